@@ -412,6 +412,12 @@ class BrokerConfig(BaseConfig):
         ),
         _P("enable.zookeeper", "enable_zookeeper", _BOOL, "whether to use zk.connect"),
         *ZOOKEEPER_PROPERTIES,
+        _P(
+            "zookeeper.set.acl",
+            "zk_set_acl",
+            _BOOL,
+            "close nodes in ZooKeeper to all but the user of the credential",
+        ),
     )
 
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {
@@ -529,6 +535,8 @@ class BrokerConfig(BaseConfig):
     zookeeper: str = ""
     zk_session_timeout_ms: int = 6000
     zk_connection_timeout_ms: int = 6000
+    zk_credential_file: Path | None = None
+    zk_set_acl: bool = False
 
     def __post_init__(self) -> None:
         if self.retention_policy == "archive" and self.archive_dir is None:

@@ -104,6 +104,10 @@ class RegistryNodeNotFoundError(CoordinationError):
     """A ZooKeeper node does not exist."""
 
 
+class RegistryAccessError(CoordinationError):
+    """ZooKeeper does not allow a request: the node's ACL is for another credential."""
+
+
 class BrokerUnreachableError(BrokerError):
     """A broker could not be connected to, or the connection broke."""
 

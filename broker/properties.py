@@ -128,6 +128,12 @@ ZOOKEEPER_PROPERTIES = (
         "wait at start",
         1,
     ),
+    Property(
+        "zookeeper.credential.file",
+        "zk_credential_file",
+        PropertyKind.OPTIONAL_PATH,
+        "file with a line user:password for ZooKeeper (mode 0600)",
+    ),
 )
 
 

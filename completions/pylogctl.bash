@@ -5,196 +5,196 @@ __pylogctl_tables() {
     case $1 in
     'pylogctl')
         commands='broker produce consume copy cluster top topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
         commands='start stop status decommission list' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker start')
         commands='' words=''
-        options='--config --id --host --port --listen --data --no-zookeeper --zookeeper-port --metrics-port --metrics-no-partitions --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X -c --context --log-format --color' ;;
+        options='--config --id --host --port --listen --data --no-zookeeper --zookeeper-port --metrics-port --metrics-no-partitions --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper --zk-credential -X -c --context --log-format --color' ;;
     'pylogctl broker stop')
         commands='' words='@broker'
-        options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--pid-file --output -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--pid-file --output -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl broker status')
         commands='' words='@broker'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl broker decommission')
         commands='' words='@broker'
-        options='--throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--throttle --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--throttle --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl broker list')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl produce')
         commands='' words='@topic'
-        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --time-field --output --help-fields -Z --zookeeper -b --broker -X --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --output -Z --zookeeper -b --broker -X --timeout --progress -c --context --log-format --color' ;;
+        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --time-field --output --help-fields -Z --zookeeper --zk-credential -b --broker -X --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --output -Z --zookeeper --zk-credential -b --broker -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
-        options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --metrics-port --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude -p --partition -o --offset --wait-for-topic --order -g --group --default-offset --commit --metrics-port --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts -Z --zookeeper -b --broker -X --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --metrics-port --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential -b --broker -X --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -p --partition -o --offset --wait-for-topic --order -g --group --default-offset --commit --metrics-port --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential -b --broker -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
-        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from --from-context --to --to-context --output --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset -n --max-messages --rate --on-corrupt --from --from-context --to --to-context --output -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from --from-context --to --to-context --output --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset -n --max-messages --rate --on-corrupt --from --from-context --to --to-context --output -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl cluster')
         commands='describe health recover changes' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl cluster describe')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl cluster health')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl cluster recover')
         commands='' words=''
-        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--topic --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--topic --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl cluster changes')
         commands='' words='@file'
-        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl top')
         commands='' words=''
-        options='--view --into --filter --interval --batch --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--view --into --filter --interval --batch --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--view --into --filter --interval --batch --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--view --into --filter --interval --batch --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create alter elect reassign delete offsets watermarks sample count' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl topic list')
         commands='' words=''
-        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl topic describe')
         commands='' words='@topic'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic create')
         commands='' words='@topic'
-        options='--partitions --partitions-per-broker -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--partitions --partitions-per-broker -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--partitions --partitions-per-broker -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--partitions --partitions-per-broker -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl topic alter')
         commands='' words='@topic'
-        options='--partitions --partitions-per-broker --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--partitions --partitions-per-broker --replication-factor --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--partitions --partitions-per-broker --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--partitions --partitions-per-broker --replication-factor --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic elect')
         commands='' words='@topic'
-        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic reassign')
         commands='' words=''
-        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic delete')
         commands='' words='@topic'
-        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic offsets')
         commands='' words='@topic'
-        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--at -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--at -p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic watermarks')
         commands='' words='@topic'
-        options='-p --partition --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='-p --partition --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic sample')
         commands='' words='@topic'
-        options='-n --max-messages -o --offset -p --partition --payload --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-n --max-messages -o --offset -p --partition --payload --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='-n --max-messages -o --offset -p --partition --payload --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-n --max-messages -o --offset -p --partition --payload --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl topic count')
         commands='' words='@topic'
-        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl config')
         commands='set unset list show diff' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl config set')
         commands='' words='segment.bytes= segment.ms= retention.ms= retention.bytes= flush.messages= flush.ms= flush.before.read= partition.count= min.insync.replicas= unclean.leader.election.enable='
-        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl config unset')
         commands='' words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
-        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl config list')
         commands='' words=''
-        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl config show')
         commands='' words=''
-        options='--origin --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--origin --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl config diff')
         commands='' words=''
-        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group')
         commands='list describe lag members verify watch reset export import clone delete rebalance' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl group list')
         commands='' words=''
-        options='--state --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--state --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--state --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--state --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group describe')
         commands='' words='@group'
-        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--by -t --topic --window --output --columns --sort -Z --zookeeper --timeout --progress -c --context --log-format --color' ;;
+        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--by -t --topic --window --output --columns --sort -Z --zookeeper --zk-credential --timeout --progress -c --context --log-format --color' ;;
     'pylogctl group lag')
         commands='' words='@group'
-        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic --fail-above --min-lag --allowed-lag --window --output --columns --sort -Z --zookeeper --timeout --progress -c --context --log-format --color' ;;
+        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic --fail-above --min-lag --allowed-lag --window --output --columns --sort -Z --zookeeper --zk-credential --timeout --progress -c --context --log-format --color' ;;
     'pylogctl group members')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group verify')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group watch')
         commands='' words='@group'
-        options='--interval --count -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--interval --count -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--interval --count -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--interval --count -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group reset')
         commands='' words='@group'
-        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to -t --topic -p --partition --wait-inactive --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to -t --topic -p --partition --wait-inactive --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group export')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group import')
         commands='' words='@group'
-        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group clone')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group delete')
         commands='' words='@group'
-        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group rebalance')
         commands='' words='@group'
-        options='--wait --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--wait --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--wait --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--wait --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl retry')
         commands='list drain' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl retry list')
         commands='' words='@dir'
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -205,8 +205,8 @@ __pylogctl_tables() {
         valued='--exec --log-format --color' ;;
     'pylogctl log')
         commands='dump grep index verify stat recover repair split merge replay move compare' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl log dump')
         commands='' words='@file'
         options='-o --offset -n --max-messages --shallow --no-payload --payload -F --format --output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -245,104 +245,104 @@ __pylogctl_tables() {
         valued='--to --output --columns --sort --log-format --color' ;;
     'pylogctl log replay')
         commands='' words='@file'
-        options='-t --topic -p --partition -o --offset --rate --output --help-fields -Z --zookeeper -b --broker --timeout -y --yes --no-input --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -p --partition -o --offset --rate --output -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-t --topic -p --partition -o --offset --rate --output --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -p --partition -o --offset --rate --output -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl log move')
         commands='' words=''
-        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl log compare')
         commands='' words='@topic'
-        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl mirror')
         commands='run status verify' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl mirror run')
         commands='' words=''
-        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort -Z --zookeeper -X --timeout -c --context --log-format --color' ;;
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort -Z --zookeeper --zk-credential -X --timeout -c --context --log-format --color' ;;
     'pylogctl mirror status')
         commands='' words=''
-        options='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl mirror verify')
         commands='' words=''
-        options='--include --exclude --topic-map -o --offset --target-offset --exact --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -o --offset --target-offset --from --from-context --to --to-context --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude --topic-map -o --offset --target-offset --exact --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -o --offset --target-offset --from --from-context --to --to-context --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl metrics')
         commands='serve dump' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl metrics serve')
         commands='' words=''
-        options='--port --interval --window --no-partitions -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--port --interval --window -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--port --interval --window --no-partitions -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--port --interval --window -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl metrics dump')
         commands='' words='@broker'
-        options='-Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl audit')
         commands='show check' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl audit show')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl audit check')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --count --time-field --reference --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset --include --exclude --tier --time-field --reference --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset --include --exclude --tier --count --time-field --reference --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset --include --exclude --tier --time-field --reference --grace --fail-above --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline')
         commands='load compact sql window join audit verify' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline compact')
         commands='' words='@dir'
         options='--file-size --keep --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--file-size --keep --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic --path --from --until --schema --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic --path --from --until --schema --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
-        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
-        options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--load --include --time-field --reference --grace --fail-above --master --spark-conf --output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--load --include --time-field --reference --grace --fail-above --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl pipeline verify')
         commands='' words='@file'
         options='--deep --shallow --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume e2e compare report' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl perf produce')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -X --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf consume')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --threads -p --partition -o --offset --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads -p --partition -o --offset --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf e2e')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf compare')
         commands='' words=''
         options='--fail-below --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -353,80 +353,80 @@ __pylogctl_tables() {
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl zk')
         commands='ls tree get stat find watch sessions health set create rm export import diff shell start' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl zk ls')
         commands='' words='@zk-path'
-        options='-l --long -R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='-l --long -R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk tree')
         commands='' words='@zk-path'
-        options='--depth --data --raw --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--depth --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--depth --data --raw --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--depth --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk get')
         commands='' words='@zk-path'
-        options='--hex --json --raw -s --stat --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--hex --json --raw -s --stat --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk stat')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk find')
         commands='' words='@zk-path'
-        options='--data --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--data --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk watch')
         commands='' words='@zk-path'
-        options='-R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='-R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk sessions')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk health')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk set')
         commands='' words='@zk-path'
-        options='--if-version --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--if-version --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--if-version --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--if-version --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk create')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk rm')
         commands='' words='@zk-path'
-        options='-R --recursive --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='-R --recursive --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk export')
         commands='' words='@zk-path'
-        options='-Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk import')
         commands='' words=''
-        options='--file --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--file --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk diff')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk shell')
         commands='' words=''
-        options='-Z --zookeeper --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --timeout -c --context --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk start')
         commands='' words=''
         options='--data --host --port --output --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--data --host --port --output --log-format --color' ;;
     'pylogctl web')
         commands='' words=''
-        options='--listen --public-host --token-file --allow-changes --hide-messages --output --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--listen --public-host --token-file --output -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--listen --public-host --token-file --allow-changes --hide-messages --output --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--listen --public-host --token-file --output -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl context')
         commands='list show use add current rename test remove' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl context list')
         commands='' words=''
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -461,8 +461,8 @@ __pylogctl_tables() {
         valued='--log-format --color' ;;
     'pylogctl doctor')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
     'pylogctl completion')
         commands='' words='bash zsh fish'
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -485,12 +485,14 @@ __pylogctl_tables() {
 __pylogctl_values() {
     case "$1 $2" in
     'pylogctl --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl --zk-credential') words='@file' ;;
     'pylogctl -c' | 'pylogctl --context') words='@context' ;;
     'pylogctl --log-format') words='text json' ;;
     'pylogctl --color') words='auto always never' ;;
     'pylogctl --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl --progress') words='auto always never' ;;
     'pylogctl broker --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker --zk-credential') words='@file' ;;
     'pylogctl broker -c' | 'pylogctl broker --context') words='@context' ;;
     'pylogctl broker --log-format') words='text json' ;;
     'pylogctl broker --color') words='auto always never' ;;
@@ -504,11 +506,13 @@ __pylogctl_values() {
     'pylogctl broker start --pid-file') words='@file' ;;
     'pylogctl broker start --log-file') words='@file' ;;
     'pylogctl broker start --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker start --zk-credential') words='@file' ;;
     'pylogctl broker start -c' | 'pylogctl broker start --context') words='@context' ;;
     'pylogctl broker start --log-format') words='text json' ;;
     'pylogctl broker start --color') words='auto always never' ;;
     'pylogctl broker stop --pid-file') words='@file' ;;
     'pylogctl broker stop --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker stop --zk-credential') words='@file' ;;
     'pylogctl broker stop --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker stop -c' | 'pylogctl broker stop --context') words='@context' ;;
     'pylogctl broker stop --log-format') words='text json' ;;
@@ -516,6 +520,7 @@ __pylogctl_values() {
     'pylogctl broker status --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker status --columns') words='broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec directories failures retention_waits settings_problems metrics' ;;
     'pylogctl broker status --sort') words='broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec directories failures retention_waits settings_problems metrics' ;;
+    'pylogctl broker status --zk-credential') words='@file' ;;
     'pylogctl broker status --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker status -c' | 'pylogctl broker status --context') words='@context' ;;
     'pylogctl broker status --log-format') words='text json' ;;
@@ -523,6 +528,7 @@ __pylogctl_values() {
     'pylogctl broker decommission --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker decommission --columns') words='topic partition replicas target' ;;
     'pylogctl broker decommission --sort') words='topic partition replicas target' ;;
+    'pylogctl broker decommission --zk-credential') words='@file' ;;
     'pylogctl broker decommission --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker decommission --progress') words='auto always never' ;;
     'pylogctl broker decommission -c' | 'pylogctl broker decommission --context') words='@context' ;;
@@ -531,6 +537,7 @@ __pylogctl_values() {
     'pylogctl broker list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker list --columns') words='id host port creator since session topics state first_topics all_topics' ;;
     'pylogctl broker list --sort') words='id host port creator since session topics state first_topics all_topics' ;;
+    'pylogctl broker list --zk-credential') words='@file' ;;
     'pylogctl broker list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker list -c' | 'pylogctl broker list --context') words='@context' ;;
     'pylogctl broker list --log-format') words='text json' ;;
@@ -547,6 +554,7 @@ __pylogctl_values() {
     'pylogctl produce --resume') words='@file' ;;
     'pylogctl produce --time-field') words='@zk-path' ;;
     'pylogctl produce --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl produce --zk-credential') words='@file' ;;
     'pylogctl produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl produce --progress') words='auto always never' ;;
     'pylogctl produce -c' | 'pylogctl produce --context') words='@context' ;;
@@ -565,6 +573,7 @@ __pylogctl_values() {
     'pylogctl consume --payload-encoding') words='auto utf8 base64 hex' ;;
     'pylogctl consume --to-dir') words='@dir' ;;
     'pylogctl consume --retry-dir') words='@dir' ;;
+    'pylogctl consume --zk-credential') words='@file' ;;
     'pylogctl consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --progress') words='auto always never' ;;
     'pylogctl consume -c' | 'pylogctl consume --context') words='@context' ;;
@@ -575,12 +584,14 @@ __pylogctl_values() {
     'pylogctl copy --from' | 'pylogctl copy --from-context') words='@context' ;;
     'pylogctl copy --to' | 'pylogctl copy --to-context') words='@context' ;;
     'pylogctl copy --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl copy --zk-credential') words='@file' ;;
     'pylogctl copy --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl copy --progress') words='auto always never' ;;
     'pylogctl copy -c' | 'pylogctl copy --context') words='@context' ;;
     'pylogctl copy --log-format') words='text json' ;;
     'pylogctl copy --color') words='auto always never' ;;
     'pylogctl cluster --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl cluster --zk-credential') words='@file' ;;
     'pylogctl cluster -c' | 'pylogctl cluster --context') words='@context' ;;
     'pylogctl cluster --log-format') words='text json' ;;
     'pylogctl cluster --color') words='auto always never' ;;
@@ -591,6 +602,7 @@ __pylogctl_values() {
     'pylogctl cluster describe --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl cluster describe --columns') words='broker state live address rack controller leads preferred replicas in_sync offline offline_partitions' ;;
     'pylogctl cluster describe --sort') words='broker state live address rack controller leads preferred replicas in_sync offline offline_partitions' ;;
+    'pylogctl cluster describe --zk-credential') words='@file' ;;
     'pylogctl cluster describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster describe -c' | 'pylogctl cluster describe --context') words='@context' ;;
     'pylogctl cluster describe --log-format') words='text json' ;;
@@ -598,6 +610,7 @@ __pylogctl_values() {
     'pylogctl cluster health --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl cluster health --columns') words='check result count detail all' ;;
     'pylogctl cluster health --sort') words='check result count detail all' ;;
+    'pylogctl cluster health --zk-credential') words='@file' ;;
     'pylogctl cluster health --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster health -c' | 'pylogctl cluster health --context') words='@context' ;;
     'pylogctl cluster health --log-format') words='text json' ;;
@@ -606,6 +619,7 @@ __pylogctl_values() {
     'pylogctl cluster recover --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl cluster recover --columns') words='partition leader copies replicas restored loss topic creation_id settings' ;;
     'pylogctl cluster recover --sort') words='partition leader copies replicas restored loss topic creation_id settings' ;;
+    'pylogctl cluster recover --zk-credential') words='@file' ;;
     'pylogctl cluster recover --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster recover -c' | 'pylogctl cluster recover --context') words='@context' ;;
     'pylogctl cluster recover --log-format') words='text json' ;;
@@ -615,6 +629,7 @@ __pylogctl_values() {
     'pylogctl cluster changes --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl cluster changes --columns') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text' ;;
     'pylogctl cluster changes --sort') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text' ;;
+    'pylogctl cluster changes --zk-credential') words='@file' ;;
     'pylogctl cluster changes --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster changes -c' | 'pylogctl cluster changes --context') words='@context' ;;
     'pylogctl cluster changes --log-format') words='text json' ;;
@@ -625,11 +640,13 @@ __pylogctl_values() {
     'pylogctl top --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl top --columns') words='time broker name value address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group topic partition owner offset stored end lag_bytes commit_age rate eta status members partitions leader epoch isr start unflushed size segments lag stalled follower not_in_sync fetches request errors p50 p99 longest queue local remote send waiting replication_factor offline last' ;;
     'pylogctl top --sort') words='time broker name value address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group topic partition owner offset stored end lag_bytes commit_age rate eta status members partitions leader epoch isr start unflushed size segments lag stalled follower not_in_sync fetches request errors p50 p99 longest queue local remote send waiting replication_factor offline last' ;;
+    'pylogctl top --zk-credential') words='@file' ;;
     'pylogctl top --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl top -c' | 'pylogctl top --context') words='@context' ;;
     'pylogctl top --log-format') words='text json' ;;
     'pylogctl top --color') words='auto always never' ;;
     'pylogctl topic --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic --zk-credential') words='@file' ;;
     'pylogctl topic -c' | 'pylogctl topic --context') words='@context' ;;
     'pylogctl topic --log-format') words='text json' ;;
     'pylogctl topic --color') words='auto always never' ;;
@@ -640,6 +657,7 @@ __pylogctl_values() {
     'pylogctl topic list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic list --columns') words='name brokers partitions bytes messages first last' ;;
     'pylogctl topic list --sort') words='name brokers partitions bytes messages first last' ;;
+    'pylogctl topic list --zk-credential') words='@file' ;;
     'pylogctl topic list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic list --progress') words='auto always never' ;;
     'pylogctl topic list -c' | 'pylogctl topic list --context') words='@context' ;;
@@ -648,6 +666,7 @@ __pylogctl_values() {
     'pylogctl topic describe --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic describe --columns') words='topic partition broker address start end segments bytes last_append leader epoch replicas isr min_isr lag settings' ;;
     'pylogctl topic describe --sort') words='topic partition broker address start end segments bytes last_append leader epoch replicas isr min_isr lag settings' ;;
+    'pylogctl topic describe --zk-credential') words='@file' ;;
     'pylogctl topic describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic describe -c' | 'pylogctl topic describe --context') words='@context' ;;
     'pylogctl topic describe --log-format') words='text json' ;;
@@ -657,6 +676,7 @@ __pylogctl_values() {
     'pylogctl topic create --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic create --columns') words='topic broker before partitions action partition leader replicas isr min_isr' ;;
     'pylogctl topic create --sort') words='topic broker before partitions action partition leader replicas isr min_isr' ;;
+    'pylogctl topic create --zk-credential') words='@file' ;;
     'pylogctl topic create --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic create -c' | 'pylogctl topic create --context') words='@context' ;;
     'pylogctl topic create --log-format') words='text json' ;;
@@ -664,6 +684,7 @@ __pylogctl_values() {
     'pylogctl topic alter --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic alter --columns') words='topic broker before partitions action' ;;
     'pylogctl topic alter --sort') words='topic broker before partitions action' ;;
+    'pylogctl topic alter --zk-credential') words='@file' ;;
     'pylogctl topic alter --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic alter -c' | 'pylogctl topic alter --context') words='@context' ;;
     'pylogctl topic alter --log-format') words='text json' ;;
@@ -672,6 +693,7 @@ __pylogctl_values() {
     'pylogctl topic elect --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic elect --columns') words='topic partition result reason' ;;
     'pylogctl topic elect --sort') words='topic partition result reason' ;;
+    'pylogctl topic elect --zk-credential') words='@file' ;;
     'pylogctl topic elect --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic elect -c' | 'pylogctl topic elect --context') words='@context' ;;
     'pylogctl topic elect --log-format') words='text json' ;;
@@ -680,6 +702,7 @@ __pylogctl_values() {
     'pylogctl topic reassign --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic reassign --columns') words='topic partition replicas target original copying left percent throttle' ;;
     'pylogctl topic reassign --sort') words='topic partition replicas target original copying left percent throttle' ;;
+    'pylogctl topic reassign --zk-credential') words='@file' ;;
     'pylogctl topic reassign --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic reassign -c' | 'pylogctl topic reassign --context') words='@context' ;;
     'pylogctl topic reassign --log-format') words='text json' ;;
@@ -688,6 +711,7 @@ __pylogctl_values() {
     'pylogctl topic delete --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic delete --columns') words='topic broker partitions group action' ;;
     'pylogctl topic delete --sort') words='topic broker partitions group action' ;;
+    'pylogctl topic delete --zk-credential') words='@file' ;;
     'pylogctl topic delete --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic delete -c' | 'pylogctl topic delete --context') words='@context' ;;
     'pylogctl topic delete --log-format') words='text json' ;;
@@ -696,6 +720,7 @@ __pylogctl_values() {
     'pylogctl topic offsets --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic offsets --columns') words='topic partition start end bytes inner end_inner' ;;
     'pylogctl topic offsets --sort') words='topic partition start end bytes inner end_inner' ;;
+    'pylogctl topic offsets --zk-credential') words='@file' ;;
     'pylogctl topic offsets --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic offsets -c' | 'pylogctl topic offsets --context') words='@context' ;;
     'pylogctl topic offsets --log-format') words='text json' ;;
@@ -703,6 +728,7 @@ __pylogctl_values() {
     'pylogctl topic watermarks --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic watermarks --columns') words='topic partition log_start high_watermark log_end pending_bytes' ;;
     'pylogctl topic watermarks --sort') words='topic partition log_start high_watermark log_end pending_bytes' ;;
+    'pylogctl topic watermarks --zk-credential') words='@file' ;;
     'pylogctl topic watermarks --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic watermarks -c' | 'pylogctl topic watermarks --context') words='@context' ;;
     'pylogctl topic watermarks --log-format') words='text json' ;;
@@ -712,6 +738,7 @@ __pylogctl_values() {
     'pylogctl topic sample --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic sample --columns') words='topic partition offset next_offset inner size codec crc payload' ;;
     'pylogctl topic sample --sort') words='topic partition offset next_offset inner size codec crc payload' ;;
+    'pylogctl topic sample --zk-credential') words='@file' ;;
     'pylogctl topic sample --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic sample -c' | 'pylogctl topic sample --context') words='@context' ;;
     'pylogctl topic sample --log-format') words='text json' ;;
@@ -720,12 +747,14 @@ __pylogctl_values() {
     'pylogctl topic count --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic count --columns') words='topic partition start end bytes messages inner end_inner' ;;
     'pylogctl topic count --sort') words='topic partition start end bytes messages inner end_inner' ;;
+    'pylogctl topic count --zk-credential') words='@file' ;;
     'pylogctl topic count --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic count --progress') words='auto always never' ;;
     'pylogctl topic count -c' | 'pylogctl topic count --context') words='@context' ;;
     'pylogctl topic count --log-format') words='text json' ;;
     'pylogctl topic count --color') words='auto always never' ;;
     'pylogctl config --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl config --zk-credential') words='@file' ;;
     'pylogctl config -c' | 'pylogctl config --context') words='@context' ;;
     'pylogctl config --log-format') words='text json' ;;
     'pylogctl config --color') words='auto always never' ;;
@@ -738,6 +767,7 @@ __pylogctl_values() {
     'pylogctl config set --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl config set --columns') words='topic broker setting before after node' ;;
     'pylogctl config set --sort') words='topic broker setting before after node' ;;
+    'pylogctl config set --zk-credential') words='@file' ;;
     'pylogctl config set --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config set -c' | 'pylogctl config set --context') words='@context' ;;
     'pylogctl config set --log-format') words='text json' ;;
@@ -747,6 +777,7 @@ __pylogctl_values() {
     'pylogctl config unset --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl config unset --columns') words='topic broker setting before after node' ;;
     'pylogctl config unset --sort') words='topic broker setting before after node' ;;
+    'pylogctl config unset --zk-credential') words='@file' ;;
     'pylogctl config unset --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config unset -c' | 'pylogctl config unset --context') words='@context' ;;
     'pylogctl config unset --log-format') words='text json' ;;
@@ -756,6 +787,7 @@ __pylogctl_values() {
     'pylogctl config list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl config list --columns') words='setting value origin change doc topic broker node brokers default applied' ;;
     'pylogctl config list --sort') words='setting value origin change doc topic broker node brokers default applied' ;;
+    'pylogctl config list --zk-credential') words='@file' ;;
     'pylogctl config list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config list -c' | 'pylogctl config list --context') words='@context' ;;
     'pylogctl config list --log-format') words='text json' ;;
@@ -763,6 +795,7 @@ __pylogctl_values() {
     'pylogctl config show --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl config show --columns') words='option value origin' ;;
     'pylogctl config show --sort') words='option value origin' ;;
+    'pylogctl config show --zk-credential') words='@file' ;;
     'pylogctl config show --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config show -c' | 'pylogctl config show --context') words='@context' ;;
     'pylogctl config show --log-format') words='text json' ;;
@@ -772,11 +805,13 @@ __pylogctl_values() {
     'pylogctl config diff --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl config diff --columns') words='setting value origin start default others brokers applied doc' ;;
     'pylogctl config diff --sort') words='setting value origin start default others brokers applied doc' ;;
+    'pylogctl config diff --zk-credential') words='@file' ;;
     'pylogctl config diff --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config diff -c' | 'pylogctl config diff --context') words='@context' ;;
     'pylogctl config diff --log-format') words='text json' ;;
     'pylogctl config diff --color') words='auto always never' ;;
     'pylogctl group --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group --zk-credential') words='@file' ;;
     'pylogctl group -c' | 'pylogctl group --context') words='@context' ;;
     'pylogctl group --log-format') words='text json' ;;
     'pylogctl group --color') words='auto always never' ;;
@@ -788,6 +823,7 @@ __pylogctl_values() {
     'pylogctl group list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group list --columns') words='group state members topics lag_bytes oldest_commit' ;;
     'pylogctl group list --sort') words='group state members topics lag_bytes oldest_commit' ;;
+    'pylogctl group list --zk-credential') words='@file' ;;
     'pylogctl group list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group list -c' | 'pylogctl group list --context') words='@context' ;;
     'pylogctl group list --log-format') words='text json' ;;
@@ -798,6 +834,7 @@ __pylogctl_values() {
     'pylogctl group describe --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group describe --columns') words='group topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member' ;;
     'pylogctl group describe --sort') words='group topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member' ;;
+    'pylogctl group describe --zk-credential') words='@file' ;;
     'pylogctl group describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group describe --progress') words='auto always never' ;;
     'pylogctl group describe -c' | 'pylogctl group describe --context') words='@context' ;;
@@ -810,6 +847,7 @@ __pylogctl_values() {
     'pylogctl group lag --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group lag --columns') words='group topic partition offset stored end lag_bytes lag_msgs age rate eta status' ;;
     'pylogctl group lag --sort') words='group topic partition offset stored end lag_bytes lag_msgs age rate eta status' ;;
+    'pylogctl group lag --zk-credential') words='@file' ;;
     'pylogctl group lag --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group lag --progress') words='auto always never' ;;
     'pylogctl group lag -c' | 'pylogctl group lag --context') words='@context' ;;
@@ -818,6 +856,7 @@ __pylogctl_values() {
     'pylogctl group members --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group members --columns') words='group member subscription topics streams partitions since session' ;;
     'pylogctl group members --sort') words='group member subscription topics streams partitions since session' ;;
+    'pylogctl group members --zk-credential') words='@file' ;;
     'pylogctl group members --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group members -c' | 'pylogctl group members --context') words='@context' ;;
     'pylogctl group members --log-format') words='text json' ;;
@@ -825,11 +864,13 @@ __pylogctl_values() {
     'pylogctl group verify --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group verify --columns') words='group kind topic partition owner detail' ;;
     'pylogctl group verify --sort') words='group kind topic partition owner detail' ;;
+    'pylogctl group verify --zk-credential') words='@file' ;;
     'pylogctl group verify --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group verify -c' | 'pylogctl group verify --context') words='@context' ;;
     'pylogctl group verify --log-format') words='text json' ;;
     'pylogctl group verify --color') words='auto always never' ;;
     'pylogctl group watch --interval') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group watch --zk-credential') words='@file' ;;
     'pylogctl group watch --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group watch -c' | 'pylogctl group watch --context') words='@context' ;;
     'pylogctl group watch --log-format') words='text json' ;;
@@ -840,6 +881,7 @@ __pylogctl_values() {
     'pylogctl group reset --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group reset --columns') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group reset --sort') words='group topic partition current new delta_bytes direction note' ;;
+    'pylogctl group reset --zk-credential') words='@file' ;;
     'pylogctl group reset --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group reset -c' | 'pylogctl group reset --context') words='@context' ;;
     'pylogctl group reset --log-format') words='text json' ;;
@@ -847,6 +889,7 @@ __pylogctl_values() {
     'pylogctl group export --output') words='jsonl csv zk07 table json tsv plain markdown name' ;;
     'pylogctl group export --columns') words='group topic partition offset committed' ;;
     'pylogctl group export --sort') words='group topic partition offset committed' ;;
+    'pylogctl group export --zk-credential') words='@file' ;;
     'pylogctl group export --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group export -c' | 'pylogctl group export --context') words='@context' ;;
     'pylogctl group export --log-format') words='text json' ;;
@@ -856,6 +899,7 @@ __pylogctl_values() {
     'pylogctl group import --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group import --columns') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group import --sort') words='group topic partition current new delta_bytes direction note' ;;
+    'pylogctl group import --zk-credential') words='@file' ;;
     'pylogctl group import --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group import -c' | 'pylogctl group import --context') words='@context' ;;
     'pylogctl group import --log-format') words='text json' ;;
@@ -863,6 +907,7 @@ __pylogctl_values() {
     'pylogctl group clone --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group clone --columns') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group clone --sort') words='group topic partition current new delta_bytes direction note' ;;
+    'pylogctl group clone --zk-credential') words='@file' ;;
     'pylogctl group clone --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group clone -c' | 'pylogctl group clone --context') words='@context' ;;
     'pylogctl group clone --log-format') words='text json' ;;
@@ -871,6 +916,7 @@ __pylogctl_values() {
     'pylogctl group delete --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group delete --columns') words='group path action' ;;
     'pylogctl group delete --sort') words='group path action' ;;
+    'pylogctl group delete --zk-credential') words='@file' ;;
     'pylogctl group delete --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group delete -c' | 'pylogctl group delete --context') words='@context' ;;
     'pylogctl group delete --log-format') words='text json' ;;
@@ -879,11 +925,13 @@ __pylogctl_values() {
     'pylogctl group rebalance --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group rebalance --columns') words='group topic partition old_owner new_owner' ;;
     'pylogctl group rebalance --sort') words='group topic partition old_owner new_owner' ;;
+    'pylogctl group rebalance --zk-credential') words='@file' ;;
     'pylogctl group rebalance --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group rebalance -c' | 'pylogctl group rebalance --context') words='@context' ;;
     'pylogctl group rebalance --log-format') words='text json' ;;
     'pylogctl group rebalance --color') words='auto always never' ;;
     'pylogctl retry --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl retry --zk-credential') words='@file' ;;
     'pylogctl retry -c' | 'pylogctl retry --context') words='@context' ;;
     'pylogctl retry --log-format') words='text json' ;;
     'pylogctl retry --color') words='auto always never' ;;
@@ -899,6 +947,7 @@ __pylogctl_values() {
     'pylogctl retry drain --log-format') words='text json' ;;
     'pylogctl retry drain --color') words='auto always never' ;;
     'pylogctl log --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log --zk-credential') words='@file' ;;
     'pylogctl log -c' | 'pylogctl log --context') words='@context' ;;
     'pylogctl log --log-format') words='text json' ;;
     'pylogctl log --color') words='auto always never' ;;
@@ -964,6 +1013,7 @@ __pylogctl_values() {
     'pylogctl log replay -t' | 'pylogctl log replay --topic') words='@topic' ;;
     'pylogctl log replay -o' | 'pylogctl log replay --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl log replay --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log replay --zk-credential') words='@file' ;;
     'pylogctl log replay --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl log replay --progress') words='auto always never' ;;
     'pylogctl log replay -c' | 'pylogctl log replay --context') words='@context' ;;
@@ -975,6 +1025,7 @@ __pylogctl_values() {
     'pylogctl log move --columns') words='topic partition broker directory bytes seconds' ;;
     'pylogctl log move --sort') words='topic partition broker directory bytes seconds' ;;
     'pylogctl log move --progress') words='auto always never' ;;
+    'pylogctl log move --zk-credential') words='@file' ;;
     'pylogctl log move --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl log move -c' | 'pylogctl log move --context') words='@context' ;;
     'pylogctl log move --log-format') words='text json' ;;
@@ -983,11 +1034,13 @@ __pylogctl_values() {
     'pylogctl log compare --columns') words='log result start end bytes copies offset groups segments' ;;
     'pylogctl log compare --sort') words='log result start end bytes copies offset groups segments' ;;
     'pylogctl log compare --progress') words='auto always never' ;;
+    'pylogctl log compare --zk-credential') words='@file' ;;
     'pylogctl log compare --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl log compare -c' | 'pylogctl log compare --context') words='@context' ;;
     'pylogctl log compare --log-format') words='text json' ;;
     'pylogctl log compare --color') words='auto always never' ;;
     'pylogctl mirror --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl mirror --zk-credential') words='@file' ;;
     'pylogctl mirror -c' | 'pylogctl mirror --context') words='@context' ;;
     'pylogctl mirror --log-format') words='text json' ;;
     'pylogctl mirror --color') words='auto always never' ;;
@@ -1002,6 +1055,7 @@ __pylogctl_values() {
     'pylogctl mirror run --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror run --columns') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt' ;;
     'pylogctl mirror run --sort') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt' ;;
+    'pylogctl mirror run --zk-credential') words='@file' ;;
     'pylogctl mirror run --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror run -c' | 'pylogctl mirror run --context') words='@context' ;;
     'pylogctl mirror run --log-format') words='text json' ;;
@@ -1013,6 +1067,7 @@ __pylogctl_values() {
     'pylogctl mirror status --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror status --columns') words='topic end mirrored lag_bytes rate mirrors failing error_time last_error corrupt' ;;
     'pylogctl mirror status --sort') words='topic end mirrored lag_bytes rate mirrors failing error_time last_error corrupt' ;;
+    'pylogctl mirror status --zk-credential') words='@file' ;;
     'pylogctl mirror status --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror status -c' | 'pylogctl mirror status --context') words='@context' ;;
     'pylogctl mirror status --log-format') words='text json' ;;
@@ -1024,12 +1079,14 @@ __pylogctl_values() {
     'pylogctl mirror verify --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror verify --columns') words='topic target messages target_messages missing surplus digest target_digest status' ;;
     'pylogctl mirror verify --sort') words='topic target messages target_messages missing surplus digest target_digest status' ;;
+    'pylogctl mirror verify --zk-credential') words='@file' ;;
     'pylogctl mirror verify --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror verify --progress') words='auto always never' ;;
     'pylogctl mirror verify -c' | 'pylogctl mirror verify --context') words='@context' ;;
     'pylogctl mirror verify --log-format') words='text json' ;;
     'pylogctl mirror verify --color') words='auto always never' ;;
     'pylogctl metrics --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl metrics --zk-credential') words='@file' ;;
     'pylogctl metrics -c' | 'pylogctl metrics --context') words='@context' ;;
     'pylogctl metrics --log-format') words='text json' ;;
     'pylogctl metrics --color') words='auto always never' ;;
@@ -1037,15 +1094,18 @@ __pylogctl_values() {
     'pylogctl metrics --progress') words='auto always never' ;;
     'pylogctl metrics serve --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl metrics serve --window') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl metrics serve --zk-credential') words='@file' ;;
     'pylogctl metrics serve --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl metrics serve -c' | 'pylogctl metrics serve --context') words='@context' ;;
     'pylogctl metrics serve --log-format') words='text json' ;;
     'pylogctl metrics serve --color') words='auto always never' ;;
+    'pylogctl metrics dump --zk-credential') words='@file' ;;
     'pylogctl metrics dump --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl metrics dump -c' | 'pylogctl metrics dump --context') words='@context' ;;
     'pylogctl metrics dump --log-format') words='text json' ;;
     'pylogctl metrics dump --color') words='auto always never' ;;
     'pylogctl audit --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl audit --zk-credential') words='@file' ;;
     'pylogctl audit -c' | 'pylogctl audit --context') words='@context' ;;
     'pylogctl audit --log-format') words='text json' ;;
     'pylogctl audit --color') words='auto always never' ;;
@@ -1058,6 +1118,7 @@ __pylogctl_values() {
     'pylogctl audit show --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl audit show --columns') words='topic start end tier messages bytes' ;;
     'pylogctl audit show --sort') words='topic start end tier messages bytes' ;;
+    'pylogctl audit show --zk-credential') words='@file' ;;
     'pylogctl audit show --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl audit show --progress') words='auto always never' ;;
     'pylogctl audit show -c' | 'pylogctl audit show --context') words='@context' ;;
@@ -1070,12 +1131,14 @@ __pylogctl_values() {
     'pylogctl audit check --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl audit check --columns') words='topic start end tier expected found difference expected_bytes found_bytes status' ;;
     'pylogctl audit check --sort') words='topic start end tier expected found difference expected_bytes found_bytes status' ;;
+    'pylogctl audit check --zk-credential') words='@file' ;;
     'pylogctl audit check --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl audit check --progress') words='auto always never' ;;
     'pylogctl audit check -c' | 'pylogctl audit check --context') words='@context' ;;
     'pylogctl audit check --log-format') words='text json' ;;
     'pylogctl audit check --color') words='auto always never' ;;
     'pylogctl pipeline --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline --zk-credential') words='@file' ;;
     'pylogctl pipeline -c' | 'pylogctl pipeline --context') words='@context' ;;
     'pylogctl pipeline --log-format') words='text json' ;;
     'pylogctl pipeline --color') words='auto always never' ;;
@@ -1097,6 +1160,7 @@ __pylogctl_values() {
     'pylogctl pipeline load --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline load --columns') words='load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes' ;;
     'pylogctl pipeline load --sort') words='load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes' ;;
+    'pylogctl pipeline load --zk-credential') words='@file' ;;
     'pylogctl pipeline load --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline load --progress') words='auto always never' ;;
     'pylogctl pipeline load -c' | 'pylogctl pipeline load --context') words='@context' ;;
@@ -1117,6 +1181,7 @@ __pylogctl_values() {
     'pylogctl pipeline sql --into') words='@file' ;;
     'pylogctl pipeline sql --to-topic') words='@topic' ;;
     'pylogctl pipeline sql --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline sql --zk-credential') words='@file' ;;
     'pylogctl pipeline sql --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline sql --progress') words='auto always never' ;;
     'pylogctl pipeline sql -c' | 'pylogctl pipeline sql --context') words='@context' ;;
@@ -1138,6 +1203,7 @@ __pylogctl_values() {
     'pylogctl pipeline window --into') words='@file' ;;
     'pylogctl pipeline window --to-topic') words='@topic' ;;
     'pylogctl pipeline window --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline window --zk-credential') words='@file' ;;
     'pylogctl pipeline window --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline window --progress') words='auto always never' ;;
     'pylogctl pipeline window -c' | 'pylogctl pipeline window --context') words='@context' ;;
@@ -1157,6 +1223,7 @@ __pylogctl_values() {
     'pylogctl pipeline join --into') words='@file' ;;
     'pylogctl pipeline join --to-topic') words='@topic' ;;
     'pylogctl pipeline join --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline join --zk-credential') words='@file' ;;
     'pylogctl pipeline join --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline join --progress') words='auto always never' ;;
     'pylogctl pipeline join -c' | 'pylogctl pipeline join --context') words='@context' ;;
@@ -1168,6 +1235,7 @@ __pylogctl_values() {
     'pylogctl pipeline audit --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline audit --columns') words='topic start end tier expected found lost late duplicated status' ;;
     'pylogctl pipeline audit --sort') words='topic start end tier expected found lost late duplicated status' ;;
+    'pylogctl pipeline audit --zk-credential') words='@file' ;;
     'pylogctl pipeline audit --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline audit -c' | 'pylogctl pipeline audit --context') words='@context' ;;
     'pylogctl pipeline audit --log-format') words='text json' ;;
@@ -1177,6 +1245,7 @@ __pylogctl_values() {
     'pylogctl pipeline verify --log-format') words='text json' ;;
     'pylogctl pipeline verify --color') words='auto always never' ;;
     'pylogctl perf --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl perf --zk-credential') words='@file' ;;
     'pylogctl perf -c' | 'pylogctl perf --context') words='@context' ;;
     'pylogctl perf --log-format') words='text json' ;;
     'pylogctl perf --color') words='auto always never' ;;
@@ -1192,6 +1261,7 @@ __pylogctl_values() {
     'pylogctl perf produce --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf produce --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes overhead_bytes topic partitions batch codec acks threads' ;;
     'pylogctl perf produce --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes overhead_bytes topic partitions batch codec acks threads' ;;
+    'pylogctl perf produce --zk-credential') words='@file' ;;
     'pylogctl perf produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf produce --progress') words='auto always never' ;;
     'pylogctl perf produce -c' | 'pylogctl perf produce --context') words='@context' ;;
@@ -1204,6 +1274,7 @@ __pylogctl_values() {
     'pylogctl perf consume --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf consume --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes' ;;
     'pylogctl perf consume --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes' ;;
+    'pylogctl perf consume --zk-credential') words='@file' ;;
     'pylogctl perf consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf consume --progress') words='auto always never' ;;
     'pylogctl perf consume -c' | 'pylogctl perf consume --context') words='@context' ;;
@@ -1216,6 +1287,7 @@ __pylogctl_values() {
     'pylogctl perf e2e --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf e2e --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush' ;;
     'pylogctl perf e2e --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush' ;;
+    'pylogctl perf e2e --zk-credential') words='@file' ;;
     'pylogctl perf e2e --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf e2e --progress') words='auto always never' ;;
     'pylogctl perf e2e -c' | 'pylogctl perf e2e --context') words='@context' ;;
@@ -1232,6 +1304,7 @@ __pylogctl_values() {
     'pylogctl perf report --log-format') words='text json' ;;
     'pylogctl perf report --color') words='auto always never' ;;
     'pylogctl zk --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk --zk-credential') words='@file' ;;
     'pylogctl zk -c' | 'pylogctl zk --context') words='@context' ;;
     'pylogctl zk --log-format') words='text json' ;;
     'pylogctl zk --color') words='auto always never' ;;
@@ -1242,6 +1315,7 @@ __pylogctl_values() {
     'pylogctl zk ls --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk ls --columns') words='name version bytes children ephemeral modified' ;;
     'pylogctl zk ls --sort') words='name version bytes children ephemeral modified' ;;
+    'pylogctl zk ls --zk-credential') words='@file' ;;
     'pylogctl zk ls --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk ls -c' | 'pylogctl zk ls --context') words='@context' ;;
     'pylogctl zk ls --log-format') words='text json' ;;
@@ -1249,6 +1323,7 @@ __pylogctl_values() {
     'pylogctl zk tree --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk tree --columns') words='path depth value version bytes children ephemeral modified decoded' ;;
     'pylogctl zk tree --sort') words='path depth value version bytes children ephemeral modified decoded' ;;
+    'pylogctl zk tree --zk-credential') words='@file' ;;
     'pylogctl zk tree --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk tree -c' | 'pylogctl zk tree --context') words='@context' ;;
     'pylogctl zk tree --log-format') words='text json' ;;
@@ -1256,6 +1331,7 @@ __pylogctl_values() {
     'pylogctl zk get --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk get --columns') words='path value hex version bytes children ephemeral modified decoded' ;;
     'pylogctl zk get --sort') words='path value hex version bytes children ephemeral modified decoded' ;;
+    'pylogctl zk get --zk-credential') words='@file' ;;
     'pylogctl zk get --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk get -c' | 'pylogctl zk get --context') words='@context' ;;
     'pylogctl zk get --log-format') words='text json' ;;
@@ -1263,6 +1339,7 @@ __pylogctl_values() {
     'pylogctl zk stat --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk stat --columns') words='path version bytes children ephemeral modified owner created czxid mzxid cversion aversion' ;;
     'pylogctl zk stat --sort') words='path version bytes children ephemeral modified owner created czxid mzxid cversion aversion' ;;
+    'pylogctl zk stat --zk-credential') words='@file' ;;
     'pylogctl zk stat --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk stat -c' | 'pylogctl zk stat --context') words='@context' ;;
     'pylogctl zk stat --log-format') words='text json' ;;
@@ -1270,6 +1347,7 @@ __pylogctl_values() {
     'pylogctl zk find --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk find --columns') words='path value version bytes children ephemeral modified decoded' ;;
     'pylogctl zk find --sort') words='path value version bytes children ephemeral modified decoded' ;;
+    'pylogctl zk find --zk-credential') words='@file' ;;
     'pylogctl zk find --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk find -c' | 'pylogctl zk find --context') words='@context' ;;
     'pylogctl zk find --log-format') words='text json' ;;
@@ -1277,6 +1355,7 @@ __pylogctl_values() {
     'pylogctl zk watch --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk watch --columns') words='time event path version value decoded' ;;
     'pylogctl zk watch --sort') words='time event path version value decoded' ;;
+    'pylogctl zk watch --zk-credential') words='@file' ;;
     'pylogctl zk watch --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk watch -c' | 'pylogctl zk watch --context') words='@context' ;;
     'pylogctl zk watch --log-format') words='text json' ;;
@@ -1284,6 +1363,7 @@ __pylogctl_values() {
     'pylogctl zk sessions --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk sessions --columns') words='session nodes brokers members paths' ;;
     'pylogctl zk sessions --sort') words='session nodes brokers members paths' ;;
+    'pylogctl zk sessions --zk-credential') words='@file' ;;
     'pylogctl zk sessions --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk sessions -c' | 'pylogctl zk sessions --context') words='@context' ;;
     'pylogctl zk sessions --log-format') words='text json' ;;
@@ -1291,6 +1371,7 @@ __pylogctl_values() {
     'pylogctl zk health --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk health --columns') words='server state mode answered_by connections outstanding nodes ephemeral watches version problem facts' ;;
     'pylogctl zk health --sort') words='server state mode answered_by connections outstanding nodes ephemeral watches version problem facts' ;;
+    'pylogctl zk health --zk-credential') words='@file' ;;
     'pylogctl zk health --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk health -c' | 'pylogctl zk health --context') words='@context' ;;
     'pylogctl zk health --log-format') words='text json' ;;
@@ -1298,6 +1379,7 @@ __pylogctl_values() {
     'pylogctl zk set --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk set --columns') words='path action bytes ephemeral before after' ;;
     'pylogctl zk set --sort') words='path action bytes ephemeral before after' ;;
+    'pylogctl zk set --zk-credential') words='@file' ;;
     'pylogctl zk set --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk set -c' | 'pylogctl zk set --context') words='@context' ;;
     'pylogctl zk set --log-format') words='text json' ;;
@@ -1305,6 +1387,7 @@ __pylogctl_values() {
     'pylogctl zk create --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk create --columns') words='path action bytes ephemeral before after' ;;
     'pylogctl zk create --sort') words='path action bytes ephemeral before after' ;;
+    'pylogctl zk create --zk-credential') words='@file' ;;
     'pylogctl zk create --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk create -c' | 'pylogctl zk create --context') words='@context' ;;
     'pylogctl zk create --log-format') words='text json' ;;
@@ -1313,10 +1396,12 @@ __pylogctl_values() {
     'pylogctl zk rm --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk rm --columns') words='path action bytes ephemeral before after' ;;
     'pylogctl zk rm --sort') words='path action bytes ephemeral before after' ;;
+    'pylogctl zk rm --zk-credential') words='@file' ;;
     'pylogctl zk rm --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk rm -c' | 'pylogctl zk rm --context') words='@context' ;;
     'pylogctl zk rm --log-format') words='text json' ;;
     'pylogctl zk rm --color') words='auto always never' ;;
+    'pylogctl zk export --zk-credential') words='@file' ;;
     'pylogctl zk export --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk export -c' | 'pylogctl zk export --context') words='@context' ;;
     'pylogctl zk export --log-format') words='text json' ;;
@@ -1325,6 +1410,7 @@ __pylogctl_values() {
     'pylogctl zk import --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk import --columns') words='path action bytes ephemeral before after' ;;
     'pylogctl zk import --sort') words='path action bytes ephemeral before after' ;;
+    'pylogctl zk import --zk-credential') words='@file' ;;
     'pylogctl zk import --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk import -c' | 'pylogctl zk import --context') words='@context' ;;
     'pylogctl zk import --log-format') words='text json' ;;
@@ -1332,10 +1418,12 @@ __pylogctl_values() {
     'pylogctl zk diff --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk diff --columns') words='path difference here other' ;;
     'pylogctl zk diff --sort') words='path difference here other' ;;
+    'pylogctl zk diff --zk-credential') words='@file' ;;
     'pylogctl zk diff --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk diff -c' | 'pylogctl zk diff --context') words='@context' ;;
     'pylogctl zk diff --log-format') words='text json' ;;
     'pylogctl zk diff --color') words='auto always never' ;;
+    'pylogctl zk shell --zk-credential') words='@file' ;;
     'pylogctl zk shell --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk shell -c' | 'pylogctl zk shell --context') words='@context' ;;
     'pylogctl zk shell --log-format') words='text json' ;;
@@ -1346,11 +1434,13 @@ __pylogctl_values() {
     'pylogctl zk start --color') words='auto always never' ;;
     'pylogctl web --token-file') words='@file' ;;
     'pylogctl web --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl web --zk-credential') words='@file' ;;
     'pylogctl web --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl web -c' | 'pylogctl web --context') words='@context' ;;
     'pylogctl web --log-format') words='text json' ;;
     'pylogctl web --color') words='auto always never' ;;
     'pylogctl context --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl context --zk-credential') words='@file' ;;
     'pylogctl context -c' | 'pylogctl context --context') words='@context' ;;
     'pylogctl context --log-format') words='text json' ;;
     'pylogctl context --color') words='auto always never' ;;
@@ -1384,6 +1474,7 @@ __pylogctl_values() {
     'pylogctl doctor --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl doctor --columns') words='status check detail hint' ;;
     'pylogctl doctor --sort') words='status check detail hint' ;;
+    'pylogctl doctor --zk-credential') words='@file' ;;
     'pylogctl doctor --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl doctor -c' | 'pylogctl doctor --context') words='@context' ;;
     'pylogctl doctor --log-format') words='text json' ;;

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --view --into --filter --interval --batch --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --warmup --fail-below --depth --if-version --public-host --token-file
+    set -l valued --output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --view --into --filter --interval --batch --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --warmup --fail-below --depth --if-version --public-host --token-file
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -57,6 +57,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -s h -l help -l help-all -d 'Sh
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -85,6 +86,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s h -l help -l help-all
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -124,6 +126,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l log-file -d 'Wr
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -140,6 +143,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l kill -d 'Kill th
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s y -l yes -d 'Answer yes to questions'
@@ -161,6 +165,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l raw-numbers -d
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -180,6 +185,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l raw-numb
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -201,6 +207,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -248,6 +255,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l time-field -d 'With 
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -302,6 +310,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retry-dir -d 'With -
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retries -d 'Run CMD again so often at once, before a message is kept' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l max-attempts -d 'Give a message up after N runs of CMD in all; it stays in DIR' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -326,6 +335,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to -l to-context -d 'Cl
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -345,6 +355,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s h -l help -l help-al
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -372,6 +383,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l raw-numbers
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -389,6 +401,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l raw-numbers -
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -409,6 +422,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l raw-numbers 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s y -l yes -d 'Answer yes to questions'
@@ -433,6 +447,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l raw-numbers 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -455,6 +470,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l raw-numbers -d 'No unit 
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -479,6 +495,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s h -l help -l help-all 
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -509,6 +526,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l raw-numbers -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -528,6 +546,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l raw-numbers -
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -552,6 +571,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -575,6 +595,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s y -l yes -d 'Answer yes to questions'
@@ -598,6 +619,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s y -l yes -d 'Answer yes to questions'
@@ -622,6 +644,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l raw-numbers -
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s y -l yes -d 'Answer yes to questions'
@@ -647,6 +670,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s y -l yes -d 'Answer yes to questions'
@@ -671,6 +695,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l raw-numbers -d
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -690,6 +715,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l raw-numbers
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -712,6 +738,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -733,6 +760,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -752,6 +780,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s h -l help -l help-all
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -784,6 +813,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l raw-numbers -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -808,6 +838,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -829,6 +860,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -846,6 +878,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -865,6 +898,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -889,6 +923,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s h -l help -l help-all 
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -917,6 +952,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l raw-numbers -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -938,6 +974,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l raw-numbers -
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -962,6 +999,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l raw-numbers -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -980,6 +1018,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l raw-numbers -d
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -997,6 +1036,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1009,6 +1049,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -a '(__pylogctl_loo
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l interval -d 'Time between two samples' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l count -d 'Stop after so many samples' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1033,6 +1074,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1053,6 +1095,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1074,6 +1117,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1094,6 +1138,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1116,6 +1161,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1137,6 +1183,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l raw-numbers 
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1154,6 +1201,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s h -l help -l help-all 
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1212,6 +1260,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s h -l help -l help-all -d
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1397,6 +1446,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l rate -d 'No faste
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s y -l yes -d 'Answer yes to questions'
@@ -1421,6 +1471,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l wide -d 'All column
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1442,6 +1493,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1458,6 +1510,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s h -l help -l help-all
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1496,6 +1549,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l raw-numbers -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s y -l yes -d 'Answer yes to questions'
@@ -1522,6 +1576,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l raw-numbers -d
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1546,6 +1601,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l raw-numbers -d
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1562,6 +1618,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s h -l help -l help-al
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1586,6 +1643,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l interval -d 'T
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l window -d 'History that the status of a group is judged by' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l no-partitions -d 'Leave out the series of single partitions'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1596,6 +1654,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l debug -d 'Show
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1611,6 +1670,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s h -l help -l help-all 
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1643,6 +1703,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l raw-numbers -d 'N
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1672,6 +1733,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1693,6 +1755,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s h -l help -l help-a
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1740,6 +1803,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l raw-numbers -d
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1792,6 +1856,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1838,6 +1903,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l raw-numbers 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1882,6 +1948,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l raw-numbers -d
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1910,6 +1977,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l raw-numbers -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1946,6 +2014,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s h -l help -l help-all -
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1986,6 +2055,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
@@ -2016,6 +2086,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l raw-numbers -d 
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
@@ -2044,6 +2115,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l raw-numbers -d 'No 
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
@@ -2103,6 +2175,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s h -l help -l help-all -d 
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2133,6 +2206,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l raw-numbers -d 'No uni
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2153,6 +2227,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l raw-numbers -d 'No u
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2174,6 +2249,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l raw-numbers -d 'No un
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2191,6 +2267,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l raw-numbers -d 'No u
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2209,6 +2286,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l raw-numbers -d 'No u
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2227,6 +2305,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l raw-numbers -d 'No 
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2244,6 +2323,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l raw-numbers -d '
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2260,6 +2340,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l raw-numbers -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2278,6 +2359,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l raw-numbers -d 'No un
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -2298,6 +2380,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l raw-numbers -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -2320,6 +2403,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l raw-numbers -d 'No uni
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -2333,6 +2417,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l debug -d 'Show the tra
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2351,6 +2436,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l raw-numbers -d 'No
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -2371,6 +2457,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l raw-numbers -d 'No u
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2380,6 +2467,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l color -d 'Colour and
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2407,6 +2495,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l hide-messages -d 'Show n
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -2428,6 +2517,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s h -l help -l help-al
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2527,6 +2617,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l raw-numbers -d 'No un
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Collection, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -46,6 +47,7 @@ def aconnect(
     address: str | Sequence[str] | None = None,
     *,
     zookeeper: str | None = None,
+    zookeeper_credential: str | Path | None = None,
     timeout: float | None = 30.0,
     retries: int | None = None,
     client_id: str = "pylogctl",
@@ -58,6 +60,7 @@ def aconnect(
         connect,
         address,
         zookeeper=zookeeper,
+        zookeeper_credential=zookeeper_credential,
         timeout=timeout,
         retries=retries,
         client_id=client_id,

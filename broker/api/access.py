@@ -19,6 +19,7 @@ from broker.protocol.responses import BrokerAddress
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
+    from broker.zk.security import ZooKeeperSecurity
 
 _T = TypeVar("_T")
 FIRST_WAIT_S = 0.1  # before a call is repeated; doubled each time
@@ -60,6 +61,7 @@ class Access:
         timeout_s: float | None,
         retries: int | None,
         registry: Registry | None,
+        security: ZooKeeperSecurity | None,
         resources: ExitStack,
     ) -> None:
         self.closed: bool = False
@@ -68,6 +70,7 @@ class Access:
         self._timeout_s = timeout_s
         self._retries = retries
         self._registry = registry
+        self._security = security
         self._resources = resources
         self._lock = threading.RLock()  # guards the fields of the client
         self._opening_registry = threading.RLock()  # not the other one: it can take long
@@ -132,7 +135,7 @@ class Access:
                     raise NoZooKeeper("these brokers have no ZooKeeper, which this call needs")
                 from broker.zk.registry import Registry  # late: loads kazoo
 
-                registry = Registry(address)
+                registry = Registry(address, security=self._security)
                 try:
                     registry.start(
                         deadlines.left_s(limit_of(self._timeout_s)), retries_refused=False

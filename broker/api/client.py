@@ -10,6 +10,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -55,6 +56,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
+from broker.zk.security import ZooKeeperSecurity, read_credential
 
 if TYPE_CHECKING:
     from broker.api.group import Commit, Group, OnChange
@@ -80,6 +82,7 @@ def connect(
     address: str | Sequence[str] | None = None,
     *,
     zookeeper: str | None = None,
+    zookeeper_credential: str | Path | None = None,
     timeout: float | None = 30.0,
     retries: int | None = None,
     client_id: str = "pylogctl",
@@ -90,6 +93,8 @@ def connect(
         address: `"host:9092"`, several with commas or as a list; 9092 is the default port. One
             broker that responds is enough, if it has a ZooKeeper.
         zookeeper: `"host:2181[,..][/chroot]"`, instead of brokers.
+        zookeeper_credential: a file with a line `user:password` for ZooKeeper, which no other user
+            may read.
         timeout: seconds from a call, this one too, until it returns or raises, unless the call has
             a timeout of its own. None for no limit.
         retries: how often a call is repeated after failures that may pass, such as a change of
@@ -115,6 +120,9 @@ def connect(
         raise TypeError(f"give the address of ZooKeeper as str, not {zookeeper!r}")
     with translated(), deadlines.Limit(timeout), ExitStack() as resources:
         make = _connector(timeout, client_id)
+        security = None
+        if zookeeper_credential is not None:
+            security = ZooKeeperSecurity(read_credential(Path(zookeeper_credential)))
         registry = None
         cluster: Cluster
         if zookeeper is None:
@@ -125,7 +133,7 @@ def connect(
             from broker.client.watched_cluster import WatchedCluster  # late: loads kazoo
             from broker.zk.registry import Registry
 
-            registry = Registry(zookeeper)
+            registry = Registry(zookeeper, security=security)
             watched = WatchedCluster(registry)
             watched.start(limit_of(timeout))
             resources.callback(watched.stop)
@@ -139,6 +147,7 @@ def connect(
             timeout=timeout,
             retries=retries,
             registry=registry,
+            security=security,
             resources=resources.pop_all(),
         )
 
@@ -187,9 +196,10 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         timeout: float | None,
         retries: int | None,
         registry: Registry | None,
+        security: ZooKeeperSecurity | None,
         resources: ExitStack,
     ) -> None:
-        super().__init__(cluster, make_connection, timeout, retries, registry, resources)
+        super().__init__(cluster, make_connection, timeout, retries, registry, security, resources)
         self._counts = ClientCounts()
         self._producers: dict[Acks, Producer] = {}  # of `send`
         self._found: set[TopicPartition] = set()  # by readers; for `send`

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from broker.properties import ZOOKEEPER_PROPERTIES, BaseConfig, Property, PropertyKind
@@ -90,3 +91,4 @@ class ConsumerConfig(BaseConfig):
     zookeeper: str = ""
     zk_session_timeout_ms: int = 6000
     zk_connection_timeout_ms: int = 6000
+    zk_credential_file: Path | None = None

@@ -45,6 +45,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk.creations import is_current
 from broker.zk.registry import Registry
+from broker.zk.security import security_of
 from broker.zk.session import SessionState
 from broker.zk.values import Subscription
 
@@ -446,6 +447,7 @@ def _start_registry(config: ConsumerConfig) -> Registry:
         config.zookeeper,
         session_timeout_ms=config.zk_session_timeout_ms,
         request_timeout_s=timeout_s,
+        security=security_of(config),
     )
     registry.start(timeout_s)
     return registry

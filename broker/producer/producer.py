@@ -668,13 +668,17 @@ def _open_cluster(config: ProducerConfig, connect: Connect, resources: ExitStack
     # late: they need ZooKeeper's modules
     from broker.client.watched_cluster import WatchedCluster
     from broker.zk.registry import Registry
+    from broker.zk.security import security_of
 
     if bool(config.zookeeper) == bool(config.broker_list):
         raise ConfigError("a producer needs either zk.connect or broker.list")
     if config.zookeeper:
-        watched = WatchedCluster(
-            Registry(config.zookeeper, session_timeout_ms=config.zk_session_timeout_ms)
+        registry = Registry(
+            config.zookeeper,
+            session_timeout_ms=config.zk_session_timeout_ms,
+            security=security_of(config),
         )
+        watched = WatchedCluster(registry)
         watched.start(config.zk_connection_timeout_ms / 1000)
         resources.callback(watched.stop)
         return watched

@@ -42,6 +42,8 @@ class OwnBroker:
     def join_cluster(self, proposed_id: str) -> str:
         """Return the id of the cluster; see `Registry.join_cluster`."""
         session_id = self._session.session_id
+        if self._session.sets_acls:  # others may not make them in a chroot that is closed
+            self._session.create_many(dict.fromkeys(paths.OPEN_TREES, b""), ephemeral=False)
         try:
             value, stat = self._session.get(paths.CLUSTER_ID)
         except errors.RegistryNodeNotFoundError:

@@ -9,6 +9,7 @@ Source: Kafka 0.7 `ZkUtils` and `ZKGroupTopicDirs`; the layout is shared with 0.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -53,6 +54,43 @@ DELETED = "/admin/deleted_topics"
 """Its children, named by creation ids, are topics that brokers which were away may have logs of."""
 
 DEFAULT_PORT = 2181
+
+
+class Protection(Enum):
+    """Who may use a node of a secured cluster, besides the user of its brokers' credential."""
+
+    OPEN = "all"
+    READABLE = "all may read"
+    SECRET = "nobody"
+
+
+_SECRET = ("/cluster/keys", "/cluster/mock", "/config/users", "/acls")
+_READABLE = (
+    "/cluster",
+    "/brokers",
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    "/replicated",
+    ADMIN,
+    "/config",
+    _CREATION_IDS,
+)
+OPEN_TREES = (CONSUMERS, _MIRRORS)
+"""What all clients write, those of Kafka 0.7 too; the chroot must have these for them."""
+
+
+def protection_of(path: str) -> Protection:
+    """Return who may use a node; all may use those that are none of the brokers'."""
+    if _is_in(path, _SECRET):
+        return Protection.SECRET
+    # to delete a node is a right of its parent
+    if path == "/" or _is_in(path, _READABLE):
+        return Protection.READABLE
+    return Protection.OPEN
+
+
+def _is_in(path: str, trees: tuple[str, ...]) -> bool:
+    return any(path == tree or path.startswith(f"{tree}/") for tree in trees)
 
 
 def broker(broker_id: int) -> str:

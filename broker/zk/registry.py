@@ -18,6 +18,7 @@ from broker.errors import CoordinationError, RegistryNodeNotFoundError, Registry
 from broker.zk import paths, values
 from broker.zk.creations import absent_homes
 from broker.zk.registration import Registration
+from broker.zk.security import ZooKeeperSecurity
 from broker.zk.session import (
     DEFAULT_REQUEST_TIMEOUT_S,
     DEFAULT_SESSION_TIMEOUT_MS,
@@ -69,6 +70,7 @@ class Registry:
         connect: `host:port,host:port[/chroot]`; `ConfigError` if it is malformed.
         session_timeout_ms: the server removes this broker after so long without a heartbeat.
         request_timeout_s: how long a request waits for the connection and the response.
+        security: what the session proves itself with.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Registry:
         *,
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
         request_timeout_s: float = DEFAULT_REQUEST_TIMEOUT_S,
+        security: ZooKeeperSecurity | None = None,
     ) -> None:
         self._events: queue.SimpleQueue[SessionState | _Wake] = queue.SimpleQueue()
         self.session: Session = Session(
@@ -84,6 +87,7 @@ class Registry:
             session_timeout_ms=session_timeout_ms,
             request_timeout_s=request_timeout_s,
             on_state_change=self._events.put,
+            security=security,
         )
         self.expiration_count: int = 0
         """Sessions that ended although this process wanted to keep them."""

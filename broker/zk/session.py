@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
 from typing import Any, NamedTuple, Self
 
@@ -20,11 +20,13 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.retry import ForceRetryError, KazooRetry
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
 
 from broker import deadlines, errors
 from broker.stats import SharedHistogram
 from broker.zk.handshakes import Handshakes
-from broker.zk.paths import parse_connect_string, resolve
+from broker.zk.paths import CLUSTER_ID, Protection, parse_connect_string, protection_of, resolve
+from broker.zk.security import Credential, ZooKeeperSecurity
 
 _FOREIGN = (kazoo_errors.KazooException, KazooTimeoutError, ForceRetryError)
 
@@ -55,15 +57,17 @@ _NOT_AT_FAULT = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency
 
 
 @contextmanager
-def translated(servers: str, path: str) -> Iterator[None]:
+def translated(servers: str, path: str, user: str | None = None) -> Iterator[None]:
     """Translate kazoo's errors into those of `broker.errors`, which name servers and node."""
     try:
         yield
     except _FOREIGN as error:
-        raise _translate(error, servers, path) from error
+        raise _translate(error, servers, path, user) from error
 
 
-def _translate(error: Exception, servers: str, path: str) -> errors.CoordinationError:
+def _translate(
+    error: Exception, servers: str, path: str, user: str | None
+) -> errors.CoordinationError:
     cause = next((text for kind, text in _UNREACHABLE.items() if isinstance(error, kind)), None)
     if cause is not None:
         return errors.RegistryUnreachableError(f"no answer from ZooKeeper at {servers}: {cause}")
@@ -73,11 +77,29 @@ def _translate(error: Exception, servers: str, path: str) -> errors.Coordination
         return errors.RegistryConflictError(f"node {path} exists already")
     if isinstance(error, _CHANGED):
         return errors.RegistryConflictError(f"node {path} was changed by another client")
+    if isinstance(error, kazoo_errors.NoAuthError):
+        return _no_right(servers, path, user)
     if isinstance(error, kazoo_errors.NotEmptyError):
         return errors.CoordinationError(f"node {path} has children")
     if isinstance(error, kazoo_errors.NoChildrenForEphemeralsError):
         return errors.CoordinationError(f"the parent of node {path} is ephemeral")
     return errors.CoordinationError(f"ZooKeeper refused a request for {path}: {error!r}")
+
+
+def _no_right(servers: str, path: str, user: str | None) -> errors.RegistryAccessError:
+    if user is None:
+        who, hint = "a client without a credential", "give that of the brokers"
+    else:
+        # a wrong password makes another identity, which the server tells nobody
+        who, hint = (
+            f"the credential of user '{user}'",
+            "compare user and password with the brokers'",
+        )
+    return errors.RegistryAccessError(
+        f"ZooKeeper at {servers} does not allow this with node {path} to {who}",
+        hints=[f"{hint}: --zk-credential FILE, or zookeeper.credential.file"],
+        details={"path": path, "user": user},
+    )
 
 
 class NodeStat(NamedTuple):
@@ -202,6 +224,7 @@ class Session:
         request_timeout_s: how long a request waits for the connection and the response.
         on_state_change: called in kazoo's thread with the new state; must return at once and not
             call the session.
+        security: what it proves itself with.
     """
 
     def __init__(
@@ -211,8 +234,13 @@ class Session:
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
         request_timeout_s: float = DEFAULT_REQUEST_TIMEOUT_S,
         on_state_change: Callable[[SessionState], None] | None = None,
+        security: ZooKeeperSecurity | None = None,
     ) -> None:
         self._address = parse_connect_string(connect)
+        security = security or ZooKeeperSecurity()
+        self._credential = security.credential
+        self._user = None if security.credential is None else security.credential.user
+        self._sets_acls = security.sets_acls
         self.connect: str = str(self._address)
         self._on_state_change = on_state_change
         self._request_timeout_s = request_timeout_s
@@ -228,6 +256,7 @@ class Session:
             # as ZooKeeper's own client, which waits for up to a second: sessions outlive a restart
             connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=1.0),
             logger=_kazoo_logger,
+            auth_data=[] if self._credential is None else [("digest", _digest(self._credential))],
         )
         self._client.add_listener(self._on_state)
         self._handshakes = Handshakes(
@@ -372,7 +401,7 @@ class Session:
             except LOST_REQUEST:
                 self._await_connection(deadline_s)
             except _FOREIGN as error:
-                raise _translate(error, self._address.servers, path) from error
+                raise _translate(error, self._address.servers, path, self._user) from error
 
     def walk(self, path: str = "/", *, max_depth: int | None = None) -> Iterator[tuple[int, str]]:
         """Yield depth and path of a node and all nodes below it, parents first, in order of name.
@@ -411,24 +440,84 @@ class Session:
     def create_many(self, nodes: Mapping[str, bytes], *, ephemeral: bool = True) -> list[str]:
         """Create nodes and missing parents; return the paths of those that exist already."""
         deadline_s = self._await_connection()
-        wanted = {path: (value, None, ephemeral) for path, value in nodes.items()}
+        acls = {path: self._acl_of_new(path) for path in nodes}
+        wanted = {path: (value, acls[path], ephemeral) for path, value in nodes.items()}
         outcomes = self._write(deadline_s, self._client.create_async, wanted)
         orphans = _paths_with(errors.RegistryNodeNotFoundError, outcomes)
         if orphans:
             # The server takes requests in their order: no need to wait for the parents. An error
             # matters only if it leaves a node without its parent.
-            full_paths = [resolve(self._address.chroot, path) for path in orphans]
-            parents = [self._client.create_async(one) for one in _ancestors(full_paths)]
+            parents = [
+                self._client.create_async(full, b"", acl)
+                for full, acl in self._missing_parents(orphans)
+            ]
             outcomes |= self._write(
                 deadline_s, self._client.create_async, {path: wanted[path] for path in orphans}
             )
             for path in _paths_with(errors.RegistryNodeNotFoundError, outcomes):
-                with translated(self._address.servers, path):
+                with self._translated(path):
                     for parent in parents:
-                        with suppress(kazoo_errors.NodeExistsError):
+                        # a parent that may not be created can be there nevertheless
+                        with suppress(kazoo_errors.NodeExistsError, kazoo_errors.NoAuthError):
                             _result_of(parent, deadline_s)
                 raise errors.RegistryNodeNotFoundError(f"no parent of node {path} in ZooKeeper")
         return _paths_with(errors.RegistryConflictError, outcomes)
+
+    def _missing_parents(self, node_paths: Iterable[str]) -> Iterator[tuple[str, list[ACL]]]:
+        """Yield the full paths of all nodes above some, highest first, and their ACLs."""
+        chroot = self._address.chroot
+        for full in _ancestors(resolve(chroot, path) for path in node_paths):
+            is_above = len(full) < len(chroot)  # these are not the cluster's
+            path = full.removeprefix(chroot) or "/"
+            yield full, list(OPEN_ACL_UNSAFE) if is_above else self._acl_of_new(path)
+
+    @property
+    def user(self) -> str | None:
+        """Return the user of the session's credential, None if it has none."""
+        return self._user
+
+    @property
+    def sets_acls(self) -> bool:
+        """Whether nodes are created with the ACLs of a secured cluster."""
+        if self._sets_acls is None:
+            is_known = self._credential is not None
+            found = self.have_acls([CLUSTER_ID], is_secured=True) if is_known else {}
+            self._sets_acls = found.get(CLUSTER_ID, False)
+        return self._sets_acls
+
+    def _acl_of_new(self, path: str) -> list[ACL]:
+        if protection_of(path) is Protection.OPEN or not self.sets_acls:
+            return list(OPEN_ACL_UNSAFE)
+        return self._acl(path, is_secured=True)
+
+    def _acl(self, path: str, *, is_secured: bool) -> list[ACL]:
+        """Return the ACL of a node in a cluster that is secured, or open."""
+        protection = protection_of(path)
+        if protection is Protection.OPEN or not is_secured:
+            return list(OPEN_ACL_UNSAFE)
+        if self._credential is None:
+            raise errors.ConfigError("to protect nodes of ZooKeeper takes a credential")
+        owner = make_digest_acl(self._credential.user, self._credential.password, all=True)
+        world = make_acl("world", "anyone", read=True)
+        return [owner] if protection is Protection.SECRET else [owner, world]
+
+    def have_acls(self, node_paths: Iterable[str], *, is_secured: bool) -> dict[str, bool]:
+        """Return of each node whether it has the ACL of its path in a secured, or open, cluster."""
+        watches = dict.fromkeys(node_paths)
+        found = self._read(lambda full, watch: self._client.get_acls_async(full), watches)
+        return {
+            path: set(acl) == set(self._acl(path, is_secured=is_secured))
+            for path, (acl, _) in found.items()
+        }
+
+    def set_acls(self, node_paths: Iterable[str], *, is_secured: bool) -> int:
+        """Give nodes the ACL that they have in a secured, or open, cluster; return how many got it.
+
+        Those that are deleted meanwhile are left out.
+        """
+        wanted = {path: (self._acl(path, is_secured=is_secured),) for path in node_paths}
+        outcomes = self._write(self._await_connection(), self._client.set_acls_async, wanted)
+        return len(outcomes) - len(_paths_with(errors.RegistryNodeNotFoundError, outcomes))
 
     def set(self, path: str, value: bytes, *, version: int = -1) -> None:
         """Replace a node's value, of 1 MB at most."""
@@ -472,7 +561,7 @@ class Session:
         with _timed(self.write_times):
             for path, result in pending.items():
                 try:
-                    with translated(self._address.servers, path):
+                    with self._translated(path):
                         outcomes[path] = _result_of(result, deadline_s)
                 except (errors.RegistryNodeNotFoundError, errors.RegistryConflictError) as error:
                     if must_fit:
@@ -491,7 +580,7 @@ class Session:
         """
         path = changes[0].path
         deadline_s = self._await_connection()
-        with translated(self._address.servers, path), _timed(self.write_times):
+        with self._translated(path), _timed(self.write_times):
             failed = _failed_at(_result_of(self._start_transaction(changes), deadline_s))
         if failed >= 0:
             raise errors.RegistryConflictError(f"node {path} was changed by another client")
@@ -502,7 +591,7 @@ class Session:
         """Make transactions, each of one change at least; return their outcomes in order."""
         deadline_s = self._await_connection()
         outcomes = []
-        with translated(self._address.servers, "/"), _timed(self.write_times):
+        with self._translated("/"), _timed(self.write_times):
             for pending in [self._start_transaction(changes) for changes in transactions]:
                 try:
                     failed = _failed_at(_result_of(pending, deadline_s))
@@ -518,7 +607,8 @@ class Session:
             full = resolve(self._address.chroot, change.path)
             match change:
                 case CreateNode(_, value, ephemeral, sequence):
-                    transaction.create(full, value, ephemeral=ephemeral, sequence=sequence)
+                    acl = self._acl_of_new(change.path)
+                    transaction.create(full, value, acl, ephemeral=ephemeral, sequence=sequence)
                 case SetNode(_, value, version):
                     transaction.set_data(full, value, version)
                 case DeleteNode(_, version):
@@ -526,6 +616,9 @@ class Session:
                 case CheckNode(_, version):
                     transaction.check(full, version)
         return transaction.commit_async()
+
+    def _translated(self, path: str) -> AbstractContextManager[None]:
+        return translated(self._address.servers, path, self._user)
 
     @property
     def is_stopped(self) -> bool:
@@ -545,7 +638,7 @@ class Session:
         """Wait for the connection before a request is made; return the deadline of the request."""
         if deadline_s is None:
             deadline_s = time.monotonic() + deadlines.left_s(self._request_timeout_s)
-        with translated(self._address.servers, "/"):
+        with self._translated("/"):
             # Kazoo would queue the request and send it once there is a connection, long after the
             # caller got an error.
             if self._awaits_connection and not self._connected.wait(deadline_s - time.monotonic()):
@@ -555,6 +648,10 @@ class Session:
             if self._is_stopped:
                 raise kazoo_errors.ConnectionClosedError("the session was stopped")
         return deadline_s
+
+
+def _digest(credential: Credential) -> str:
+    return f"{credential.user}:{credential.password}"
 
 
 def _refusal(hosts: Sequence[tuple[str, int]], timeout_s: float) -> str | None:

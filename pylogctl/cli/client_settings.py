@@ -23,6 +23,7 @@ def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]
     shared = {
         "broker.list": ",".join(settings.brokers) or None,
         "zk.connect": settings.zookeeper,
+        "zookeeper.credential.file": settings.zk_credential,
         "socket.timeout.ms": None
         if settings.timeout_s is None
         else str(max(1, round(settings.timeout_s * 1000))),

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pylogctl.cli.environment import DEFAULT_BROKER, TRACE_VERBOSITY, Environment
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from broker.producer.config import ProducerConfig
     from broker.protocol.responses import BrokerAddress
     from broker.zk.registry import Registry
+    from broker.zk.security import ZooKeeperSecurity
     from broker.zk.session import Session
 
 
@@ -36,13 +38,22 @@ CONNECT_TIMEOUT_S = 5.0
 _PROBE_S = 0.5
 
 
+def zookeeper_security(env: Environment) -> ZooKeeperSecurity | None:
+    """Return what the options say of how to prove oneself to ZooKeeper, None if nothing."""
+    if env.settings.zk_credential is None:
+        return None
+    from broker.zk.security import ZooKeeperSecurity, read_credential
+
+    return ZooKeeperSecurity(read_credential(Path(env.settings.zk_credential).expanduser()))
+
+
 @contextmanager
 def zookeeper_session(env: Environment) -> Iterator[Session]:
     """Open a session with ZooKeeper."""
     from broker.zk.session import Session
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
-    session = Session(env.zookeeper, request_timeout_s=timeout_s)
+    session = Session(env.zookeeper, request_timeout_s=timeout_s, security=zookeeper_security(env))
     with _announced_start(env):
         session.start(timeout_s, retries_refused=False)
     try:
@@ -163,17 +174,20 @@ def open_registry(
 ) -> Iterator[Registry]:
     """Open the registry: the data of brokers, topics and groups in ZooKeeper."""
     from broker.zk.registry import Registry
+    from broker.zk.security import security_of
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+    security = zookeeper_security(env)
     if config is None:
         start_s = timeout_s
-        registry = Registry(env.zookeeper, request_timeout_s=timeout_s)
+        registry = Registry(env.zookeeper, request_timeout_s=timeout_s, security=security)
     else:
         start_s = env.timeout_s(config.zk_connection_timeout_ms / 1000)
         registry = Registry(
             env.zookeeper,
             session_timeout_ms=config.zk_session_timeout_ms,
             request_timeout_s=timeout_s,
+            security=security or security_of(config),
         )
     with _announced_start(env):
         # A user who sets the time to wait for ZooKeeper expects it to come up in that time.

@@ -29,6 +29,7 @@ PROJECT_FILE = ".pylogctl.toml"
 SYSTEM_FILE = Path("/etc/pylogctl/config.toml")
 _KINDS = {
     "zookeeper": str,
+    "zk_credential": str,
     "brokers": str,
     "timeout": str,
     "color": str,
@@ -247,7 +248,8 @@ def at_cluster(env: Environment, text: str | None, *, takes_brokers: bool = True
         _check_use(context, takes_brokers=takes_brokers)
         return env.changed(settings=_filled(env.settings, context), context=context)
     if brokers == text:
-        settings = env.settings._replace(zookeeper=text, brokers=())
+        # a credential is for one cluster: another's ZooKeeper must not learn it
+        settings = env.settings._replace(zookeeper=text, zk_credential=None, brokers=())
     elif takes_brokers:
         addresses = tuple(filter(None, brokers.split(",")))
         settings = env.settings._replace(zookeeper=None, brokers=addresses)
@@ -270,7 +272,10 @@ def _filled(settings: SharedOptions, context: Context) -> SharedOptions:
     if timeout_s is None and context.timeout is not None:
         timeout_s = parse_duration_s(context.timeout)
     return settings._replace(
-        zookeeper=context.zookeeper, brokers=context.brokers, timeout_s=timeout_s
+        zookeeper=context.zookeeper,
+        zk_credential=context.zk_credential,
+        brokers=context.brokers,
+        timeout_s=timeout_s,
     )
 
 

@@ -67,6 +67,7 @@ class SharedOptions(NamedTuple):
     """The shared options, parsed; a command has its own default for a `timeout_s` of None."""
 
     zookeeper: str | None = None
+    zk_credential: str | None = None
     brokers: tuple[str, ...] = ()
     properties: Mapping[str, str] = MappingProxyType({})
     output: OutputFormat | None = None
@@ -95,6 +96,7 @@ class Context(NamedTuple):
     name: str
     file: Path
     zookeeper: str | None = None
+    zk_credential: str | None = None
     brokers: tuple[str, ...] = ()
     timeout: str | None = None
     color: str | None = None

@@ -312,6 +312,12 @@ class _Others(Choice):
         "ZooKeeper. Default: localhost:2181.",
         envvar="PYLOGCTL_ZOOKEEPER",
     )
+    zk_credential: str | None = option(
+        "--zk-credential FILE",
+        "Connection",
+        "File with a line user:password for ZooKeeper. Default: that of the embedded one.",
+        envvar="PYLOGCTL_ZK_CREDENTIAL",
+    )
     brokers: Any = option(
         "-b, --broker HOST:PORT[,..]",
         "Connection",
@@ -355,9 +361,10 @@ GENERAL = _General.parameters()
 OUTPUT = _Output.parameters()
 SUMMARY = _Summary.parameters()
 CONFIRM = _Confirm.parameters()
-REGISTRY, BROKERS, CONTEXT, PROPERTIES, TIMEOUT, PROGRESS, DRY_RUN, PAGER = (
+_ZOOKEEPER, _ZK_CREDENTIAL, BROKERS, CONTEXT, PROPERTIES, TIMEOUT, PROGRESS, DRY_RUN, PAGER = (
     (one,) for one in _Others.parameters()
 )
+REGISTRY = (*_ZOOKEEPER, *_ZK_CREDENTIAL)
 CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
 
 # Options of some commands. A command uses them as types of its parameters, so that an option of one

@@ -61,6 +61,7 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
         "try: pylogctl broker start, or doctor; -b HOST:PORT needs no ZooKeeper",
     ),
     library.RegistryConflictError: _Rule(ExitStatus.CONFLICT, "REGISTRY_CONFLICT"),
+    library.RegistryAccessError: _Rule(ExitStatus.REMOTE, "REGISTRY_ACCESS"),
     library.RegistryNodeNotFoundError: _Rule(ExitStatus.NOT_FOUND, "NODE_NOT_FOUND"),
     library.BrokerUnreachableError: _Rule(ExitStatus.UNREACHABLE, "BROKER_UNREACHABLE"),
     library.AcknowledgedLossError: _Rule(ExitStatus.UNREACHABLE, "ACKNOWLEDGED_LOSS"),

@@ -31,6 +31,7 @@ from broker.positions import Mark, resolve
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
+from broker.zk.security import security_of
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.logs import library_warnings
@@ -253,6 +254,7 @@ def run_in_group(
         env.zookeeper,
         session_timeout_ms=request.config.zk_session_timeout_ms,
         request_timeout_s=patience_s,
+        security=security_of(request.config),
     )
     registry.start(env.timeout_s(patience_s))
     with ExitStack() as stack:

@@ -23,7 +23,7 @@ from broker.units import counted
 from broker.zk.session import Session
 from pylogctl.cli.columns import Document
 from pylogctl.cli.confirmation import confirm, confirm_name
-from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_session
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session
 from pylogctl.cli.context import at_cluster, read_contexts
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
@@ -130,8 +130,10 @@ def _other_tree(
     is_address = other != "-" and not Path(other).exists() and ":" in other
     if is_address or other in read_contexts(env.environ).by_name:
         timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
-        address = at_cluster(env, other, takes_brokers=False).zookeeper
-        session = Session(address, request_timeout_s=timeout_s)
+        there = at_cluster(env, other, takes_brokers=False)
+        session = Session(
+            there.zookeeper, request_timeout_s=timeout_s, security=zookeeper_security(there)
+        )
         session.start(timeout_s, retries_refused=False)
         try:
             yield map(registry_nodes.as_record, registry_nodes.read_tree(session, path))

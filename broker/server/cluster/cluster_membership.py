@@ -68,9 +68,12 @@ class ClusterMembership:
         # late: kazoo, which a broker may do without
         from broker.server.cluster.settings import SettingsFollower
         from broker.zk.registry import Registry
+        from broker.zk.security import security_of
 
         self.registry = Registry(
-            config.zookeeper_connect, session_timeout_ms=config.zk_session_timeout_ms
+            config.zookeeper_connect,
+            session_timeout_ms=config.zk_session_timeout_ms,
+            security=security_of(config, sets_acls=config.zk_set_acl),
         )
         self.registry.start(timeout_s=config.zk_connection_timeout_ms / 1000)
         directories = self._logs.directories

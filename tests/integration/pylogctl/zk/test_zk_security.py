@@ -1,0 +1,116 @@
+"""A secured ZooKeeper as users of commands and programs meet it: brokers, topics, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pylogctl
+from broker.errors import ConfigError, RegistryAccessError
+from broker.zk.security import ZooKeeperSecurity
+from broker.zk.session import Session
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.testing.brokers import Broker
+from tests.support.command_line import Invoke
+
+pytestmark = pytest.mark.zookeeper
+
+
+@pytest.fixture
+def credential(tmp_path: Path) -> Path:
+    file = tmp_path / "zk.secret"
+    file.write_text("brokers:s3cret\n")
+    file.chmod(0o600)
+    return file
+
+
+@pytest.fixture
+def public(zookeeper: str) -> Iterator[Session]:
+    with Session(zookeeper, security=ZooKeeperSecurity()) as started:
+        yield started
+
+
+def started_broker(zookeeper: str, credential: Path | None, *, sets_acl: bool = True) -> Broker:
+    settings = {"zk.connect": zookeeper, "zookeeper.set.acl": str(sets_acl).lower()}
+    if credential is not None:
+        settings["zookeeper.credential.file"] = str(credential)
+    return Broker(settings)
+
+
+def test_a_secured_cluster_serves_topics_groups_and_settings(
+    invoke: Invoke, zookeeper: str, credential: Path, public: Session
+) -> None:
+    def run(*words: str, stdin: bytes = b"") -> str:
+        options = ("-Z", zookeeper, "--zk-credential", str(credential))
+        result = invoke(*words, *options, stdin=stdin)
+        assert result.status == 0, result.stderr
+        return result.stdout.decode()
+
+    with started_broker(zookeeper, credential):
+        run("topic", "create", "orders", "--partitions", "2", "--yes")
+        run("topic", "create", "paid", "--replication-factor", "1", "--yes")
+        run("produce", "orders", stdin=b"one\n")
+        run("config", "set", "-t", "paid", "--absent", "retention.ms=3600000", "--yes")
+        # a member needs no credential: it writes below /consumers
+        member = invoke("consume", "orders", "--group", "g", "--default-offset", "start",
+                        "--max-messages", "1", "-Z", zookeeper)  # fmt: skip
+        assert (member.status, member.stdout) == (0, b"one\n"), member.stderr
+        assert "g" in run("group", "list")
+        run("group", "delete", "g", "--yes", "--confirm", "g")
+        for path in ("/controller", "/brokers/ids/0", "/brokers/topics/orders",
+                     "/config/topics/paid", "/replicated/topics/paid"):  # fmt: skip
+            with pytest.raises(RegistryAccessError):
+                public.set(path, b"")
+        with pytest.raises(RegistryAccessError):
+            public.delete("/controller")
+        for topic in ("orders", "paid"):
+            run("topic", "delete", topic, "--data", "--yes", "--confirm", topic)
+
+
+def test_a_command_without_the_credential_names_the_node_and_the_option(
+    invoke: Invoke, zookeeper: str, credential: Path
+) -> None:
+    with started_broker(zookeeper, credential):
+        result = invoke("zk", "set", "/cluster/id", "mine", "--yes", "-Z", zookeeper)
+
+    assert result.status == ExitStatus.REMOTE
+    assert "node /cluster/id to a client without a credential" in result.stderr
+    assert "--zk-credential FILE" in result.stderr
+
+
+def test_a_library_client_uses_the_credential_of_its_file(zookeeper: str, credential: Path) -> None:
+    with (
+        started_broker(zookeeper, credential) as broker,
+        pylogctl.connect(broker.address, zookeeper_credential=credential) as client,
+    ):
+        client.set_settings({"retention.ms": 3600000}, topic="orders", may_be_absent=True)
+        client.create_topic("orders")
+
+        assert client.settings(topic="orders")["retention.ms"].value == 3600000
+
+
+def test_a_broker_that_sets_acls_without_a_credential_does_not_start(zookeeper: str) -> None:
+    with pytest.raises(ConfigError, match="needs zookeeper"):
+        started_broker(zookeeper, None)
+
+
+def test_a_broker_without_the_credential_does_not_start_and_says_what_it_lacks(
+    zookeeper: str, credential: Path
+) -> None:
+    with started_broker(zookeeper, credential), pytest.raises(RegistryAccessError) as caught:
+        started_broker(zookeeper, None, sets_acl=False)
+
+    assert "a client without a credential" in str(caught.value)
+
+
+def test_credential_file_of_a_command_when_others_may_read_it_is_refused(
+    invoke: Invoke, zookeeper: str, credential: Path
+) -> None:
+    credential.chmod(0o644)
+
+    result = invoke("zk", "ls", "-Z", zookeeper, "--zk-credential", str(credential))
+
+    assert result.status == ExitStatus.CONFIG
+    assert "other users may read it (mode 0644)" in result.stderr
