@@ -114,6 +114,12 @@ class BrokerUnreachableError(BrokerError):
     is_retriable = True
 
 
+class TlsError(BrokerUnreachableError):
+    """A connection cannot be secured: a certificate is not accepted, or one side speaks no TLS."""
+
+    is_retriable = False
+
+
 class BrokerStoppedError(BrokerUnreachableError):
     """A broker that shuts down has ended the connection.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from broker.errors import ConfigError
+from broker.values import Secret
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,7 @@ class PropertyKind(Enum):
     OPTIONAL_PATH = "path or nothing"
     PATHS = "path,path"
     TOPIC_MAP = "topic:integer,topic:integer"
+    SECRET = "secret"
 
 
 class Property(NamedTuple):
@@ -226,6 +228,8 @@ def parse_property(prop: Property, text: str) -> object:
         return text == "true"
     if prop.kind is PropertyKind.TOPIC_MAP:
         return _parse_topic_map(prop, text)
+    if prop.kind is PropertyKind.SECRET:
+        return Secret(text)
     if prop.choices and text not in prop.choices:
         raise ConfigError(f"{prop.name} is '{text}'; it must be one of {', '.join(prop.choices)}")
     if prop.kind is PropertyKind.PATHS:

@@ -5,196 +5,196 @@ __pylogctl_tables() {
     case $1 in
     'pylogctl')
         commands='broker produce consume copy cluster top topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl broker')
         commands='start stop status decommission list' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl broker start')
         commands='' words=''
         options='--config --id --host --port --listen --data --no-zookeeper --zookeeper-port --metrics-port --metrics-no-partitions --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper --zk-credential -X -c --context --log-format --color' ;;
     'pylogctl broker stop')
         commands='' words='@broker'
-        options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--pid-file --output -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--pid-file --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl broker status')
         commands='' words='@broker'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl broker decommission')
         commands='' words='@broker'
-        options='--throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--throttle --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--throttle --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl broker list')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl produce')
         commands='' words='@topic'
-        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --time-field --output --help-fields -Z --zookeeper --zk-credential -b --broker -X --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --output -Z --zookeeper --zk-credential -b --broker -X --timeout --progress -c --context --log-format --color' ;;
+        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --time-field --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
-        options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --metrics-port --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential -b --broker -X --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude -p --partition -o --offset --wait-for-topic --order -g --group --default-offset --commit --metrics-port --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential -b --broker -X --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --metrics-port --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -p --partition -o --offset --wait-for-topic --order -g --group --default-offset --commit --metrics-port --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
-        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from --from-context --to --to-context --output --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset -n --max-messages --rate --on-corrupt --from --from-context --to --to-context --output -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from --from-context --to --to-context --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset -n --max-messages --rate --on-corrupt --from --from-context --to --to-context --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl cluster')
         commands='describe health recover changes' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl cluster describe')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl cluster health')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl cluster recover')
         commands='' words=''
-        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--topic --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--topic --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl cluster changes')
         commands='' words='@file'
-        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl top')
         commands='' words=''
-        options='--view --into --filter --interval --batch --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--view --into --filter --interval --batch --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--view --into --filter --interval --batch --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--view --into --filter --interval --batch --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create alter elect reassign delete offsets watermarks sample count' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl topic list')
         commands='' words=''
-        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl topic describe')
         commands='' words='@topic'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic create')
         commands='' words='@topic'
-        options='--partitions --partitions-per-broker -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--partitions --partitions-per-broker -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--partitions --partitions-per-broker -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--partitions --partitions-per-broker -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic alter')
         commands='' words='@topic'
-        options='--partitions --partitions-per-broker --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--partitions --partitions-per-broker --replication-factor --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--partitions --partitions-per-broker --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--partitions --partitions-per-broker --replication-factor --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic elect')
         commands='' words='@topic'
-        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic reassign')
         commands='' words=''
-        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic delete')
         commands='' words='@topic'
-        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic offsets')
         commands='' words='@topic'
-        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--at -p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--at -p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic watermarks')
         commands='' words='@topic'
-        options='-p --partition --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='-p --partition --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic sample')
         commands='' words='@topic'
-        options='-n --max-messages -o --offset -p --partition --payload --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-n --max-messages -o --offset -p --partition --payload --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='-n --max-messages -o --offset -p --partition --payload --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-n --max-messages -o --offset -p --partition --payload --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic count')
         commands='' words='@topic'
-        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl config')
         commands='set unset list show diff' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl config set')
         commands='' words='segment.bytes= segment.ms= retention.ms= retention.bytes= flush.messages= flush.ms= flush.before.read= partition.count= min.insync.replicas= unclean.leader.election.enable='
-        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl config unset')
         commands='' words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
-        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl config list')
         commands='' words=''
-        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl config show')
         commands='' words=''
-        options='--origin --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--origin --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl config diff')
         commands='' words=''
-        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group')
         commands='list describe lag members verify watch reset export import clone delete rebalance' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl group list')
         commands='' words=''
-        options='--state --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--state --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--state --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--state --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group describe')
         commands='' words='@group'
-        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--by -t --topic --window --output --columns --sort -Z --zookeeper --zk-credential --timeout --progress -c --context --log-format --color' ;;
+        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--by -t --topic --window --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl group lag')
         commands='' words='@group'
-        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic --fail-above --min-lag --allowed-lag --window --output --columns --sort -Z --zookeeper --zk-credential --timeout --progress -c --context --log-format --color' ;;
+        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic --fail-above --min-lag --allowed-lag --window --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl group members')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group verify')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group watch')
         commands='' words='@group'
-        options='--interval --count -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--interval --count -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--interval --count -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--interval --count -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group reset')
         commands='' words='@group'
-        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to -t --topic -p --partition --wait-inactive --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to -t --topic -p --partition --wait-inactive --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group export')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group import')
         commands='' words='@group'
-        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group clone')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group delete')
         commands='' words='@group'
-        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group rebalance')
         commands='' words='@group'
-        options='--wait --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--wait --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--wait --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--wait --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl retry')
         commands='list drain' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl retry list')
         commands='' words='@dir'
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -205,8 +205,8 @@ __pylogctl_tables() {
         valued='--exec --log-format --color' ;;
     'pylogctl log')
         commands='dump grep index verify stat recover repair split merge replay move compare' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl log dump')
         commands='' words='@file'
         options='-o --offset -n --max-messages --shallow --no-payload --payload -F --format --output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -245,104 +245,104 @@ __pylogctl_tables() {
         valued='--to --output --columns --sort --log-format --color' ;;
     'pylogctl log replay')
         commands='' words='@file'
-        options='-t --topic -p --partition -o --offset --rate --output --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -y --yes --no-input --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -p --partition -o --offset --rate --output -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-t --topic -p --partition -o --offset --rate --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -p --partition -o --offset --rate --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl log move')
         commands='' words=''
-        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl log compare')
         commands='' words='@topic'
-        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl mirror')
         commands='run status verify' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl mirror run')
         commands='' words=''
-        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort -Z --zookeeper --zk-credential -X --timeout -c --context --log-format --color' ;;
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout -c --context --log-format --color' ;;
     'pylogctl mirror status')
         commands='' words=''
-        options='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl mirror verify')
         commands='' words=''
-        options='--include --exclude --topic-map -o --offset --target-offset --exact --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -o --offset --target-offset --from --from-context --to --to-context --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude --topic-map -o --offset --target-offset --exact --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -o --offset --target-offset --from --from-context --to --to-context --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl metrics')
         commands='serve dump' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl metrics serve')
         commands='' words=''
-        options='--port --interval --window --no-partitions -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--port --interval --window -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--port --interval --window --no-partitions -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--port --interval --window -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl metrics dump')
         commands='' words='@broker'
-        options='-Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl audit')
         commands='show check' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl audit show')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl audit check')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --count --time-field --reference --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset --include --exclude --tier --time-field --reference --grace --fail-above --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset --include --exclude --tier --count --time-field --reference --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset --include --exclude --tier --time-field --reference --grace --fail-above --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline')
         commands='load compact sql window join audit verify' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline compact')
         commands='' words='@dir'
         options='--file-size --keep --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--file-size --keep --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic --path --from --until --schema --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic --path --from --until --schema --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
-        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout --progress -c --context --log-format --color' ;;
+        options='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
-        options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--load --include --time-field --reference --grace --fail-above --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--load --include --time-field --reference --grace --fail-above --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl pipeline verify')
         commands='' words='@file'
         options='--deep --shallow --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume e2e compare report' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl perf produce')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -X --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf consume')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --threads -p --partition -o --offset --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads -p --partition -o --offset --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf e2e')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf compare')
         commands='' words=''
         options='--fail-below --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -353,8 +353,8 @@ __pylogctl_tables() {
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl zk')
         commands='ls tree get stat find watch sessions health set create rm export import diff shell start' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl zk ls')
         commands='' words='@zk-path'
         options='-l --long -R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -421,12 +421,12 @@ __pylogctl_tables() {
         valued='--data --host --port --output --log-format --color' ;;
     'pylogctl web')
         commands='' words=''
-        options='--listen --public-host --token-file --allow-changes --hide-messages --output --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--listen --public-host --token-file --output -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--listen --public-host --token-file --allow-changes --hide-messages --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--listen --public-host --token-file --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl context')
         commands='list show use add current rename test remove' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl context list')
         commands='' words=''
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -441,8 +441,8 @@ __pylogctl_tables() {
         valued='--log-format --color' ;;
     'pylogctl context add')
         commands='' words=''
-        options='-Z --zookeeper -b --broker --protected --read-only -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper -b --broker --log-format --color' ;;
+        options='-Z --zookeeper -b --broker --protected --read-only --tls --tls-ca --tls-cert --tls-key --user --password-file -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper -b --broker --tls-ca --tls-cert --tls-key --user --password-file --log-format --color' ;;
     'pylogctl context current')
         commands='' words=''
         options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -461,8 +461,8 @@ __pylogctl_tables() {
         valued='--log-format --color' ;;
     'pylogctl doctor')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl completion')
         commands='' words='bash zsh fish'
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -489,6 +489,11 @@ __pylogctl_values() {
     'pylogctl -c' | 'pylogctl --context') words='@context' ;;
     'pylogctl --log-format') words='text json' ;;
     'pylogctl --color') words='auto always never' ;;
+    'pylogctl --tls-ca') words='@file' ;;
+    'pylogctl --tls-cert') words='@file' ;;
+    'pylogctl --tls-key') words='@file' ;;
+    'pylogctl --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl --password-file') words='@file' ;;
     'pylogctl --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl --progress') words='auto always never' ;;
     'pylogctl broker --output') words='table json jsonl csv tsv plain markdown name' ;;
@@ -496,6 +501,11 @@ __pylogctl_values() {
     'pylogctl broker -c' | 'pylogctl broker --context') words='@context' ;;
     'pylogctl broker --log-format') words='text json' ;;
     'pylogctl broker --color') words='auto always never' ;;
+    'pylogctl broker --tls-ca') words='@file' ;;
+    'pylogctl broker --tls-cert') words='@file' ;;
+    'pylogctl broker --tls-key') words='@file' ;;
+    'pylogctl broker --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl broker --password-file') words='@file' ;;
     'pylogctl broker --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker --columns') words='id host port creator since session topics state first_topics all_topics broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec directories failures retention_waits settings_problems metrics step seconds done note' ;;
     'pylogctl broker --sort') words='id host port creator since session topics state first_topics all_topics broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec directories failures retention_waits settings_problems metrics step seconds done note' ;;
@@ -513,6 +523,11 @@ __pylogctl_values() {
     'pylogctl broker stop --pid-file') words='@file' ;;
     'pylogctl broker stop --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker stop --zk-credential') words='@file' ;;
+    'pylogctl broker stop --tls-ca') words='@file' ;;
+    'pylogctl broker stop --tls-cert') words='@file' ;;
+    'pylogctl broker stop --tls-key') words='@file' ;;
+    'pylogctl broker stop --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl broker stop --password-file') words='@file' ;;
     'pylogctl broker stop --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker stop -c' | 'pylogctl broker stop --context') words='@context' ;;
     'pylogctl broker stop --log-format') words='text json' ;;
@@ -521,6 +536,11 @@ __pylogctl_values() {
     'pylogctl broker status --columns') words='broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec directories failures retention_waits settings_problems metrics' ;;
     'pylogctl broker status --sort') words='broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec directories failures retention_waits settings_problems metrics' ;;
     'pylogctl broker status --zk-credential') words='@file' ;;
+    'pylogctl broker status --tls-ca') words='@file' ;;
+    'pylogctl broker status --tls-cert') words='@file' ;;
+    'pylogctl broker status --tls-key') words='@file' ;;
+    'pylogctl broker status --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl broker status --password-file') words='@file' ;;
     'pylogctl broker status --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker status -c' | 'pylogctl broker status --context') words='@context' ;;
     'pylogctl broker status --log-format') words='text json' ;;
@@ -529,6 +549,11 @@ __pylogctl_values() {
     'pylogctl broker decommission --columns') words='topic partition replicas target' ;;
     'pylogctl broker decommission --sort') words='topic partition replicas target' ;;
     'pylogctl broker decommission --zk-credential') words='@file' ;;
+    'pylogctl broker decommission --tls-ca') words='@file' ;;
+    'pylogctl broker decommission --tls-cert') words='@file' ;;
+    'pylogctl broker decommission --tls-key') words='@file' ;;
+    'pylogctl broker decommission --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl broker decommission --password-file') words='@file' ;;
     'pylogctl broker decommission --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker decommission --progress') words='auto always never' ;;
     'pylogctl broker decommission -c' | 'pylogctl broker decommission --context') words='@context' ;;
@@ -538,6 +563,11 @@ __pylogctl_values() {
     'pylogctl broker list --columns') words='id host port creator since session topics state first_topics all_topics' ;;
     'pylogctl broker list --sort') words='id host port creator since session topics state first_topics all_topics' ;;
     'pylogctl broker list --zk-credential') words='@file' ;;
+    'pylogctl broker list --tls-ca') words='@file' ;;
+    'pylogctl broker list --tls-cert') words='@file' ;;
+    'pylogctl broker list --tls-key') words='@file' ;;
+    'pylogctl broker list --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl broker list --password-file') words='@file' ;;
     'pylogctl broker list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker list -c' | 'pylogctl broker list --context') words='@context' ;;
     'pylogctl broker list --log-format') words='text json' ;;
@@ -555,6 +585,11 @@ __pylogctl_values() {
     'pylogctl produce --time-field') words='@zk-path' ;;
     'pylogctl produce --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl produce --zk-credential') words='@file' ;;
+    'pylogctl produce --tls-ca') words='@file' ;;
+    'pylogctl produce --tls-cert') words='@file' ;;
+    'pylogctl produce --tls-key') words='@file' ;;
+    'pylogctl produce --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl produce --password-file') words='@file' ;;
     'pylogctl produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl produce --progress') words='auto always never' ;;
     'pylogctl produce -c' | 'pylogctl produce --context') words='@context' ;;
@@ -574,6 +609,11 @@ __pylogctl_values() {
     'pylogctl consume --to-dir') words='@dir' ;;
     'pylogctl consume --retry-dir') words='@dir' ;;
     'pylogctl consume --zk-credential') words='@file' ;;
+    'pylogctl consume --tls-ca') words='@file' ;;
+    'pylogctl consume --tls-cert') words='@file' ;;
+    'pylogctl consume --tls-key') words='@file' ;;
+    'pylogctl consume --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl consume --password-file') words='@file' ;;
     'pylogctl consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --progress') words='auto always never' ;;
     'pylogctl consume -c' | 'pylogctl consume --context') words='@context' ;;
@@ -585,6 +625,11 @@ __pylogctl_values() {
     'pylogctl copy --to' | 'pylogctl copy --to-context') words='@context' ;;
     'pylogctl copy --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl copy --zk-credential') words='@file' ;;
+    'pylogctl copy --tls-ca') words='@file' ;;
+    'pylogctl copy --tls-cert') words='@file' ;;
+    'pylogctl copy --tls-key') words='@file' ;;
+    'pylogctl copy --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl copy --password-file') words='@file' ;;
     'pylogctl copy --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl copy --progress') words='auto always never' ;;
     'pylogctl copy -c' | 'pylogctl copy --context') words='@context' ;;
@@ -595,6 +640,11 @@ __pylogctl_values() {
     'pylogctl cluster -c' | 'pylogctl cluster --context') words='@context' ;;
     'pylogctl cluster --log-format') words='text json' ;;
     'pylogctl cluster --color') words='auto always never' ;;
+    'pylogctl cluster --tls-ca') words='@file' ;;
+    'pylogctl cluster --tls-cert') words='@file' ;;
+    'pylogctl cluster --tls-key') words='@file' ;;
+    'pylogctl cluster --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl cluster --password-file') words='@file' ;;
     'pylogctl cluster --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster --columns') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all copies restored loss creation_id settings' ;;
     'pylogctl cluster --sort') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all copies restored loss creation_id settings' ;;
@@ -603,6 +653,11 @@ __pylogctl_values() {
     'pylogctl cluster describe --columns') words='broker state live address rack controller leads preferred replicas in_sync offline offline_partitions' ;;
     'pylogctl cluster describe --sort') words='broker state live address rack controller leads preferred replicas in_sync offline offline_partitions' ;;
     'pylogctl cluster describe --zk-credential') words='@file' ;;
+    'pylogctl cluster describe --tls-ca') words='@file' ;;
+    'pylogctl cluster describe --tls-cert') words='@file' ;;
+    'pylogctl cluster describe --tls-key') words='@file' ;;
+    'pylogctl cluster describe --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl cluster describe --password-file') words='@file' ;;
     'pylogctl cluster describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster describe -c' | 'pylogctl cluster describe --context') words='@context' ;;
     'pylogctl cluster describe --log-format') words='text json' ;;
@@ -611,6 +666,11 @@ __pylogctl_values() {
     'pylogctl cluster health --columns') words='check result count detail all' ;;
     'pylogctl cluster health --sort') words='check result count detail all' ;;
     'pylogctl cluster health --zk-credential') words='@file' ;;
+    'pylogctl cluster health --tls-ca') words='@file' ;;
+    'pylogctl cluster health --tls-cert') words='@file' ;;
+    'pylogctl cluster health --tls-key') words='@file' ;;
+    'pylogctl cluster health --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl cluster health --password-file') words='@file' ;;
     'pylogctl cluster health --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster health -c' | 'pylogctl cluster health --context') words='@context' ;;
     'pylogctl cluster health --log-format') words='text json' ;;
@@ -620,6 +680,11 @@ __pylogctl_values() {
     'pylogctl cluster recover --columns') words='partition leader copies replicas restored loss topic creation_id settings' ;;
     'pylogctl cluster recover --sort') words='partition leader copies replicas restored loss topic creation_id settings' ;;
     'pylogctl cluster recover --zk-credential') words='@file' ;;
+    'pylogctl cluster recover --tls-ca') words='@file' ;;
+    'pylogctl cluster recover --tls-cert') words='@file' ;;
+    'pylogctl cluster recover --tls-key') words='@file' ;;
+    'pylogctl cluster recover --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl cluster recover --password-file') words='@file' ;;
     'pylogctl cluster recover --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster recover -c' | 'pylogctl cluster recover --context') words='@context' ;;
     'pylogctl cluster recover --log-format') words='text json' ;;
@@ -630,6 +695,11 @@ __pylogctl_values() {
     'pylogctl cluster changes --columns') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text' ;;
     'pylogctl cluster changes --sort') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text' ;;
     'pylogctl cluster changes --zk-credential') words='@file' ;;
+    'pylogctl cluster changes --tls-ca') words='@file' ;;
+    'pylogctl cluster changes --tls-cert') words='@file' ;;
+    'pylogctl cluster changes --tls-key') words='@file' ;;
+    'pylogctl cluster changes --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl cluster changes --password-file') words='@file' ;;
     'pylogctl cluster changes --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster changes -c' | 'pylogctl cluster changes --context') words='@context' ;;
     'pylogctl cluster changes --log-format') words='text json' ;;
@@ -641,6 +711,11 @@ __pylogctl_values() {
     'pylogctl top --columns') words='time broker name value address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group topic partition owner offset stored end lag_bytes commit_age rate eta status members partitions leader epoch isr start unflushed size segments lag stalled follower not_in_sync fetches request errors p50 p99 longest queue local remote send waiting replication_factor offline last' ;;
     'pylogctl top --sort') words='time broker name value address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group topic partition owner offset stored end lag_bytes commit_age rate eta status members partitions leader epoch isr start unflushed size segments lag stalled follower not_in_sync fetches request errors p50 p99 longest queue local remote send waiting replication_factor offline last' ;;
     'pylogctl top --zk-credential') words='@file' ;;
+    'pylogctl top --tls-ca') words='@file' ;;
+    'pylogctl top --tls-cert') words='@file' ;;
+    'pylogctl top --tls-key') words='@file' ;;
+    'pylogctl top --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl top --password-file') words='@file' ;;
     'pylogctl top --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl top -c' | 'pylogctl top --context') words='@context' ;;
     'pylogctl top --log-format') words='text json' ;;
@@ -650,6 +725,11 @@ __pylogctl_values() {
     'pylogctl topic -c' | 'pylogctl topic --context') words='@context' ;;
     'pylogctl topic --log-format') words='text json' ;;
     'pylogctl topic --color') words='auto always never' ;;
+    'pylogctl topic --tls-ca') words='@file' ;;
+    'pylogctl topic --tls-cert') words='@file' ;;
+    'pylogctl topic --tls-key') words='@file' ;;
+    'pylogctl topic --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic --password-file') words='@file' ;;
     'pylogctl topic --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic --columns') words='topic partition start end bytes messages inner end_inner broker before partitions action leader replicas isr min_isr group address segments last_append epoch lag settings result reason name brokers first last target original copying left percent throttle offset next_offset size codec crc payload log_start high_watermark log_end pending_bytes' ;;
     'pylogctl topic --sort') words='topic partition start end bytes messages inner end_inner broker before partitions action leader replicas isr min_isr group address segments last_append epoch lag settings result reason name brokers first last target original copying left percent throttle offset next_offset size codec crc payload log_start high_watermark log_end pending_bytes' ;;
@@ -658,6 +738,11 @@ __pylogctl_values() {
     'pylogctl topic list --columns') words='name brokers partitions bytes messages first last' ;;
     'pylogctl topic list --sort') words='name brokers partitions bytes messages first last' ;;
     'pylogctl topic list --zk-credential') words='@file' ;;
+    'pylogctl topic list --tls-ca') words='@file' ;;
+    'pylogctl topic list --tls-cert') words='@file' ;;
+    'pylogctl topic list --tls-key') words='@file' ;;
+    'pylogctl topic list --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic list --password-file') words='@file' ;;
     'pylogctl topic list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic list --progress') words='auto always never' ;;
     'pylogctl topic list -c' | 'pylogctl topic list --context') words='@context' ;;
@@ -667,6 +752,11 @@ __pylogctl_values() {
     'pylogctl topic describe --columns') words='topic partition broker address start end segments bytes last_append leader epoch replicas isr min_isr lag settings' ;;
     'pylogctl topic describe --sort') words='topic partition broker address start end segments bytes last_append leader epoch replicas isr min_isr lag settings' ;;
     'pylogctl topic describe --zk-credential') words='@file' ;;
+    'pylogctl topic describe --tls-ca') words='@file' ;;
+    'pylogctl topic describe --tls-cert') words='@file' ;;
+    'pylogctl topic describe --tls-key') words='@file' ;;
+    'pylogctl topic describe --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic describe --password-file') words='@file' ;;
     'pylogctl topic describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic describe -c' | 'pylogctl topic describe --context') words='@context' ;;
     'pylogctl topic describe --log-format') words='text json' ;;
@@ -677,6 +767,11 @@ __pylogctl_values() {
     'pylogctl topic create --columns') words='topic broker before partitions action partition leader replicas isr min_isr' ;;
     'pylogctl topic create --sort') words='topic broker before partitions action partition leader replicas isr min_isr' ;;
     'pylogctl topic create --zk-credential') words='@file' ;;
+    'pylogctl topic create --tls-ca') words='@file' ;;
+    'pylogctl topic create --tls-cert') words='@file' ;;
+    'pylogctl topic create --tls-key') words='@file' ;;
+    'pylogctl topic create --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic create --password-file') words='@file' ;;
     'pylogctl topic create --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic create -c' | 'pylogctl topic create --context') words='@context' ;;
     'pylogctl topic create --log-format') words='text json' ;;
@@ -685,6 +780,11 @@ __pylogctl_values() {
     'pylogctl topic alter --columns') words='topic broker before partitions action' ;;
     'pylogctl topic alter --sort') words='topic broker before partitions action' ;;
     'pylogctl topic alter --zk-credential') words='@file' ;;
+    'pylogctl topic alter --tls-ca') words='@file' ;;
+    'pylogctl topic alter --tls-cert') words='@file' ;;
+    'pylogctl topic alter --tls-key') words='@file' ;;
+    'pylogctl topic alter --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic alter --password-file') words='@file' ;;
     'pylogctl topic alter --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic alter -c' | 'pylogctl topic alter --context') words='@context' ;;
     'pylogctl topic alter --log-format') words='text json' ;;
@@ -694,6 +794,11 @@ __pylogctl_values() {
     'pylogctl topic elect --columns') words='topic partition result reason' ;;
     'pylogctl topic elect --sort') words='topic partition result reason' ;;
     'pylogctl topic elect --zk-credential') words='@file' ;;
+    'pylogctl topic elect --tls-ca') words='@file' ;;
+    'pylogctl topic elect --tls-cert') words='@file' ;;
+    'pylogctl topic elect --tls-key') words='@file' ;;
+    'pylogctl topic elect --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic elect --password-file') words='@file' ;;
     'pylogctl topic elect --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic elect -c' | 'pylogctl topic elect --context') words='@context' ;;
     'pylogctl topic elect --log-format') words='text json' ;;
@@ -703,6 +808,11 @@ __pylogctl_values() {
     'pylogctl topic reassign --columns') words='topic partition replicas target original copying left percent throttle' ;;
     'pylogctl topic reassign --sort') words='topic partition replicas target original copying left percent throttle' ;;
     'pylogctl topic reassign --zk-credential') words='@file' ;;
+    'pylogctl topic reassign --tls-ca') words='@file' ;;
+    'pylogctl topic reassign --tls-cert') words='@file' ;;
+    'pylogctl topic reassign --tls-key') words='@file' ;;
+    'pylogctl topic reassign --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic reassign --password-file') words='@file' ;;
     'pylogctl topic reassign --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic reassign -c' | 'pylogctl topic reassign --context') words='@context' ;;
     'pylogctl topic reassign --log-format') words='text json' ;;
@@ -712,6 +822,11 @@ __pylogctl_values() {
     'pylogctl topic delete --columns') words='topic broker partitions group action' ;;
     'pylogctl topic delete --sort') words='topic broker partitions group action' ;;
     'pylogctl topic delete --zk-credential') words='@file' ;;
+    'pylogctl topic delete --tls-ca') words='@file' ;;
+    'pylogctl topic delete --tls-cert') words='@file' ;;
+    'pylogctl topic delete --tls-key') words='@file' ;;
+    'pylogctl topic delete --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic delete --password-file') words='@file' ;;
     'pylogctl topic delete --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic delete -c' | 'pylogctl topic delete --context') words='@context' ;;
     'pylogctl topic delete --log-format') words='text json' ;;
@@ -721,6 +836,11 @@ __pylogctl_values() {
     'pylogctl topic offsets --columns') words='topic partition start end bytes inner end_inner' ;;
     'pylogctl topic offsets --sort') words='topic partition start end bytes inner end_inner' ;;
     'pylogctl topic offsets --zk-credential') words='@file' ;;
+    'pylogctl topic offsets --tls-ca') words='@file' ;;
+    'pylogctl topic offsets --tls-cert') words='@file' ;;
+    'pylogctl topic offsets --tls-key') words='@file' ;;
+    'pylogctl topic offsets --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic offsets --password-file') words='@file' ;;
     'pylogctl topic offsets --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic offsets -c' | 'pylogctl topic offsets --context') words='@context' ;;
     'pylogctl topic offsets --log-format') words='text json' ;;
@@ -729,6 +849,11 @@ __pylogctl_values() {
     'pylogctl topic watermarks --columns') words='topic partition log_start high_watermark log_end pending_bytes' ;;
     'pylogctl topic watermarks --sort') words='topic partition log_start high_watermark log_end pending_bytes' ;;
     'pylogctl topic watermarks --zk-credential') words='@file' ;;
+    'pylogctl topic watermarks --tls-ca') words='@file' ;;
+    'pylogctl topic watermarks --tls-cert') words='@file' ;;
+    'pylogctl topic watermarks --tls-key') words='@file' ;;
+    'pylogctl topic watermarks --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic watermarks --password-file') words='@file' ;;
     'pylogctl topic watermarks --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic watermarks -c' | 'pylogctl topic watermarks --context') words='@context' ;;
     'pylogctl topic watermarks --log-format') words='text json' ;;
@@ -739,6 +864,11 @@ __pylogctl_values() {
     'pylogctl topic sample --columns') words='topic partition offset next_offset inner size codec crc payload' ;;
     'pylogctl topic sample --sort') words='topic partition offset next_offset inner size codec crc payload' ;;
     'pylogctl topic sample --zk-credential') words='@file' ;;
+    'pylogctl topic sample --tls-ca') words='@file' ;;
+    'pylogctl topic sample --tls-cert') words='@file' ;;
+    'pylogctl topic sample --tls-key') words='@file' ;;
+    'pylogctl topic sample --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic sample --password-file') words='@file' ;;
     'pylogctl topic sample --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic sample -c' | 'pylogctl topic sample --context') words='@context' ;;
     'pylogctl topic sample --log-format') words='text json' ;;
@@ -748,6 +878,11 @@ __pylogctl_values() {
     'pylogctl topic count --columns') words='topic partition start end bytes messages inner end_inner' ;;
     'pylogctl topic count --sort') words='topic partition start end bytes messages inner end_inner' ;;
     'pylogctl topic count --zk-credential') words='@file' ;;
+    'pylogctl topic count --tls-ca') words='@file' ;;
+    'pylogctl topic count --tls-cert') words='@file' ;;
+    'pylogctl topic count --tls-key') words='@file' ;;
+    'pylogctl topic count --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl topic count --password-file') words='@file' ;;
     'pylogctl topic count --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic count --progress') words='auto always never' ;;
     'pylogctl topic count -c' | 'pylogctl topic count --context') words='@context' ;;
@@ -758,6 +893,11 @@ __pylogctl_values() {
     'pylogctl config -c' | 'pylogctl config --context') words='@context' ;;
     'pylogctl config --log-format') words='text json' ;;
     'pylogctl config --color') words='auto always never' ;;
+    'pylogctl config --tls-ca') words='@file' ;;
+    'pylogctl config --tls-cert') words='@file' ;;
+    'pylogctl config --tls-key') words='@file' ;;
+    'pylogctl config --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl config --password-file') words='@file' ;;
     'pylogctl config --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config --columns') words='setting value origin change doc start default others brokers topic broker before after node option applied' ;;
     'pylogctl config --sort') words='setting value origin change doc start default others brokers topic broker before after node option applied' ;;
@@ -768,6 +908,11 @@ __pylogctl_values() {
     'pylogctl config set --columns') words='topic broker setting before after node' ;;
     'pylogctl config set --sort') words='topic broker setting before after node' ;;
     'pylogctl config set --zk-credential') words='@file' ;;
+    'pylogctl config set --tls-ca') words='@file' ;;
+    'pylogctl config set --tls-cert') words='@file' ;;
+    'pylogctl config set --tls-key') words='@file' ;;
+    'pylogctl config set --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl config set --password-file') words='@file' ;;
     'pylogctl config set --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config set -c' | 'pylogctl config set --context') words='@context' ;;
     'pylogctl config set --log-format') words='text json' ;;
@@ -778,6 +923,11 @@ __pylogctl_values() {
     'pylogctl config unset --columns') words='topic broker setting before after node' ;;
     'pylogctl config unset --sort') words='topic broker setting before after node' ;;
     'pylogctl config unset --zk-credential') words='@file' ;;
+    'pylogctl config unset --tls-ca') words='@file' ;;
+    'pylogctl config unset --tls-cert') words='@file' ;;
+    'pylogctl config unset --tls-key') words='@file' ;;
+    'pylogctl config unset --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl config unset --password-file') words='@file' ;;
     'pylogctl config unset --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config unset -c' | 'pylogctl config unset --context') words='@context' ;;
     'pylogctl config unset --log-format') words='text json' ;;
@@ -788,6 +938,11 @@ __pylogctl_values() {
     'pylogctl config list --columns') words='setting value origin change doc topic broker node brokers default applied' ;;
     'pylogctl config list --sort') words='setting value origin change doc topic broker node brokers default applied' ;;
     'pylogctl config list --zk-credential') words='@file' ;;
+    'pylogctl config list --tls-ca') words='@file' ;;
+    'pylogctl config list --tls-cert') words='@file' ;;
+    'pylogctl config list --tls-key') words='@file' ;;
+    'pylogctl config list --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl config list --password-file') words='@file' ;;
     'pylogctl config list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config list -c' | 'pylogctl config list --context') words='@context' ;;
     'pylogctl config list --log-format') words='text json' ;;
@@ -796,6 +951,11 @@ __pylogctl_values() {
     'pylogctl config show --columns') words='option value origin' ;;
     'pylogctl config show --sort') words='option value origin' ;;
     'pylogctl config show --zk-credential') words='@file' ;;
+    'pylogctl config show --tls-ca') words='@file' ;;
+    'pylogctl config show --tls-cert') words='@file' ;;
+    'pylogctl config show --tls-key') words='@file' ;;
+    'pylogctl config show --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl config show --password-file') words='@file' ;;
     'pylogctl config show --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config show -c' | 'pylogctl config show --context') words='@context' ;;
     'pylogctl config show --log-format') words='text json' ;;
@@ -806,6 +966,11 @@ __pylogctl_values() {
     'pylogctl config diff --columns') words='setting value origin start default others brokers applied doc' ;;
     'pylogctl config diff --sort') words='setting value origin start default others brokers applied doc' ;;
     'pylogctl config diff --zk-credential') words='@file' ;;
+    'pylogctl config diff --tls-ca') words='@file' ;;
+    'pylogctl config diff --tls-cert') words='@file' ;;
+    'pylogctl config diff --tls-key') words='@file' ;;
+    'pylogctl config diff --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl config diff --password-file') words='@file' ;;
     'pylogctl config diff --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl config diff -c' | 'pylogctl config diff --context') words='@context' ;;
     'pylogctl config diff --log-format') words='text json' ;;
@@ -815,6 +980,11 @@ __pylogctl_values() {
     'pylogctl group -c' | 'pylogctl group --context') words='@context' ;;
     'pylogctl group --log-format') words='text json' ;;
     'pylogctl group --color') words='auto always never' ;;
+    'pylogctl group --tls-ca') words='@file' ;;
+    'pylogctl group --tls-cert') words='@file' ;;
+    'pylogctl group --tls-key') words='@file' ;;
+    'pylogctl group --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group --password-file') words='@file' ;;
     'pylogctl group --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group --columns') words='group path action topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member committed age oldest_commit subscription streams since session old_owner new_owner current new delta_bytes direction note kind detail' ;;
     'pylogctl group --sort') words='group path action topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member committed age oldest_commit subscription streams since session old_owner new_owner current new delta_bytes direction note kind detail' ;;
@@ -824,6 +994,11 @@ __pylogctl_values() {
     'pylogctl group list --columns') words='group state members topics lag_bytes oldest_commit' ;;
     'pylogctl group list --sort') words='group state members topics lag_bytes oldest_commit' ;;
     'pylogctl group list --zk-credential') words='@file' ;;
+    'pylogctl group list --tls-ca') words='@file' ;;
+    'pylogctl group list --tls-cert') words='@file' ;;
+    'pylogctl group list --tls-key') words='@file' ;;
+    'pylogctl group list --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group list --password-file') words='@file' ;;
     'pylogctl group list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group list -c' | 'pylogctl group list --context') words='@context' ;;
     'pylogctl group list --log-format') words='text json' ;;
@@ -835,6 +1010,11 @@ __pylogctl_values() {
     'pylogctl group describe --columns') words='group topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member' ;;
     'pylogctl group describe --sort') words='group topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member' ;;
     'pylogctl group describe --zk-credential') words='@file' ;;
+    'pylogctl group describe --tls-ca') words='@file' ;;
+    'pylogctl group describe --tls-cert') words='@file' ;;
+    'pylogctl group describe --tls-key') words='@file' ;;
+    'pylogctl group describe --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group describe --password-file') words='@file' ;;
     'pylogctl group describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group describe --progress') words='auto always never' ;;
     'pylogctl group describe -c' | 'pylogctl group describe --context') words='@context' ;;
@@ -848,6 +1028,11 @@ __pylogctl_values() {
     'pylogctl group lag --columns') words='group topic partition offset stored end lag_bytes lag_msgs age rate eta status' ;;
     'pylogctl group lag --sort') words='group topic partition offset stored end lag_bytes lag_msgs age rate eta status' ;;
     'pylogctl group lag --zk-credential') words='@file' ;;
+    'pylogctl group lag --tls-ca') words='@file' ;;
+    'pylogctl group lag --tls-cert') words='@file' ;;
+    'pylogctl group lag --tls-key') words='@file' ;;
+    'pylogctl group lag --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group lag --password-file') words='@file' ;;
     'pylogctl group lag --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group lag --progress') words='auto always never' ;;
     'pylogctl group lag -c' | 'pylogctl group lag --context') words='@context' ;;
@@ -857,6 +1042,11 @@ __pylogctl_values() {
     'pylogctl group members --columns') words='group member subscription topics streams partitions since session' ;;
     'pylogctl group members --sort') words='group member subscription topics streams partitions since session' ;;
     'pylogctl group members --zk-credential') words='@file' ;;
+    'pylogctl group members --tls-ca') words='@file' ;;
+    'pylogctl group members --tls-cert') words='@file' ;;
+    'pylogctl group members --tls-key') words='@file' ;;
+    'pylogctl group members --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group members --password-file') words='@file' ;;
     'pylogctl group members --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group members -c' | 'pylogctl group members --context') words='@context' ;;
     'pylogctl group members --log-format') words='text json' ;;
@@ -865,12 +1055,22 @@ __pylogctl_values() {
     'pylogctl group verify --columns') words='group kind topic partition owner detail' ;;
     'pylogctl group verify --sort') words='group kind topic partition owner detail' ;;
     'pylogctl group verify --zk-credential') words='@file' ;;
+    'pylogctl group verify --tls-ca') words='@file' ;;
+    'pylogctl group verify --tls-cert') words='@file' ;;
+    'pylogctl group verify --tls-key') words='@file' ;;
+    'pylogctl group verify --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group verify --password-file') words='@file' ;;
     'pylogctl group verify --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group verify -c' | 'pylogctl group verify --context') words='@context' ;;
     'pylogctl group verify --log-format') words='text json' ;;
     'pylogctl group verify --color') words='auto always never' ;;
     'pylogctl group watch --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group watch --zk-credential') words='@file' ;;
+    'pylogctl group watch --tls-ca') words='@file' ;;
+    'pylogctl group watch --tls-cert') words='@file' ;;
+    'pylogctl group watch --tls-key') words='@file' ;;
+    'pylogctl group watch --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group watch --password-file') words='@file' ;;
     'pylogctl group watch --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group watch -c' | 'pylogctl group watch --context') words='@context' ;;
     'pylogctl group watch --log-format') words='text json' ;;
@@ -882,6 +1082,11 @@ __pylogctl_values() {
     'pylogctl group reset --columns') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group reset --sort') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group reset --zk-credential') words='@file' ;;
+    'pylogctl group reset --tls-ca') words='@file' ;;
+    'pylogctl group reset --tls-cert') words='@file' ;;
+    'pylogctl group reset --tls-key') words='@file' ;;
+    'pylogctl group reset --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group reset --password-file') words='@file' ;;
     'pylogctl group reset --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group reset -c' | 'pylogctl group reset --context') words='@context' ;;
     'pylogctl group reset --log-format') words='text json' ;;
@@ -890,6 +1095,11 @@ __pylogctl_values() {
     'pylogctl group export --columns') words='group topic partition offset committed' ;;
     'pylogctl group export --sort') words='group topic partition offset committed' ;;
     'pylogctl group export --zk-credential') words='@file' ;;
+    'pylogctl group export --tls-ca') words='@file' ;;
+    'pylogctl group export --tls-cert') words='@file' ;;
+    'pylogctl group export --tls-key') words='@file' ;;
+    'pylogctl group export --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group export --password-file') words='@file' ;;
     'pylogctl group export --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group export -c' | 'pylogctl group export --context') words='@context' ;;
     'pylogctl group export --log-format') words='text json' ;;
@@ -900,6 +1110,11 @@ __pylogctl_values() {
     'pylogctl group import --columns') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group import --sort') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group import --zk-credential') words='@file' ;;
+    'pylogctl group import --tls-ca') words='@file' ;;
+    'pylogctl group import --tls-cert') words='@file' ;;
+    'pylogctl group import --tls-key') words='@file' ;;
+    'pylogctl group import --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group import --password-file') words='@file' ;;
     'pylogctl group import --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group import -c' | 'pylogctl group import --context') words='@context' ;;
     'pylogctl group import --log-format') words='text json' ;;
@@ -908,6 +1123,11 @@ __pylogctl_values() {
     'pylogctl group clone --columns') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group clone --sort') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group clone --zk-credential') words='@file' ;;
+    'pylogctl group clone --tls-ca') words='@file' ;;
+    'pylogctl group clone --tls-cert') words='@file' ;;
+    'pylogctl group clone --tls-key') words='@file' ;;
+    'pylogctl group clone --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group clone --password-file') words='@file' ;;
     'pylogctl group clone --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group clone -c' | 'pylogctl group clone --context') words='@context' ;;
     'pylogctl group clone --log-format') words='text json' ;;
@@ -917,6 +1137,11 @@ __pylogctl_values() {
     'pylogctl group delete --columns') words='group path action' ;;
     'pylogctl group delete --sort') words='group path action' ;;
     'pylogctl group delete --zk-credential') words='@file' ;;
+    'pylogctl group delete --tls-ca') words='@file' ;;
+    'pylogctl group delete --tls-cert') words='@file' ;;
+    'pylogctl group delete --tls-key') words='@file' ;;
+    'pylogctl group delete --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group delete --password-file') words='@file' ;;
     'pylogctl group delete --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group delete -c' | 'pylogctl group delete --context') words='@context' ;;
     'pylogctl group delete --log-format') words='text json' ;;
@@ -926,6 +1151,11 @@ __pylogctl_values() {
     'pylogctl group rebalance --columns') words='group topic partition old_owner new_owner' ;;
     'pylogctl group rebalance --sort') words='group topic partition old_owner new_owner' ;;
     'pylogctl group rebalance --zk-credential') words='@file' ;;
+    'pylogctl group rebalance --tls-ca') words='@file' ;;
+    'pylogctl group rebalance --tls-cert') words='@file' ;;
+    'pylogctl group rebalance --tls-key') words='@file' ;;
+    'pylogctl group rebalance --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl group rebalance --password-file') words='@file' ;;
     'pylogctl group rebalance --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group rebalance -c' | 'pylogctl group rebalance --context') words='@context' ;;
     'pylogctl group rebalance --log-format') words='text json' ;;
@@ -935,6 +1165,11 @@ __pylogctl_values() {
     'pylogctl retry -c' | 'pylogctl retry --context') words='@context' ;;
     'pylogctl retry --log-format') words='text json' ;;
     'pylogctl retry --color') words='auto always never' ;;
+    'pylogctl retry --tls-ca') words='@file' ;;
+    'pylogctl retry --tls-cert') words='@file' ;;
+    'pylogctl retry --tls-key') words='@file' ;;
+    'pylogctl retry --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl retry --password-file') words='@file' ;;
     'pylogctl retry --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl retry --columns') words='topic partition offset next_offset inner size attempts state next_attempt error payload' ;;
     'pylogctl retry --sort') words='topic partition offset next_offset inner size attempts state next_attempt error payload' ;;
@@ -951,6 +1186,11 @@ __pylogctl_values() {
     'pylogctl log -c' | 'pylogctl log --context') words='@context' ;;
     'pylogctl log --log-format') words='text json' ;;
     'pylogctl log --color') words='auto always never' ;;
+    'pylogctl log --tls-ca') words='@file' ;;
+    'pylogctl log --tls-cert') words='@file' ;;
+    'pylogctl log --tls-key') words='@file' ;;
+    'pylogctl log --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl log --password-file') words='@file' ;;
     'pylogctl log --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl log --columns') words='log result start end bytes copies offset groups segments file pos size magic codec crc valid inner payload payload_b64 payload_hex topic partition broker directory seconds cut_at cut_bytes fault messages_kept later_segments backup done kind left_out_bytes target next_offset messages entries min avg max codecs ratio magics sizes payload_bytes valid_bytes expected found bytes_after skipped_bytes' ;;
     'pylogctl log --sort') words='log result start end bytes copies offset groups segments file pos size magic codec crc valid inner payload payload_b64 payload_hex topic partition broker directory seconds cut_at cut_bytes fault messages_kept later_segments backup done kind left_out_bytes target next_offset messages entries min avg max codecs ratio magics sizes payload_bytes valid_bytes expected found bytes_after skipped_bytes' ;;
@@ -1014,6 +1254,11 @@ __pylogctl_values() {
     'pylogctl log replay -o' | 'pylogctl log replay --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl log replay --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log replay --zk-credential') words='@file' ;;
+    'pylogctl log replay --tls-ca') words='@file' ;;
+    'pylogctl log replay --tls-cert') words='@file' ;;
+    'pylogctl log replay --tls-key') words='@file' ;;
+    'pylogctl log replay --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl log replay --password-file') words='@file' ;;
     'pylogctl log replay --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl log replay --progress') words='auto always never' ;;
     'pylogctl log replay -c' | 'pylogctl log replay --context') words='@context' ;;
@@ -1026,6 +1271,11 @@ __pylogctl_values() {
     'pylogctl log move --sort') words='topic partition broker directory bytes seconds' ;;
     'pylogctl log move --progress') words='auto always never' ;;
     'pylogctl log move --zk-credential') words='@file' ;;
+    'pylogctl log move --tls-ca') words='@file' ;;
+    'pylogctl log move --tls-cert') words='@file' ;;
+    'pylogctl log move --tls-key') words='@file' ;;
+    'pylogctl log move --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl log move --password-file') words='@file' ;;
     'pylogctl log move --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl log move -c' | 'pylogctl log move --context') words='@context' ;;
     'pylogctl log move --log-format') words='text json' ;;
@@ -1035,6 +1285,11 @@ __pylogctl_values() {
     'pylogctl log compare --sort') words='log result start end bytes copies offset groups segments' ;;
     'pylogctl log compare --progress') words='auto always never' ;;
     'pylogctl log compare --zk-credential') words='@file' ;;
+    'pylogctl log compare --tls-ca') words='@file' ;;
+    'pylogctl log compare --tls-cert') words='@file' ;;
+    'pylogctl log compare --tls-key') words='@file' ;;
+    'pylogctl log compare --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl log compare --password-file') words='@file' ;;
     'pylogctl log compare --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl log compare -c' | 'pylogctl log compare --context') words='@context' ;;
     'pylogctl log compare --log-format') words='text json' ;;
@@ -1044,6 +1299,11 @@ __pylogctl_values() {
     'pylogctl mirror -c' | 'pylogctl mirror --context') words='@context' ;;
     'pylogctl mirror --log-format') words='text json' ;;
     'pylogctl mirror --color') words='auto always never' ;;
+    'pylogctl mirror --tls-ca') words='@file' ;;
+    'pylogctl mirror --tls-cert') words='@file' ;;
+    'pylogctl mirror --tls-key') words='@file' ;;
+    'pylogctl mirror --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl mirror --password-file') words='@file' ;;
     'pylogctl mirror --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror --columns') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status' ;;
     'pylogctl mirror --sort') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt end mirrored lag_bytes rate mirrors failing target_messages missing surplus digest target_digest status' ;;
@@ -1056,6 +1316,11 @@ __pylogctl_values() {
     'pylogctl mirror run --columns') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt' ;;
     'pylogctl mirror run --sort') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt' ;;
     'pylogctl mirror run --zk-credential') words='@file' ;;
+    'pylogctl mirror run --tls-ca') words='@file' ;;
+    'pylogctl mirror run --tls-cert') words='@file' ;;
+    'pylogctl mirror run --tls-key') words='@file' ;;
+    'pylogctl mirror run --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl mirror run --password-file') words='@file' ;;
     'pylogctl mirror run --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror run -c' | 'pylogctl mirror run --context') words='@context' ;;
     'pylogctl mirror run --log-format') words='text json' ;;
@@ -1068,6 +1333,11 @@ __pylogctl_values() {
     'pylogctl mirror status --columns') words='topic end mirrored lag_bytes rate mirrors failing error_time last_error corrupt' ;;
     'pylogctl mirror status --sort') words='topic end mirrored lag_bytes rate mirrors failing error_time last_error corrupt' ;;
     'pylogctl mirror status --zk-credential') words='@file' ;;
+    'pylogctl mirror status --tls-ca') words='@file' ;;
+    'pylogctl mirror status --tls-cert') words='@file' ;;
+    'pylogctl mirror status --tls-key') words='@file' ;;
+    'pylogctl mirror status --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl mirror status --password-file') words='@file' ;;
     'pylogctl mirror status --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror status -c' | 'pylogctl mirror status --context') words='@context' ;;
     'pylogctl mirror status --log-format') words='text json' ;;
@@ -1080,6 +1350,11 @@ __pylogctl_values() {
     'pylogctl mirror verify --columns') words='topic target messages target_messages missing surplus digest target_digest status' ;;
     'pylogctl mirror verify --sort') words='topic target messages target_messages missing surplus digest target_digest status' ;;
     'pylogctl mirror verify --zk-credential') words='@file' ;;
+    'pylogctl mirror verify --tls-ca') words='@file' ;;
+    'pylogctl mirror verify --tls-cert') words='@file' ;;
+    'pylogctl mirror verify --tls-key') words='@file' ;;
+    'pylogctl mirror verify --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl mirror verify --password-file') words='@file' ;;
     'pylogctl mirror verify --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror verify --progress') words='auto always never' ;;
     'pylogctl mirror verify -c' | 'pylogctl mirror verify --context') words='@context' ;;
@@ -1090,16 +1365,31 @@ __pylogctl_values() {
     'pylogctl metrics -c' | 'pylogctl metrics --context') words='@context' ;;
     'pylogctl metrics --log-format') words='text json' ;;
     'pylogctl metrics --color') words='auto always never' ;;
+    'pylogctl metrics --tls-ca') words='@file' ;;
+    'pylogctl metrics --tls-cert') words='@file' ;;
+    'pylogctl metrics --tls-key') words='@file' ;;
+    'pylogctl metrics --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl metrics --password-file') words='@file' ;;
     'pylogctl metrics --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl metrics --progress') words='auto always never' ;;
     'pylogctl metrics serve --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl metrics serve --window') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl metrics serve --zk-credential') words='@file' ;;
+    'pylogctl metrics serve --tls-ca') words='@file' ;;
+    'pylogctl metrics serve --tls-cert') words='@file' ;;
+    'pylogctl metrics serve --tls-key') words='@file' ;;
+    'pylogctl metrics serve --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl metrics serve --password-file') words='@file' ;;
     'pylogctl metrics serve --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl metrics serve -c' | 'pylogctl metrics serve --context') words='@context' ;;
     'pylogctl metrics serve --log-format') words='text json' ;;
     'pylogctl metrics serve --color') words='auto always never' ;;
     'pylogctl metrics dump --zk-credential') words='@file' ;;
+    'pylogctl metrics dump --tls-ca') words='@file' ;;
+    'pylogctl metrics dump --tls-cert') words='@file' ;;
+    'pylogctl metrics dump --tls-key') words='@file' ;;
+    'pylogctl metrics dump --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl metrics dump --password-file') words='@file' ;;
     'pylogctl metrics dump --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl metrics dump -c' | 'pylogctl metrics dump --context') words='@context' ;;
     'pylogctl metrics dump --log-format') words='text json' ;;
@@ -1109,6 +1399,11 @@ __pylogctl_values() {
     'pylogctl audit -c' | 'pylogctl audit --context') words='@context' ;;
     'pylogctl audit --log-format') words='text json' ;;
     'pylogctl audit --color') words='auto always never' ;;
+    'pylogctl audit --tls-ca') words='@file' ;;
+    'pylogctl audit --tls-cert') words='@file' ;;
+    'pylogctl audit --tls-key') words='@file' ;;
+    'pylogctl audit --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl audit --password-file') words='@file' ;;
     'pylogctl audit --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl audit --columns') words='topic start end tier expected found difference expected_bytes found_bytes status messages bytes' ;;
     'pylogctl audit --sort') words='topic start end tier expected found difference expected_bytes found_bytes status messages bytes' ;;
@@ -1119,6 +1414,11 @@ __pylogctl_values() {
     'pylogctl audit show --columns') words='topic start end tier messages bytes' ;;
     'pylogctl audit show --sort') words='topic start end tier messages bytes' ;;
     'pylogctl audit show --zk-credential') words='@file' ;;
+    'pylogctl audit show --tls-ca') words='@file' ;;
+    'pylogctl audit show --tls-cert') words='@file' ;;
+    'pylogctl audit show --tls-key') words='@file' ;;
+    'pylogctl audit show --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl audit show --password-file') words='@file' ;;
     'pylogctl audit show --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl audit show --progress') words='auto always never' ;;
     'pylogctl audit show -c' | 'pylogctl audit show --context') words='@context' ;;
@@ -1132,6 +1432,11 @@ __pylogctl_values() {
     'pylogctl audit check --columns') words='topic start end tier expected found difference expected_bytes found_bytes status' ;;
     'pylogctl audit check --sort') words='topic start end tier expected found difference expected_bytes found_bytes status' ;;
     'pylogctl audit check --zk-credential') words='@file' ;;
+    'pylogctl audit check --tls-ca') words='@file' ;;
+    'pylogctl audit check --tls-cert') words='@file' ;;
+    'pylogctl audit check --tls-key') words='@file' ;;
+    'pylogctl audit check --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl audit check --password-file') words='@file' ;;
     'pylogctl audit check --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl audit check --progress') words='auto always never' ;;
     'pylogctl audit check -c' | 'pylogctl audit check --context') words='@context' ;;
@@ -1142,6 +1447,11 @@ __pylogctl_values() {
     'pylogctl pipeline -c' | 'pylogctl pipeline --context') words='@context' ;;
     'pylogctl pipeline --log-format') words='text json' ;;
     'pylogctl pipeline --color') words='auto always never' ;;
+    'pylogctl pipeline --tls-ca') words='@file' ;;
+    'pylogctl pipeline --tls-cert') words='@file' ;;
+    'pylogctl pipeline --tls-key') words='@file' ;;
+    'pylogctl pipeline --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl pipeline --password-file') words='@file' ;;
     'pylogctl pipeline --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline --columns') words='topic start end tier expected found lost late duplicated status path files bytes messages load partition payload_bytes left_out_bytes crc_sum tasks lost_bytes' ;;
     'pylogctl pipeline --sort') words='topic start end tier expected found lost late duplicated status path files bytes messages load partition payload_bytes left_out_bytes crc_sum tasks lost_bytes' ;;
@@ -1161,6 +1471,11 @@ __pylogctl_values() {
     'pylogctl pipeline load --columns') words='load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes' ;;
     'pylogctl pipeline load --sort') words='load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes' ;;
     'pylogctl pipeline load --zk-credential') words='@file' ;;
+    'pylogctl pipeline load --tls-ca') words='@file' ;;
+    'pylogctl pipeline load --tls-cert') words='@file' ;;
+    'pylogctl pipeline load --tls-key') words='@file' ;;
+    'pylogctl pipeline load --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl pipeline load --password-file') words='@file' ;;
     'pylogctl pipeline load --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline load --progress') words='auto always never' ;;
     'pylogctl pipeline load -c' | 'pylogctl pipeline load --context') words='@context' ;;
@@ -1182,6 +1497,11 @@ __pylogctl_values() {
     'pylogctl pipeline sql --to-topic') words='@topic' ;;
     'pylogctl pipeline sql --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline sql --zk-credential') words='@file' ;;
+    'pylogctl pipeline sql --tls-ca') words='@file' ;;
+    'pylogctl pipeline sql --tls-cert') words='@file' ;;
+    'pylogctl pipeline sql --tls-key') words='@file' ;;
+    'pylogctl pipeline sql --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl pipeline sql --password-file') words='@file' ;;
     'pylogctl pipeline sql --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline sql --progress') words='auto always never' ;;
     'pylogctl pipeline sql -c' | 'pylogctl pipeline sql --context') words='@context' ;;
@@ -1204,6 +1524,11 @@ __pylogctl_values() {
     'pylogctl pipeline window --to-topic') words='@topic' ;;
     'pylogctl pipeline window --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline window --zk-credential') words='@file' ;;
+    'pylogctl pipeline window --tls-ca') words='@file' ;;
+    'pylogctl pipeline window --tls-cert') words='@file' ;;
+    'pylogctl pipeline window --tls-key') words='@file' ;;
+    'pylogctl pipeline window --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl pipeline window --password-file') words='@file' ;;
     'pylogctl pipeline window --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline window --progress') words='auto always never' ;;
     'pylogctl pipeline window -c' | 'pylogctl pipeline window --context') words='@context' ;;
@@ -1224,6 +1549,11 @@ __pylogctl_values() {
     'pylogctl pipeline join --to-topic') words='@topic' ;;
     'pylogctl pipeline join --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline join --zk-credential') words='@file' ;;
+    'pylogctl pipeline join --tls-ca') words='@file' ;;
+    'pylogctl pipeline join --tls-cert') words='@file' ;;
+    'pylogctl pipeline join --tls-key') words='@file' ;;
+    'pylogctl pipeline join --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl pipeline join --password-file') words='@file' ;;
     'pylogctl pipeline join --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline join --progress') words='auto always never' ;;
     'pylogctl pipeline join -c' | 'pylogctl pipeline join --context') words='@context' ;;
@@ -1236,6 +1566,11 @@ __pylogctl_values() {
     'pylogctl pipeline audit --columns') words='topic start end tier expected found lost late duplicated status' ;;
     'pylogctl pipeline audit --sort') words='topic start end tier expected found lost late duplicated status' ;;
     'pylogctl pipeline audit --zk-credential') words='@file' ;;
+    'pylogctl pipeline audit --tls-ca') words='@file' ;;
+    'pylogctl pipeline audit --tls-cert') words='@file' ;;
+    'pylogctl pipeline audit --tls-key') words='@file' ;;
+    'pylogctl pipeline audit --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl pipeline audit --password-file') words='@file' ;;
     'pylogctl pipeline audit --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline audit -c' | 'pylogctl pipeline audit --context') words='@context' ;;
     'pylogctl pipeline audit --log-format') words='text json' ;;
@@ -1249,6 +1584,11 @@ __pylogctl_values() {
     'pylogctl perf -c' | 'pylogctl perf --context') words='@context' ;;
     'pylogctl perf --log-format') words='text json' ;;
     'pylogctl perf --color') words='auto always never' ;;
+    'pylogctl perf --tls-ca') words='@file' ;;
+    'pylogctl perf --tls-cert') words='@file' ;;
+    'pylogctl perf --tls-key') words='@file' ;;
+    'pylogctl perf --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl perf --password-file') words='@file' ;;
     'pylogctl perf --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf --columns') words='figure before after change_percent verdict decides messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush overhead_bytes topic partitions batch codec threads file command started options pylogctl git_revision python platform processors' ;;
     'pylogctl perf --sort') words='figure before after change_percent verdict decides messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush overhead_bytes topic partitions batch codec threads file command started options pylogctl git_revision python platform processors' ;;
@@ -1262,6 +1602,11 @@ __pylogctl_values() {
     'pylogctl perf produce --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes overhead_bytes topic partitions batch codec acks threads' ;;
     'pylogctl perf produce --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes overhead_bytes topic partitions batch codec acks threads' ;;
     'pylogctl perf produce --zk-credential') words='@file' ;;
+    'pylogctl perf produce --tls-ca') words='@file' ;;
+    'pylogctl perf produce --tls-cert') words='@file' ;;
+    'pylogctl perf produce --tls-key') words='@file' ;;
+    'pylogctl perf produce --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl perf produce --password-file') words='@file' ;;
     'pylogctl perf produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf produce --progress') words='auto always never' ;;
     'pylogctl perf produce -c' | 'pylogctl perf produce --context') words='@context' ;;
@@ -1275,6 +1620,11 @@ __pylogctl_values() {
     'pylogctl perf consume --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes' ;;
     'pylogctl perf consume --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes' ;;
     'pylogctl perf consume --zk-credential') words='@file' ;;
+    'pylogctl perf consume --tls-ca') words='@file' ;;
+    'pylogctl perf consume --tls-cert') words='@file' ;;
+    'pylogctl perf consume --tls-key') words='@file' ;;
+    'pylogctl perf consume --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl perf consume --password-file') words='@file' ;;
     'pylogctl perf consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf consume --progress') words='auto always never' ;;
     'pylogctl perf consume -c' | 'pylogctl perf consume --context') words='@context' ;;
@@ -1288,6 +1638,11 @@ __pylogctl_values() {
     'pylogctl perf e2e --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush' ;;
     'pylogctl perf e2e --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush' ;;
     'pylogctl perf e2e --zk-credential') words='@file' ;;
+    'pylogctl perf e2e --tls-ca') words='@file' ;;
+    'pylogctl perf e2e --tls-cert') words='@file' ;;
+    'pylogctl perf e2e --tls-key') words='@file' ;;
+    'pylogctl perf e2e --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl perf e2e --password-file') words='@file' ;;
     'pylogctl perf e2e --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf e2e --progress') words='auto always never' ;;
     'pylogctl perf e2e -c' | 'pylogctl perf e2e --context') words='@context' ;;
@@ -1308,6 +1663,11 @@ __pylogctl_values() {
     'pylogctl zk -c' | 'pylogctl zk --context') words='@context' ;;
     'pylogctl zk --log-format') words='text json' ;;
     'pylogctl zk --color') words='auto always never' ;;
+    'pylogctl zk --tls-ca') words='@file' ;;
+    'pylogctl zk --tls-cert') words='@file' ;;
+    'pylogctl zk --tls-key') words='@file' ;;
+    'pylogctl zk --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl zk --password-file') words='@file' ;;
     'pylogctl zk --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk --columns') words='path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding nodes watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event' ;;
     'pylogctl zk --sort') words='path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding nodes watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event' ;;
@@ -1435,6 +1795,11 @@ __pylogctl_values() {
     'pylogctl web --token-file') words='@file' ;;
     'pylogctl web --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl web --zk-credential') words='@file' ;;
+    'pylogctl web --tls-ca') words='@file' ;;
+    'pylogctl web --tls-cert') words='@file' ;;
+    'pylogctl web --tls-key') words='@file' ;;
+    'pylogctl web --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl web --password-file') words='@file' ;;
     'pylogctl web --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl web -c' | 'pylogctl web --context') words='@context' ;;
     'pylogctl web --log-format') words='text json' ;;
@@ -1444,22 +1809,32 @@ __pylogctl_values() {
     'pylogctl context -c' | 'pylogctl context --context') words='@context' ;;
     'pylogctl context --log-format') words='text json' ;;
     'pylogctl context --color') words='auto always never' ;;
+    'pylogctl context --tls-ca') words='@file' ;;
+    'pylogctl context --tls-cert') words='@file' ;;
+    'pylogctl context --tls-key') words='@file' ;;
+    'pylogctl context --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl context --password-file') words='@file' ;;
     'pylogctl context --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl context --columns') words='name current zookeeper brokers timeout protected read_only color file' ;;
-    'pylogctl context --sort') words='name current zookeeper brokers timeout protected read_only color file' ;;
+    'pylogctl context --columns') words='name current zookeeper brokers timeout tls user protected read_only color file' ;;
+    'pylogctl context --sort') words='name current zookeeper brokers timeout tls user protected read_only color file' ;;
     'pylogctl context --progress') words='auto always never' ;;
     'pylogctl context list --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl context list --columns') words='name current zookeeper brokers timeout protected read_only color file' ;;
-    'pylogctl context list --sort') words='name current zookeeper brokers timeout protected read_only color file' ;;
+    'pylogctl context list --columns') words='name current zookeeper brokers timeout tls user protected read_only color file' ;;
+    'pylogctl context list --sort') words='name current zookeeper brokers timeout tls user protected read_only color file' ;;
     'pylogctl context list --log-format') words='text json' ;;
     'pylogctl context list --color') words='auto always never' ;;
     'pylogctl context show --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl context show --columns') words='name current zookeeper brokers timeout protected read_only color file' ;;
-    'pylogctl context show --sort') words='name current zookeeper brokers timeout protected read_only color file' ;;
+    'pylogctl context show --columns') words='name current zookeeper brokers timeout tls user protected read_only color file' ;;
+    'pylogctl context show --sort') words='name current zookeeper brokers timeout tls user protected read_only color file' ;;
     'pylogctl context show --log-format') words='text json' ;;
     'pylogctl context show --color') words='auto always never' ;;
     'pylogctl context use --log-format') words='text json' ;;
     'pylogctl context use --color') words='auto always never' ;;
+    'pylogctl context add --tls-ca') words='@file' ;;
+    'pylogctl context add --tls-cert') words='@file' ;;
+    'pylogctl context add --tls-key') words='@file' ;;
+    'pylogctl context add --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl context add --password-file') words='@file' ;;
     'pylogctl context add --log-format') words='text json' ;;
     'pylogctl context add --color') words='auto always never' ;;
     'pylogctl context current --log-format') words='text json' ;;
@@ -1475,6 +1850,11 @@ __pylogctl_values() {
     'pylogctl doctor --columns') words='status check detail hint' ;;
     'pylogctl doctor --sort') words='status check detail hint' ;;
     'pylogctl doctor --zk-credential') words='@file' ;;
+    'pylogctl doctor --tls-ca') words='@file' ;;
+    'pylogctl doctor --tls-cert') words='@file' ;;
+    'pylogctl doctor --tls-key') words='@file' ;;
+    'pylogctl doctor --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl doctor --password-file') words='@file' ;;
     'pylogctl doctor --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl doctor -c' | 'pylogctl doctor --context') words='@context' ;;
     'pylogctl doctor --log-format') words='text json' ;;

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --view --into --filter --interval --batch --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --warmup --fail-below --depth --if-version --public-host --token-file
+    set -l valued --output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress --config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --view --into --filter --interval --batch --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --warmup --fail-below --depth --if-version --public-host --token-file
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -66,6 +66,13 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -l log-format -d 'Format of not
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -95,6 +102,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l log-format -d 'Format
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -145,6 +159,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l help-fields -d '
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -167,6 +188,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l help-fields -d
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -187,6 +215,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l help-fie
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s y -l yes -d 'Answer yes to questions'
@@ -209,6 +244,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l help-fields -d '
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -257,6 +299,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l help-fields -d 'Show
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -312,6 +361,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l max-attempts -d 'Giv
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -337,6 +393,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help-fields -d 'Show th
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -364,6 +427,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l log-format -d 'Forma
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -385,6 +455,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l help-fields
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -403,6 +480,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l help-fields -
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -424,6 +508,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l help-fields 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -449,6 +540,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l help-fields 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -472,6 +570,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l help-fields -d 'Show the
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -504,6 +609,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l log-format -d 'Format 
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -528,6 +640,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l help-fields -d 'S
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -548,6 +667,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l help-fields -
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -572,6 +698,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -597,6 +730,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l help-fields -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -621,6 +761,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l help-fields -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -646,6 +793,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l help-fields -
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -672,6 +826,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l help-fields -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -697,6 +858,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l help-fields -d
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -717,6 +885,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l help-fields
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -740,6 +915,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l help-fields -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -762,6 +944,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l help-fields -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -789,6 +978,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l log-format -d 'Format
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -814,6 +1010,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -839,6 +1042,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -861,6 +1071,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -880,6 +1097,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l help-fields -d '
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -899,6 +1123,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -932,6 +1163,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l log-format -d 'Format 
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -953,6 +1191,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -975,6 +1220,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l wide -d 'All 
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1000,6 +1252,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l wide -d 'All colum
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1019,6 +1278,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1037,6 +1303,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1050,6 +1323,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l interval -d 'Tim
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l count -d 'Stop after so many samples' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1075,6 +1355,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1096,6 +1383,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1118,6 +1412,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1139,6 +1440,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1162,6 +1470,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1184,6 +1499,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wide -d 'All
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1210,6 +1532,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l log-format -d 'Format 
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1269,6 +1598,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l log-format -d 'Format of
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1448,6 +1784,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l help-fields -d 'S
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1473,6 +1816,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l progress -d 'Progre
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1495,6 +1845,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l progress -d 'Pro
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1519,6 +1876,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l log-format -d 'Format
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1550,6 +1914,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s y -l yes -d 'Answer yes to questions'
@@ -1577,6 +1948,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1603,6 +1981,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l help-fields -d
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1627,6 +2012,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l log-format -d 'Forma
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1644,6 +2036,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l window -d 'His
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l no-partitions -d 'Leave out the series of single partitions'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1656,6 +2055,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -a '(__pylogctl_lo
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1679,6 +2085,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l log-format -d 'Format 
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1705,6 +2118,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l help-fields -d 'S
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1735,6 +2155,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l help-fields -d '
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1764,6 +2191,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l log-format -d 'Form
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1805,6 +2239,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l help-fields -d
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -1858,6 +2299,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l help-fields -d 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1905,6 +2353,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l help-fields 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1950,6 +2405,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l help-fields -d
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1979,6 +2441,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l help-fields -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2023,6 +2492,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l log-format -d 'Format o
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -2057,6 +2533,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l help-fields -d 
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -2088,6 +2571,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l help-fields -d 
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -2117,6 +2607,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l help-fields -d 'Sho
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -2184,6 +2681,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l log-format -d 'Format of 
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -2497,6 +3001,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l help-fields -d 'Show the
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2526,20 +3037,27 @@ complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l log-format -d 'Forma
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name current zookeeper brokers timeout protected read_only color file'
-complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name current zookeeper brokers timeout protected read_only color file'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name current zookeeper brokers timeout tls user protected read_only color file'
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name current zookeeper brokers timeout tls user protected read_only color file'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name current zookeeper brokers timeout protected read_only color file'
-complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name current zookeeper brokers timeout protected read_only color file'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name current zookeeper brokers timeout tls user protected read_only color file'
+complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name current zookeeper brokers timeout tls user protected read_only color file'
 complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2552,8 +3070,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -l debug -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' context list'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name current zookeeper brokers timeout protected read_only color file'
-complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name current zookeeper brokers timeout protected read_only color file'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'name current zookeeper brokers timeout tls user protected read_only color file'
+complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'name current zookeeper brokers timeout tls user protected read_only color file'
 complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' context show'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2575,6 +3093,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s Z -l zookeeper -
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s b -l broker -d 'Its brokers, if it has no ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l protected -d 'Changes ask for the context'\''s name'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l read-only -d 'Changes are refused'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -2619,6 +3143,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l help-fields -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'

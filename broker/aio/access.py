@@ -105,6 +105,7 @@ class AsyncAccess:
             timeout_s=timeout_s,
             connect_timeout_s=min(timeout_s, _CONNECT_S),
             client_id=self._client_id,
+            security=self.connect_blocking(address).security,  # of one that is never opened
         )
         await connection.open()
         return connection

@@ -51,6 +51,12 @@ def aconnect(
     timeout: float | None = 30.0,
     retries: int | None = None,
     client_id: str = "pylogctl",
+    tls: bool = False,
+    tls_ca: str | Path | None = None,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
+    user: str | None = None,
+    password: str | None = None,
 ) -> Connecting:
     """Connect to a cluster; to be awaited, or entered with `async with`.
 
@@ -64,6 +70,12 @@ def aconnect(
         timeout=timeout,
         retries=retries,
         client_id=client_id,
+        tls=tls,
+        tls_ca=tls_ca,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        user=user,
+        password=password,
     )
     return Connecting(make, client_id)
 

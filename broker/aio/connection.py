@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
 
 from broker import errors
-from broker.client.connection import DEFAULT_CONNECT_TIMEOUT_S, DEFAULT_TIMEOUT_S
+from broker.client.connection import DEFAULT_CONNECT_TIMEOUT_S, DEFAULT_TIMEOUT_S, Connection
 from broker.protocol import responses
 from broker.protocol.client_connection import (
     LONG_SILENCE_S,
@@ -31,6 +32,8 @@ from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import BaseRequest, encode_request
 from broker.protocol.responses import BrokerAddress
+from broker.security.client_security import ClientSecurity
+from broker.security.client_tls import channel_of, context_of, refused
 from broker.security.mechanisms import PLAIN, ClientMechanism, authenticate
 
 _BUFFER_BYTES = 64 << 10
@@ -48,7 +51,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
     After it is lost every request fails with `BrokerUnreachableError`: make another one. If a
     response is due and no byte comes for `timeout_s`, or the broker does not read for so long, the
     connection is lost with `RequestTimeoutError`. If bytes are no response, it is lost with
-    `ProtocolError`. `mechanism` proves who the client is, before anything else is sent.
+    `ProtocolError`. `security` has TLS, and the user that logs in. `mechanism` proves who the
+    client is, before anything else is sent.
     """
 
     def __init__(
@@ -58,6 +62,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         timeout_s: float = DEFAULT_TIMEOUT_S,
         connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S,
         client_id: str = "pylogctl",
+        security: ClientSecurity | None = None,
         mechanism: ClientMechanism | None = None,
     ) -> None:
         self.address = address
@@ -68,6 +73,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self.on_writable: Callable[[], object] | None = None
         """Called when the connection is writable again."""
         self._connect_timeout_s = connect_timeout_s
+        self._security = security
+        self._files = None if security is None or not security.has_tls else security.tls_files
         self._mechanism = mechanism
         self._protocol = ClientConnection(address, client_id)
         self.name = self._protocol.name
@@ -123,7 +130,11 @@ class AsyncConnection(asyncio.BufferedProtocol):
                         await self._end()
                         continue
                     protocol.take_greeting(greeting, frame)
+                except errors.TlsError:
+                    raise
                 except errors.BrokerUnreachableError as error:
+                    if self._files is not None and not lost_count:
+                        await self._in_thread(Connection.hello)  # an alert may have been lost
                     lost_count = protocol.lost_greeting(lost_count, error)
                     await self._end()  # the broker did it
         except BaseException:
@@ -133,19 +144,40 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     async def _connect(self) -> None:
         where = self.address.host, self.address.port
+        secured: dict[str, Any] = {}
+        if self._files is not None:
+            secured = {
+                "ssl": context_of(self._files).ssl,
+                "ssl_shutdown_timeout": _CLOSE_S,
+            }
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                await self._loop.create_connection(lambda: self, *where)
+                await self._loop.create_connection(lambda: self, *where, **secured)
         except OSError as error:  # `TimeoutError` is one
+            if secured and isinstance(error, ssl.SSLError | ConnectionResetError):
+                await self._in_thread(Connection.connect)
             raise errors.BrokerUnreachableError(
                 f"cannot reach {self.name}: {reason_of(error)}"
             ) from error
         if self._mechanism is not None:
-            exchange = authenticate(self._mechanism, PLAIN)
+            channel = PLAIN
+            if self._files is not None and self._transport is not None:
+                channel = channel_of(self._transport.get_extra_info("ssl_object"), self._files)
+            exchange = authenticate(self._mechanism, channel)
             request = next(exchange)
             with suppress(StopIteration):
                 while True:
                     request = exchange.send(await self.call(request))
+
+    async def _in_thread(self, what: Callable[[Connection], object]) -> None:
+        """Fail again without asyncio, which loses the certificates of a failed handshake."""
+        again = Connection(
+            self.address, connect_timeout_s=self._connect_timeout_s, security=self._security
+        )
+        try:
+            await self._loop.run_in_executor(None, what, again)
+        finally:
+            again.close()
 
     async def _exchange(self, greeting: Greeting, silence_s: float) -> memoryview | None:
         """Return the response; None if the broker ended the connection after a short silence."""
@@ -157,7 +189,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         if response.done():
             return response.result()
         transport = self._transport
-        if transport is not None:
+        if transport is not None and transport.can_write_eof():  # not with TLS
             transport.write_eof()
         try:
             frame = await response
@@ -302,7 +334,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
                     break
                 start = body + size
                 self._take(view[body:start])
-        except (errors.ProtocolError, errors.BrokerStoppedError) as error:
+        except (errors.ProtocolError, errors.BrokerStoppedError, errors.TlsError) as error:
             self._lose(error)
             return
         self._start = start
@@ -349,10 +381,13 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """Fail what is pending, unless the connection was closed here."""
         assert self._ended is not None
         self._ended.set_result(None)
-        if exc is not None and self._transport is not None:
+        if exc is not None and self._transport is not None and self._files is None:
             self._take_rest(self._transport)
         if self._transport is not None:
             cause = exc if isinstance(exc, OSError) else None
+            if isinstance(exc, ssl.SSLError) and self._files is not None:
+                self._lose(refused(exc, self._files, self.name))
+                return
             self._lose(
                 self._protocol.lost(
                     cause or ConnectionResetError("it closed the connection"), _WAITING
@@ -417,4 +452,4 @@ class AsyncConnection(asyncio.BufferedProtocol):
         failure = self._failure
         if failure is None:
             return errors.BrokerUnreachableError(f"the connection to {self.name} is closed")
-        return type(failure)(str(failure))
+        return type(failure)(str(failure), hints=failure.hints)

@@ -185,6 +185,7 @@ class LoopBroker(BrokerConnection):
                 timeout_s=like.timeout_s,
                 connect_timeout_s=like.connect_timeout_s,
                 client_id=like.client_id,
+                security=like.security,
             )
         await wire.open()
         connection = LoopConnection(wire, self._wake, has_responses=self._has_responses)

@@ -55,6 +55,7 @@ from broker.protocol.client_requests import Acks
 from broker.protocol.compression import Codec
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
+from broker.security.client_security import ClientSecurity
 from broker.topic import TopicPartition
 from broker.zk.security import ZooKeeperSecurity, read_credential
 
@@ -86,6 +87,12 @@ def connect(
     timeout: float | None = 30.0,
     retries: int | None = None,
     client_id: str = "pylogctl",
+    tls: bool = False,
+    tls_ca: str | Path | None = None,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
+    user: str | None = None,
+    password: str | None = None,
 ) -> Client:
     """Connect to a cluster, by the addresses of some of its brokers or by its ZooKeeper.
 
@@ -100,9 +107,15 @@ def connect(
         retries: how often a call is repeated after failures that may pass, such as a change of
             leaders; by default until its timeout. 0 for never.
         client_id: the name of this program in requests, for the logs of brokers.
+        tls: whether to speak TLS with brokers; any of the next three says so too.
+        tls_ca: PEM file of the CA of their certificates; by default the system's CAs.
+        tls_cert: PEM file of this program's certificate, for brokers that ask for one.
+        tls_key: PEM file of its key, if that is another file.
+        user: logs in at brokers with `password`.
 
     Raises:
         Unreachable, TimedOut: no broker, or no ZooKeeper, responds.
+        TlsError: certificates do not fit; its text says which, and why.
         ArgumentError: an address is malformed, not exactly one of the two is given, or ZooKeeper
             does not have the chroot.
     """
@@ -119,10 +132,13 @@ def connect(
     if zookeeper is not None and not isinstance(zookeeper, str):
         raise TypeError(f"give the address of ZooKeeper as str, not {zookeeper!r}")
     with translated(), deadlines.Limit(timeout), ExitStack() as resources:
-        make = _connector(timeout, client_id)
-        security = None
+        security = ClientSecurity.of_files(
+            has_tls=tls, ca=tls_ca, cert=tls_cert, key=tls_key, user=user, password=password
+        )
+        make = _connector(timeout, client_id, security)
+        zk_security = None
         if zookeeper_credential is not None:
-            security = ZooKeeperSecurity(read_credential(Path(zookeeper_credential)))
+            zk_security = ZooKeeperSecurity(read_credential(Path(zookeeper_credential)))
         registry = None
         cluster: Cluster
         if zookeeper is None:
@@ -133,7 +149,7 @@ def connect(
             from broker.client.watched_cluster import WatchedCluster  # late: loads kazoo
             from broker.zk.registry import Registry
 
-            registry = Registry(zookeeper, security=security)
+            registry = Registry(zookeeper, security=zk_security)
             watched = WatchedCluster(registry)
             watched.start(limit_of(timeout))
             resources.callback(watched.stop)
@@ -152,7 +168,9 @@ def connect(
         )
 
 
-def _connector(timeout: float | None, client_id: str) -> Callable[[BrokerAddress], Connection]:
+def _connector(
+    timeout: float | None, client_id: str, security: ClientSecurity
+) -> Callable[[BrokerAddress], Connection]:
     def make(address: BrokerAddress) -> Connection:
         timeout_s = limit_of(timeout)
         return Connection(
@@ -161,6 +179,7 @@ def _connector(timeout: float | None, client_id: str) -> Callable[[BrokerAddress
             connect_timeout_s=min(timeout_s, _CONNECT_S),
             client_id=client_id,
             retries_refused=False,
+            security=security,
         )
 
     return make

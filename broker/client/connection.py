@@ -24,7 +24,10 @@ from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import READING_TYPES, BaseRequest, encode_request
 
 if TYPE_CHECKING:
+    import ssl
+
     from broker.protocol.extension_requests import ExtensionRequest
+    from broker.security.client_security import ClientSecurity
     from broker.security.mechanisms import ClientMechanism
 
 
@@ -55,10 +58,12 @@ class Connection:
         send_bytes: SO_SNDBUF; 0 for the system's default.
         receive_bytes: SO_RCVBUF; 0 for the system's default.
         retries_refused: connect again, until the connect timeout, while connections are refused.
+        security: TLS, and the user that logs in; None for a plain connection of nobody.
         mechanism: proves who the client is, on each connection before anything else is sent.
 
     Raises:
         BrokerUnreachableError: by any request: the connection cannot be opened, or is lost.
+        TlsError: it cannot be secured.
         RequestTimeoutError: the broker did not read, or its response did not arrive, in time.
         ProtocolError: the bytes received are not the response; the connection is closed.
         AuthenticationError: the broker does not accept the client's proof, or gives none itself.
@@ -74,6 +79,7 @@ class Connection:
         send_bytes: int = 0,
         receive_bytes: int = 0,
         retries_refused: bool = True,
+        security: ClientSecurity | None = None,
         mechanism: ClientMechanism | None = None,
     ) -> None:
         self.address = address
@@ -85,8 +91,10 @@ class Connection:
         self.client_id = client_id
         self._send_bytes = send_bytes
         self._receive_bytes = receive_bytes
+        self.security = security
         self._mechanism = mechanism
         self._socket: socket.socket | None = None
+        self._tls: ssl.SSLSocket | None = None  # the same, if it is one
         self._poll = select.poll()
         self._ahead = _NOTHING  # bytes received that `receive` has not returned yet
 
@@ -114,8 +122,14 @@ class Connection:
     def _authenticate(self, mechanism: ClientMechanism) -> None:
         from broker.security.mechanisms import PLAIN, authenticate  # late: few clients need it
 
+        channel = PLAIN
+        if self._tls is not None:
+            from broker.security.client_tls import channel_of
+
+            assert self.security is not None
+            channel = channel_of(self._tls, self.security.tls_files)
         try:
-            exchange = authenticate(mechanism, PLAIN)
+            exchange = authenticate(mechanism, channel)
             request = next(exchange)
             with suppress(StopIteration):
                 while True:
@@ -125,6 +139,10 @@ class Connection:
             raise
 
     def _connect(self) -> socket.socket:
+        if self.security is not None and self.security.has_tls:
+            from broker.security.client_tls import context_of  # late: loads ssl
+
+            context_of(self.security.tls_files)  # the files are looked at first
         started_s = time.monotonic()
         limit_s = deadlines.wait_s(self.connect_timeout_s)
         attempts = 0
@@ -148,7 +166,9 @@ class Connection:
             time.sleep(wait_s)
 
     def _attempt_connect(self, timeout_s: float) -> socket.socket:
+        end_s = time.monotonic() + timeout_s
         sock = socket.create_connection((self.address.host, self.address.port), timeout_s)
+        self._tls = None
         try:
             if sock.getsockname() == sock.getpeername():
                 # TCP can connect a free ephemeral port to itself
@@ -160,7 +180,13 @@ class Connection:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
             if self._receive_bytes:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_bytes)
-        except OSError:
+            if self.security is not None and self.security.has_tls:
+                from broker.security.client_tls import secured
+
+                sock.settimeout(max(0.001, end_s - time.monotonic()))
+                self._tls = secured(sock, self.security.tls_files, self.address, self.name)
+                return self._tls
+        except (OSError, errors.BrokerError):
             sock.close()
             raise
         return sock
@@ -177,7 +203,7 @@ class Connection:
         """Close the connection; the next request opens it again."""
         if self._socket is not None:
             self._socket.close()
-            self._socket = None
+            self._socket = self._tls = None
         self._ahead = _NOTHING
 
     def interrupt(self) -> None:
@@ -185,7 +211,8 @@ class Connection:
         sock = self._socket
         if sock is not None:
             with suppress(OSError):  # the other thread may have closed it meanwhile
-                sock.shutdown(socket.SHUT_RDWR)
+                # not the method of a TLS socket: that takes the keys from the other thread
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     def hello(self) -> responses.HelloResponse | None:
         """Return the broker's response to a hello, or None if it knows only 0.7's requests.
@@ -203,6 +230,9 @@ class Connection:
                     silence_s = LONG_SILENCE_S
                     continue
                 protocol.take_greeting(greeting, frame)
+            except errors.TlsError:
+                self.close()
+                raise
             except errors.BrokerUnreachableError as error:
                 self.close()
                 lost_count = protocol.lost_greeting(lost_count, error)
@@ -240,8 +270,8 @@ class Connection:
         # a server that waits for a line responds then; so does a broker, once it can
         sock = self._socket
         assert sock is not None
-        if self._poll.poll(1000 * silence_s):
-            return False
+        if self._poll.poll(1000 * silence_s) or self._tls is not None:
+            return False  # a server of TLS has responded already
         with suppress(OSError):  # lost meanwhile; the next receive fails
             sock.shutdown(socket.SHUT_WR)
         return True
@@ -331,19 +361,34 @@ class Connection:
             self._limit(self._socket)
             _send_all(self._socket, parts)
         except OSError as error:
-            rest = self._take_received(self._socket)
-            lost = self._lost(error, "while sending")
+            rest, end = self._take_received(self._socket)
+            lost = self._lost(end or error, "while sending")
             self._ahead = rest
             raise lost from error
 
-    def _take_received(self, sock: socket.socket) -> memoryview:
-        """Return all bytes that have arrived and `receive` has not returned, without waiting."""
+    def _take_received(self, sock: socket.socket) -> tuple[memoryview, OSError | None]:
+        """Return all bytes that have arrived and `receive` has not returned, without waiting.
+
+        The second is what TLS says of the end of the connection, if anything.
+        """
         parts: list[Buffer] = [self._ahead]
-        with suppress(OSError):
+        end = None
+        try:
             sock.setblocking(False)
             while part := sock.recv(_READ_AHEAD_BYTES):
                 parts.append(part)
-        return memoryview(b"".join(parts))
+        except OSError as error:
+            end = error if self._is_refusal(error) else None
+        return memoryview(b"".join(parts)), end
+
+    def _is_refusal(self, error: OSError) -> bool:
+        """Return whether an error is TLS's own, and not that of a socket."""
+        if self._tls is None:
+            return False
+        from ssl import SSLEOFError, SSLError, SSLWantReadError
+
+        passing = SSLEOFError, SSLWantReadError
+        return isinstance(error, SSLError) and not isinstance(error, passing)
 
     def fileno(self) -> int:
         """Return the descriptor of the connection, which must be open."""
@@ -352,7 +397,7 @@ class Connection:
 
     def has_received(self, within_s: float = 0.0) -> bool:
         """Return whether bytes of a response, or the connection's end, come within `within_s`."""
-        if self._ahead:
+        if self._ahead or (self._tls is not None and self._tls.pending()):
             return True
         return self._socket is not None and bool(self._poll.poll(1000 * within_s))
 
@@ -394,9 +439,15 @@ class Connection:
         self, error: OSError, when: str
     ) -> errors.BrokerUnreachableError | errors.RequestTimeoutError:
         waited_s = self.timeout_s if self._socket is None else self._socket.gettimeout()
+        is_refusal = self._is_refusal(error)
         self.close()
         if isinstance(error, TimeoutError):
             return self._timed_out(waited_s or 0.0, when)
+        if is_refusal:
+            from broker.security.client_tls import refused
+
+            assert self.security is not None
+            return refused(error, self.security.tls_files, self.name)
         return self._protocol.lost(error, when)
 
     def _timed_out(self, after_s: float, when: str) -> errors.RequestTimeoutError:
@@ -407,7 +458,8 @@ class Connection:
 
 def _send_all(sock: socket.socket, parts: Sequence[Buffer]) -> None:
     """Send the parts of a frame, large ones without a copy."""
-    if sum(map(len, parts)) <= _JOINED_BYTES or len(parts) > _MAX_PARTS:
+    is_plain = type(sock) is socket.socket  # one of TLS has no `sendmsg`, and copies anyway
+    if not is_plain or sum(map(len, parts)) <= _JOINED_BYTES or len(parts) > _MAX_PARTS:
         sock.sendall(parts[0] if len(parts) == 1 else b"".join(parts))
         return
     sent = sock.sendmsg(parts)

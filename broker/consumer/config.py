@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from broker.properties import ZOOKEEPER_PROPERTIES, BaseConfig, Property, PropertyKind
+from broker.properties import ZOOKEEPER_PROPERTIES, Property, PropertyKind
+from broker.security.client_security import ClientSecurity
 
 _P = Property
 _INT, _BOOL, _TEXT = PropertyKind.INTEGER, PropertyKind.BOOLEAN, PropertyKind.TEXT
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerConfig(BaseConfig):
+class ConsumerConfig(ClientSecurity):
     """The settings of a consumer."""
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = (
@@ -61,6 +62,7 @@ class ConsumerConfig(BaseConfig):
             -1,
         ),
         *ZOOKEEPER_PROPERTIES,
+        *ClientSecurity.PROPERTIES,
     )
 
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {

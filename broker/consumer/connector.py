@@ -421,6 +421,7 @@ class ConsumerConnector:
             timeout_s=self._config.socket_timeout_ms / 1000,
             connect_timeout_s=self._config.connect_timeout_ms / 1000,
             receive_bytes=self._config.socket_receive_bytes,
+            security=self._config,
         )
 
 

@@ -21,6 +21,7 @@ from broker.protocol.message_set import filter_entries, raise_fault
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import BaseRequest, FetchRequest, MultiFetchRequest, OffsetsRequest
+from broker.security.client_security import ClientSecurity
 from broker.topic import TopicPartition
 
 Message = tuple[int, int, bytes]  # offset, next offset, payload; offsets are byte positions
@@ -111,6 +112,7 @@ class SimpleConsumer:
         timeout_s: for each send and receive.
         connect_timeout_s: for all connection attempts and the waits between them.
         receive_bytes: SO_RCVBUF; 0 for the system's default.
+        security: TLS, and the user that logs in.
 
     Source: Kafka 0.7 `SimpleConsumer`.
     """
@@ -123,12 +125,14 @@ class SimpleConsumer:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S,
         receive_bytes: int = 0,
+        security: ClientSecurity | None = None,
     ) -> None:
         self._connection = Connection(
             responses.BrokerAddress(-1, host, port),
             timeout_s=timeout_s,
             connect_timeout_s=connect_timeout_s,
             receive_bytes=receive_bytes,
+            security=security,
         )
 
     def __enter__(self) -> SimpleConsumer:

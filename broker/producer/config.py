@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from broker.properties import ZOOKEEPER_PROPERTIES, BaseConfig, Property, PropertyKind
+from broker.properties import ZOOKEEPER_PROPERTIES, Property, PropertyKind
+from broker.security.client_security import ClientSecurity
 
 _P = Property
 _INT, _TEXT = PropertyKind.INTEGER, PropertyKind.TEXT
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerConfig(BaseConfig):
+class ProducerConfig(ClientSecurity):
     """The settings of a producer.
 
     Defaults are 0.7's, except acknowledgements (0.7 has none), the number of retries (0.7: 0) and
@@ -80,6 +81,7 @@ class ProducerConfig(BaseConfig):
             "async: wait for room; 0 not at all, negative without end",
         ),
         *ZOOKEEPER_PROPERTIES,
+        *ClientSecurity.PROPERTIES,
     )
 
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {

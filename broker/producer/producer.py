@@ -658,6 +658,7 @@ def _connector_of(config: ProducerConfig) -> Connect:
             timeout_s=config.socket_timeout_ms / 1000,
             connect_timeout_s=min(_MAX_CONNECT_S, config.connect_timeout_ms / 1000),
             send_bytes=config.socket_send_bytes,
+            security=config,
         )
 
     return connect

@@ -35,7 +35,10 @@ _HELLOS = 2
 # `ApiVersions`, version 0, with this correlation id and no client id
 _MODERN_CORRELATION = b"0.10"
 _MODERN_GREETING = b"\0\0\0\x0a\0\x12\0\0" + _MODERN_CORRELATION + b"\xff\xff"
-_NO_BROKER_HINT = "is it a broker's port? a ZooKeeper's is given with -Z"
+_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
+_NO_BROKER_HINT = (
+    "is it a broker's port? one that speaks TLS wants --tls; a ZooKeeper's is given with -Z"
+)
 
 
 def encode_extension_parts(request: ExtensionRequest, header: RequestHeader) -> list[Buffer]:
@@ -124,6 +127,10 @@ class ClientConnection:
         """Return the size of a frame from its size field; one larger than `max_bytes` is none."""
         size: int = INT32.unpack(head)[0]
         if not 2 <= size <= max_bytes:
+            if bytes(head[:2]) in _TLS_RECORDS:
+                raise errors.TlsError(
+                    f"the port of {self.name} speaks TLS", hints=["give --tls (or ssl.*)"]
+                )
             shown = repr(bytes(head))[2:-1]
             raise errors.ProtocolError(
                 f"{self.name} answered but does not speak the log protocol (first bytes: '{shown}')"

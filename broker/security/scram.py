@@ -20,7 +20,7 @@ from scramp.core import CBindData, Username
 from broker import errors
 from broker.security.mechanisms import Channel, ClientExchange, Proved, ServerExchange
 from broker.security.principal import ANONYMOUS, USER, Principal
-from broker.security.secret import Secret
+from broker.values import Secret
 
 SCRAM = "SCRAM-SHA-256"
 SCRAM_PLUS = "SCRAM-SHA-256-PLUS"

@@ -12,6 +12,7 @@ from broker.properties import BaseConfig
 from pylogctl.cli.environment import DEFAULT_ZOOKEEPER, Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import Layer, Use, given_layers, kind_of
+from pylogctl.cli.security import security_layers
 
 _S = TypeVar("_S", bound=BaseConfig)
 
@@ -34,7 +35,13 @@ def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]
     if not settings.brokers and "broker.list" not in named:
         defaults["zk.connect"] = DEFAULT_ZOOKEEPER
     on_top = {name: text for name, text in (shared | dict(options)).items() if text is not None}
-    return [Layer("default", defaults), *given, Layer("option", on_top)]
+    context, options_of_security = security_layers(env)
+    return [
+        Layer("default", defaults),
+        Layer("context", context),
+        *given,
+        Layer("option", on_top | options_of_security),
+    ]
 
 
 def client_settings(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pylogctl.cli.environment import DEFAULT_BROKER, TRACE_VERBOSITY, Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.progress import announced_wait
+from pylogctl.cli.security import security_of
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
@@ -122,7 +123,7 @@ def open_cluster(
             addresses, connect or connector(env), on_absent=_absence_handler(env, absence)
         )
         if connect is not None and "connect.timeout.ms" not in env.settings.properties:
-            _validate_some_listen(addresses)
+            _validate_some_listen(env, addresses)
         try:
             yield static
         finally:
@@ -134,14 +135,19 @@ def open_cluster(
         yield RegistryCluster(registry)
 
 
-def _validate_some_listen(addresses: Sequence[BrokerAddress]) -> None:
+def _validate_some_listen(env: Environment, addresses: Sequence[BrokerAddress]) -> None:
     """Raise if every broker refuses connections, which streams would retry for seconds."""
     from broker.client.connection import Connection
     from broker.errors import BrokerUnreachableError
 
     refusal = None
     for address in addresses:
-        connection = Connection(address, connect_timeout_s=_PROBE_S, retries_refused=False)
+        connection = Connection(
+            address,
+            connect_timeout_s=_PROBE_S,
+            retries_refused=False,
+            security=security_of(env),
+        )
         try:
             connection.connect()
         except BrokerUnreachableError as error:
@@ -248,6 +254,7 @@ def connector(
     """
     connect_s = CONNECT_TIMEOUT_S if connect_timeout_s is None else connect_timeout_s
     options = {
+        "security": security_of(env),
         "timeout_s": env.timeout_s(timeout_s),
         "connect_timeout_s": min(env.timeout_s(connect_s), connect_s),
         "send_bytes": send_bytes,

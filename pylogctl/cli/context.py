@@ -27,11 +27,19 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 PROJECT_FILE = ".pylogctl.toml"
 SYSTEM_FILE = Path("/etc/pylogctl/config.toml")
+FILE_KEYS = frozenset(("tls_ca", "tls_cert", "tls_key", "password_file"))
+SECURITY_KEYS = ("tls", "tls_ca", "tls_cert", "tls_key", "user", "password_file")
 _KINDS = {
     "zookeeper": str,
     "zk_credential": str,
     "brokers": str,
     "timeout": str,
+    "tls": bool,
+    "tls_ca": str,
+    "tls_cert": str,
+    "tls_key": str,
+    "user": str,
+    "password_file": str,
     "color": str,
     "protected": bool,
     "read_only": bool,
@@ -152,6 +160,8 @@ def _context(
             parse_duration_s(timeout)
         except ArgumentError as error:
             raise _fault(file, line("timeout"), str(error)) from error
+    for key in FILE_KEYS & known.keys():  # those of a context lie beside its file
+        known[key] = str(file.parent / Path(known[key]).expanduser())
     brokers = tuple(filter(None, known.pop("brokers", "").split(",")))
     return Context(name, file, brokers=brokers, **known)
 

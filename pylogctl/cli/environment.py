@@ -78,6 +78,13 @@ class SharedOptions(NamedTuple):
     wide: bool = False
     help_fields: bool = False
     timeout_s: float | None = None
+    tls: bool = False
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    user: str | None = None
+    password_file: str | None = None
+    password_fd: int | None = None
     color: When = "auto"
     progress: When = "auto"
     quiet: bool = False
@@ -99,6 +106,12 @@ class Context(NamedTuple):
     zk_credential: str | None = None
     brokers: tuple[str, ...] = ()
     timeout: str | None = None
+    tls: bool = False
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    user: str | None = None
+    password_file: str | None = None
     color: str | None = None
     protected: bool = False
     read_only: bool = False
@@ -318,6 +331,11 @@ def parse_properties(given: list[str] | None) -> dict[str, str]:
         if not equals and item not in ASKS_FOR_PROPERTIES:
             raise UsageError(
                 f"not a property: '{item}'", hints=["valid: -X KEY=VALUE, -X list, -X dump"]
+            )
+        if key.strip() == "sasl.password" and item in (given or ()):
+            raise UsageError(
+                "a password on the command line can be read by all users of the machine",
+                hints=["give --password-file FILE, --password-fd N or PYLOGCTL_PASSWORD"],
             )
         properties[key.strip()] = value
     return properties

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pylogctl.cli.options import Facts
 
 _FIRST_PANELS = ("Options", "Input", "Selection")
-_LAST_PANELS = ("Limits", "Output", "Connection", "Safety", "General")
+_LAST_PANELS = ("Limits", "Output", "Connection", "Security", "Safety", "General")
 HELP_ALL = "--help-all"
 HELP_FLAGS = frozenset({"-h", "--help", HELP_ALL})
 

@@ -357,14 +357,40 @@ class _Others(Choice):
     no_pager: bool = flag("--no-pager", "Output", "Never start a pager.")
 
 
+class _Security(Choice):
+    tls: bool = flag("--tls", "Security", "Speak TLS with brokers; implied by its files.")
+    tls_ca: str | None = option(
+        "--tls-ca FILE", "Security", "PEM file of the brokers' CA. Default: the system's CAs."
+    )
+    tls_cert: str | None = option(
+        "--tls-cert FILE",
+        "Security",
+        "PEM file of the client's certificate, if brokers ask for it.",
+    )
+    tls_key: str | None = option(
+        "--tls-key FILE", "Security", "PEM file of its key. Default: that of the certificate."
+    )
+    user: str | None = option(
+        "--user NAME", "Security", "Log in at brokers as this user. Password: PYLOGCTL_PASSWORD."
+    )
+    password_file: str | None = option(
+        "--password-file FILE", "Security", "Read the password from the first line of a file."
+    )
+    password_fd: int | None = option(
+        "--password-fd N", "Security", "Read the password from an open descriptor.", min=0
+    )
+
+
 GENERAL = _General.parameters()
 OUTPUT = _Output.parameters()
 SUMMARY = _Summary.parameters()
 CONFIRM = _Confirm.parameters()
-_ZOOKEEPER, _ZK_CREDENTIAL, BROKERS, CONTEXT, PROPERTIES, TIMEOUT, PROGRESS, DRY_RUN, PAGER = (
+_ZOOKEEPER, _ZK_CREDENTIAL, _BROKERS, CONTEXT, PROPERTIES, TIMEOUT, PROGRESS, DRY_RUN, PAGER = (
     (one,) for one in _Others.parameters()
 )
 REGISTRY = (*_ZOOKEEPER, *_ZK_CREDENTIAL)
+SECURITY = _Security.parameters()
+BROKERS = (*_BROKERS, *SECURITY)
 CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
 
 # Options of some commands. A command uses them as types of its parameters, so that an option of one

@@ -14,6 +14,7 @@ from pylogctl.cli.options import (
     DRY_RUN,
     OUTPUT,
     REGISTRY,
+    SECURITY,
     TIMEOUT,
     accepts,
     argument,
@@ -43,6 +44,7 @@ _Broker = Annotated[
 @accepts(
     *OUTPUT,
     *REGISTRY,
+    *SECURITY,
     *TIMEOUT,
     *CONFIRM,
     *DRY_RUN,
@@ -78,6 +80,7 @@ def set_(
 @accepts(
     *OUTPUT,
     *REGISTRY,
+    *SECURITY,
     *TIMEOUT,
     *CONFIRM,
     *DRY_RUN,
@@ -110,6 +113,7 @@ def unset(
 @accepts(
     *OUTPUT,
     *REGISTRY,
+    *SECURITY,
     *TIMEOUT,
     exits=_READS,
     examples=(
@@ -160,6 +164,7 @@ def show(
 @accepts(
     *OUTPUT,
     *REGISTRY,
+    *SECURITY,
     *TIMEOUT,
     exits=_READS,
     examples=(

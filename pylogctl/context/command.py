@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pylogctl.cli import context as contexts
 from pylogctl.cli.context import Contexts
 from pylogctl.cli.environment import Context, Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import OUTPUT, TIMEOUT, accepts, argument, flag, option
+from pylogctl.cli.options import OUTPUT, SECURITY, TIMEOUT, accepts, argument, flag, option
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.context.document import CONTEXTS, ContextRow
@@ -56,9 +58,11 @@ def use(env: Environment, name: str = argument("CONTEXT", "Name; - for the one b
 
 @app.command("add", cls=Command)
 @accepts(
+    *SECURITY[:-1],  # a descriptor is open in one run only
     exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
     examples=(
         "pylogctl context add dev -Z localhost:2181/dev",
+        "pylogctl context add prod -b b1:9093 --tls-ca ca.pem --user me --password-file secret",
         "pylogctl context add prod -Z zk1:2181,zk2:2181,zk3:2181 --protected",
     ),
 )
@@ -76,7 +80,8 @@ def add(
 ) -> None:
     """Add a context to the user's configuration file.
 
-    In the file it may also have a timeout, and a colour of its name in questions.
+    The password of a user is never in it, but in a file of its own. In the configuration file a
+    context may also have a timeout, and a colour of its name in questions.
     """
     if (zookeeper is None) == (brokers is None):
         raise UsageError("give the cluster's ZooKeeper (-Z) or its brokers (-b)")
@@ -86,6 +91,9 @@ def add(
         "protected": protected,
         "read_only": read_only,
     }
+    for key in contexts.SECURITY_KEYS:
+        value = getattr(env.settings, key)
+        given[key] = str(Path(value).absolute()) if value and key in contexts.FILE_KEYS else value
     added = contexts.add(env.environ, name, {key: one for key, one in given.items() if one})
     env.note(f"context '{name}' added to {added.file}; try: pylogctl context use {name}")
 
@@ -176,6 +184,8 @@ def _row(context: Context, current: str | None) -> ContextRow:
         zookeeper=context.zookeeper,
         brokers=",".join(context.brokers) or None,
         timeout=context.timeout,
+        tls=context.tls or bool(context.tls_ca or context.tls_cert),
+        user=context.user,
         protected=context.protected,
         read_only=context.read_only,
         color=context.color,

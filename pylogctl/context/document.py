@@ -15,6 +15,8 @@ class ContextRow(Row):
     zookeeper: Annotated[Text, "its ZooKeeper", Rank(1)]
     brokers: Annotated[Text, "or its brokers", Rank(1)]
     timeout: Annotated[Text, "limit of a request", Rank(2)]
+    tls: Annotated[bool, "whether brokers are spoken to over TLS", Rank(2)]
+    user: Annotated[Text, "who logs in at brokers", Rank(2)]
     protected: Annotated[bool, "whether changes ask for its name", Rank(2)]
     read_only: Annotated[bool, "whether changes are refused", Rank(2)]
     color: Annotated[Text, "of its name before questions", Rank(3)]

@@ -15,7 +15,7 @@ app = new_app("Look at, move and repair consumer groups.")
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL)
 _CHANGES = (*_READS, ExitStatus.CONFLICT)
-_READ_OPTIONS = (*shared.OUTPUT, *shared.REGISTRY, *shared.TIMEOUT)
+_READ_OPTIONS = (*shared.OUTPUT, *shared.REGISTRY, *shared.SECURITY, *shared.TIMEOUT)
 _CHANGE_OPTIONS = (*_READ_OPTIONS, *shared.CONFIRM, *shared.DRY_RUN)
 
 _Group = Annotated[str, argument("GROUP", "Name of the group.")]
@@ -173,6 +173,7 @@ def verify(env: Environment, group: _Group) -> None:
 @app.command("watch", cls=Command)
 @accepts(
     *shared.REGISTRY,
+    *shared.SECURITY,
     *shared.TIMEOUT,
     exits=_READS,
     examples=(
@@ -259,6 +260,7 @@ def reset(
 @accepts(
     *shared.OUTPUT[1:],
     *shared.REGISTRY,
+    *shared.SECURITY,
     *shared.TIMEOUT,
     exits=_READS,
     examples=(

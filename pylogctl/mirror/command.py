@@ -36,6 +36,7 @@ app = new_app("Mirror topics into another cluster.")
     shared.SUMMARY[0],
     *shared.OUTPUT[1:],  # for the plan
     *shared.REGISTRY,
+    *shared.SECURITY,
     *shared.PROPERTIES,
     *shared.TIMEOUT,
     *shared.CONFIRM,
@@ -102,6 +103,7 @@ def run(
 @accepts(
     *shared.OUTPUT,
     *shared.REGISTRY,
+    *shared.SECURITY,
     *shared.TIMEOUT,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
     examples=(

@@ -85,6 +85,7 @@ class LoopPlan:
             timeout_s=self.timeout_s,
             connect_timeout_s=self.connect_timeout_s,
             send_bytes=self.config.socket_send_bytes,
+            security=self.config,
         )
 
 

@@ -20,6 +20,7 @@ from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.extension_requests import StatusParts, StatusRequest
 from broker.protocol.layouts import DATA
 from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse
+from broker.security.client_security import ClientSecurity
 from broker.threads import StoppableThread
 from broker.zk.registry import Registry
 from pylogctl.top.state import BrokerAnswer, GroupsAnswer
@@ -44,7 +45,13 @@ class Looks:
         registry: started, for groups; None without ZooKeeper.
     """
 
-    def __init__(self, brokers: Iterable[BrokerAddress], registry: Registry | None) -> None:
+    def __init__(
+        self,
+        brokers: Iterable[BrokerAddress],
+        registry: Registry | None,
+        security: ClientSecurity | None = None,
+    ) -> None:
+        self.security = security
         self._answers: SimpleQueue[BrokerAnswer | GroupsAnswer] = SimpleQueue()
         self._wake_reader, self._wake_writer = os.pipe()
         for one in (self._wake_reader, self._wake_writer):
@@ -139,7 +146,7 @@ class _Asker(StoppableThread):
         self.is_busy = False
         self._looks = looks
         self._orders: SimpleQueue[Wish | None] = SimpleQueue()
-        self._connection = Connection(address, retries_refused=False)
+        self._connection = Connection(address, retries_refused=False, security=looks.security)
         self.start()
 
     def ask(self, wish: Wish) -> None:

@@ -25,6 +25,7 @@ from pylogctl.cli.connections import Absence, cluster_name, open_cluster
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import chosen_columns, render
+from pylogctl.cli.security import security_of
 from pylogctl.top.keys import Action, Choices, KeyReader
 from pylogctl.top.looks import Looks, Wish
 from pylogctl.top.screen import Size, Style, absence, head_lines, screen
@@ -56,7 +57,7 @@ def run(
         registry = cluster.registry if isinstance(cluster, RegistryCluster) else None
         brokers = cluster.brokers()
         stop = closing.enter_context(graceful_stop())
-        looks = closing.enter_context(Looks(brokers, registry))
+        looks = closing.enter_context(Looks(brokers, registry, security_of(env)))
         watch = _Watch(looks, Choices(places, interval_s), env)
         watch.state.has_zookeeper = registry is not None
         if has_screen and not is_text:

@@ -105,6 +105,7 @@ def describe(env: Environment, topics: _Topics) -> None:
 @accepts(
     *shared.OUTPUT,
     *shared.REGISTRY,
+    *shared.SECURITY,
     *shared.TIMEOUT,
     *shared.CONFIRM,
     *shared.DRY_RUN,

@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from broker.api.client import Client, connect
 from broker.errors import AddressInUseError
+from broker.security.client_security import ClientSecurity
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
+from pylogctl.cli.security import security_of
 from pylogctl.cli.service import announce_ready
 from pylogctl.web.app import make_app
 from pylogctl.web.document import READY, ReadyRow
@@ -68,11 +70,18 @@ def run(env: Environment, options: WebOptions) -> None:
 
 def _client(env: Environment) -> Client:
     brokers = list(env.settings.brokers)
+    security = security_of(env) or ClientSecurity()
     return connect(
         brokers or None,
         zookeeper=None if brokers else env.zookeeper,
         timeout=env.timeout_s(REQUEST_TIMEOUT_S),
         client_id="pylogctl-web",
+        tls=security.has_tls,
+        tls_ca=security.tls_ca,
+        tls_cert=security.tls_cert,
+        tls_key=security.tls_key,
+        user=security.user or None,
+        password=security.password.reveal() or None,
     )
 
 

@@ -28,6 +28,7 @@ from broker.api.errors import NoZooKeeper
 from broker.client.connection import Connection, parse_broker_list
 from broker.errors import BrokerError, UnsupportedVersionError
 from broker.protocol.extension_requests import StatusParts
+from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
 logger = logging.getLogger("pylogctl.web")
@@ -111,6 +112,11 @@ class Sampler:
             partitions = tuple(self._judged(lag.group, one) for one in lag.partitions)
         return replace(lag, partitions=partitions, status=worst(one.status for one in partitions))
 
+    def _connect(self, address: BrokerAddress) -> Connection:
+        connection = self._client._connect(address)
+        connection.timeout_s = connection.connect_timeout_s = _TIMEOUT_S
+        return connection
+
     def look(self) -> None:
         """Look once at brokers and groups."""
         problems: list[str] = []
@@ -119,7 +125,7 @@ class Sampler:
             if broker.address is None:
                 continue
             (address,) = parse_broker_list(broker.address)
-            document, error = request_status(_connection, address, _PARTS)[1:]
+            document, error = request_status(self._connect, address, _PARTS)[1:]
             if error is not None:
                 problems.append(f"broker {broker.id}: {error}")
             elif document is not None:
@@ -251,12 +257,6 @@ class Sampler:
             eta_s=None if one.lag_bytes is None else eta_s(one.lag_bytes, rate),
             age_s=age_s(samples),
         )
-
-
-def _connection(address: Any) -> Connection:
-    return Connection(
-        address, timeout_s=_TIMEOUT_S, connect_timeout_s=_TIMEOUT_S, client_id="pylogctl-web"
-    )
 
 
 def _counters_of(metrics: Mapping[str, Mapping[str, Any]]) -> _Counters:

@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "units": {"errors", "clock"},
     "positions": {"errors", "topic", "units", "partition_patterns", "values"},
     "partition_patterns": {"errors", "topic"},
-    "properties": {"errors"},
+    "properties": {"errors", "values"},
     "times_of_day": {"errors"},
     "config": {"endpoints", "errors", "properties", "times_of_day"},
     "topic_settings": {"errors", "properties", "config"},

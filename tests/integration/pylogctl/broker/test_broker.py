@@ -643,7 +643,8 @@ def test_status_of_what_closes_its_connections_asks_whether_it_is_a_broker(invok
         server.shutdown(socket.SHUT_RDWR)
         thread.join(timeout=60)
     assert result.status == ExitStatus.UNREACHABLE
-    assert "  is it a broker's port? a ZooKeeper's is given with -Z\n" in result.stderr
+    hint = "is it a broker's port? one that speaks TLS wants --tls; a ZooKeeper's is given with -Z"
+    assert f"  {hint}\n" in result.stderr
 
 
 def test_list_of_given_brokers_shows_them(invoke: Invoke, running_broker: Broker) -> None:

@@ -180,7 +180,7 @@ def test_command_when_a_port_is_that_of_a_web_server_that_waits_for_a_line_shows
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH-"),
-        (b"\x15\x03\x03\x00\x02\x02\x0a", r"\x15\x03\x03\x00"),
+        (b"\x01\x03\x03\x00\x02\x02\x0a", r"\x01\x03\x03\x00"),
     ],
 )
 def test_command_when_a_port_is_no_broker_shows_its_first_bytes(

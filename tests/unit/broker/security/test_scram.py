@@ -14,7 +14,7 @@ from broker.security import scram
 from broker.security.mechanisms import PLAIN, Channel, Proved
 from broker.security.principal import Principal
 from broker.security.scram import Credential, ScramClient, make_credential, serve_scram
-from broker.security.secret import Secret
+from broker.values import Secret
 
 PENCIL = Secret("pencil")
 MOCK_SECRET = b"m" * 32

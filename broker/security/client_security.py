@@ -1,0 +1,98 @@
+"""How a client secures its connections: TLS, and the user that it logs in as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from broker.errors import ConfigError
+from broker.properties import BaseConfig, Property, PropertyKind
+from broker.values import Secret
+
+_NO_PASSWORD = Secret("")
+_P = Property
+_TEXT, _PATH = PropertyKind.TEXT, PropertyKind.OPTIONAL_PATH
+
+
+class TlsFiles(NamedTuple):
+    """PEM files: the CA of brokers (None: those of the system), a client's certificate and key."""
+
+    ca: Path | None
+    cert: Path | None
+    key: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecurity(BaseConfig):
+    """How a client secures its connections, under the property names of librdkafka."""
+
+    PROPERTIES: ClassVar[tuple[Property, ...]] = (
+        _P(
+            "security.protocol",
+            "security_protocol",
+            _TEXT,
+            "SSL for TLS; with SASL a user logs in",
+            choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        ),
+        _P("ssl.ca.location", "tls_ca", _PATH, "PEM file of brokers' CA; empty: the system's CAs"),
+        _P("ssl.certificate.location", "tls_cert", _PATH, "PEM file of the client's certificate"),
+        _P("ssl.key.location", "tls_key", _PATH, "PEM file of its key; empty: the same"),
+        _P("sasl.mechanism", "sasl_mechanism", _TEXT, "to log in", choices=("SCRAM-SHA-256",)),
+        _P("sasl.username", "user", _TEXT, "the user that logs in"),
+        _P("sasl.password", "password", PropertyKind.SECRET, "the user's password"),
+    )
+
+    security_protocol: str = "PLAINTEXT"
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    sasl_mechanism: str = "SCRAM-SHA-256"
+    user: str = ""
+    password: Secret = _NO_PASSWORD
+
+    def __post_init__(self) -> None:
+        set_to = f"security.protocol={self.security_protocol}"
+        if any(self.tls_files) and not self.has_tls:
+            raise ConfigError(f"ssl.* has no effect with {set_to}: set SSL or SASL_SSL")
+        if self.tls_key and not self.tls_cert:
+            raise ConfigError("ssl.key.location has no effect without ssl.certificate.location")
+        has_sasl = self.security_protocol.startswith("SASL_")
+        if self.user and not has_sasl:
+            raise ConfigError(f"sasl.username has no effect with {set_to}: set SASL_SSL")
+        if has_sasl and not (self.user and self.password):
+            missing = "sasl.password" if self.user else "sasl.username"
+            raise ConfigError(f"{set_to} needs {missing}")
+
+    @classmethod
+    def of_files(
+        cls,
+        *,
+        has_tls: bool = False,
+        ca: str | Path | None = None,
+        cert: str | Path | None = None,
+        key: str | Path | None = None,
+        user: str | None = None,
+        password: str | None = None,
+    ) -> ClientSecurity:
+        """Return the settings for these; a file of TLS means TLS, and a user that one logs in."""
+        is_tls = has_tls or ca is not None or cert is not None or key is not None
+        sasl = "" if user is None else "SASL_"
+        return ClientSecurity(
+            security_protocol=sasl + ("SSL" if is_tls else "PLAINTEXT"),
+            tls_ca=None if ca is None else Path(ca),
+            tls_cert=None if cert is None else Path(cert),
+            tls_key=None if key is None else Path(key),
+            user=user or "",
+            password=Secret(password or ""),
+        )
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.security_protocol.endswith("SSL")
+
+    @property
+    def tls_files(self) -> TlsFiles:
+        """The files of certificates."""
+        return TlsFiles(self.tls_ca, self.tls_cert, self.tls_key)

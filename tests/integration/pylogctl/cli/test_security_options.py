@@ -1,0 +1,122 @@
+"""Commands over TLS: options, properties and contexts, and an error for each mistake."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import trustme
+
+from broker import Broker
+from pylogctl.cli.errors import ExitStatus
+from tests.support.command_line import Invoke
+from tests.support.ports import port_of_its_own
+from tests.support.tls_front import Certificates, tls_front
+from tests.support.tls_front import certificates as certificates
+
+
+class Secured(NamedTuple):
+    """A broker that is reached over TLS, at the address that it advertises, too."""
+
+    address: str
+    ca: str
+
+
+@pytest.fixture
+def secured(start_broker: Callable[..., Broker], certificates: Certificates) -> Iterator[Secured]:
+    port = port_of_its_own()
+    front = tls_front(certificates.server(), port)
+    start_broker(port=port, hostname="localhost", advertised_port=front.port)
+    yield Secured(f"localhost:{front.port}", str(certificates.ca))
+    front.stop()
+
+
+def test_messages_go_and_come_over_tls(invoke: Invoke, secured: Secured) -> None:
+    options = ["-b", secured.address, "--tls-ca", secured.ca]
+    payloads = [b"%d" % n + b"x" * 5000 for n in range(100)]  # many records of TLS
+    sent = invoke("produce", "events", *options, stdin=b"\n".join(payloads))
+    assert sent.status == 0, sent.stderr
+    read = invoke("consume", "events", "--from-beginning", "-e", *options)
+    assert read.stdout.splitlines() == payloads
+    listed = invoke("topic", "list", *options, "--output", "name")
+    assert listed.text == "events\n"
+
+
+def test_properties_and_contexts_say_the_same_as_options(
+    invoke: Invoke, secured: Secured, tmp_path: Path
+) -> None:
+    properties = ["-X", "security.protocol=SSL", "-X", f"ssl.ca.location={secured.ca}"]
+    sent = invoke("produce", "events", "-b", secured.address, *properties, stdin=b"a\n")
+    assert sent.status == 0, sent.stderr
+    added = invoke("context", "add", "prod", "-b", secured.address, "--tls-ca", secured.ca)
+    assert added.status == 0, added.stderr
+    read = invoke("consume", "events", "--from-beginning", "-e", "-c", "prod")
+    assert (read.stdout, read.stderr) == (b"a\n", read.stderr)
+    dumped = invoke("consume", "events", "-c", "prod", "-X", "dump")
+    assert f"ssl.ca.location consumer {secured.ca} context" in " ".join(dumped.text.split())
+    shown = invoke("context", "show", "prod", "--output", "json", "--columns", "tls,user")
+    assert '"tls":true' in shown.text.replace(" ", "")
+
+
+OF_OTHERS = trustme.CA(organization_name="Theirs")
+OLD = datetime(2021, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("command", ["produce", "consume", "topic list", "broker list"])
+def test_broker_of_an_unknown_ca_ends_each_command_at_once(
+    invoke: Invoke, certificates: Certificates, running_broker: Broker, command: str
+) -> None:
+    front = tls_front(certificates.server(authority=OF_OTHERS), running_broker.port)
+    words = command.split()
+    topic = [] if len(words) > 1 else ["events"]
+    try:
+        options = ["-b", f"localhost:{front.port}", "--tls-ca", str(certificates.ca)]
+        result = invoke(*words, *topic, *options, stdin=b"a\n")
+    finally:
+        front.stop()
+    assert result.status == ExitStatus.UNREACHABLE
+    assert "shows a certificate of no CA that is trusted here" in result.stderr
+    assert f"the CA file is {certificates.ca}" in result.stderr
+
+
+def test_wrong_uses_are_usage_errors_or_name_the_option(
+    invoke: Invoke, secured: Secured, tmp_path: Path
+) -> None:
+    at = ["-b", secured.address]
+    plain = invoke("topic", "list", *at)
+    assert plain.status == ExitStatus.UNREACHABLE
+    assert "one that speaks TLS wants --tls" in plain.stderr
+    missing = invoke("topic", "list", *at, "--tls-ca", str(tmp_path / "missing.pem"))
+    assert missing.status == ExitStatus.CONFIG
+    assert f"cannot read '{tmp_path}/missing.pem': no such file" in missing.stderr
+    argv = invoke("produce", "t", *at, "-X", "sasl.password=secret")
+    assert argv.status == ExitStatus.USAGE
+    assert "can be read by all users of the machine" in argv.stderr
+    without = invoke("topic", "list", *at, "--user", "alice")
+    assert without.status == ExitStatus.USAGE
+    assert "the user needs a password" in without.stderr
+    secret = tmp_path / "secret"
+    secret.write_text("x\n")
+    secret.chmod(0o644)
+    shown = invoke("topic", "list", *at, "--user", "alice", "--password-file", str(secret))
+    assert shown.status == ExitStatus.USAGE
+    assert f"chmod 600 {secret}" in shown.stderr
+
+
+def test_password_of_a_descriptor_or_the_environment_is_never_shown(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"hunter2\n")
+    os.close(writer)
+    options = ["--user", "alice", "-X", "dump"]
+    dumped = invoke("consume", "t", "--password-fd", str(reader), *options)
+    assert "sasl.password consumer *** option" in " ".join(dumped.text.split())
+    monkeypatch.setenv("PYLOGCTL_PASSWORD", "hunter2")
+    dumped = invoke("consume", "t", *options)
+    assert "sasl.password consumer *** option" in " ".join(dumped.text.split())
+    assert "hunter2" not in dumped.text + dumped.stderr
