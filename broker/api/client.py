@@ -163,7 +163,7 @@ def connect(
             timeout=timeout,
             retries=retries,
             registry=registry,
-            security=security,
+            security=zk_security,
             resources=resources.pop_all(),
         )
 
