@@ -21,7 +21,12 @@ from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.logs import set_up_logging
-from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop
+from pylogctl.cli.process import (
+    StopRequest,
+    freeze_garbage,
+    graceful_stop,
+    leave_no_core_file,
+)
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.properties import BROKER, Layer, given_layers
 from pylogctl.cli.property_lists import dump_properties
@@ -51,6 +56,7 @@ def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int
     if process.check_config:
         env.note("the configuration is valid")
         return 0
+    leave_no_core_file()
     if process.daemon:
         status = go_to_background(process.log_file)
         if status is not None:

@@ -73,6 +73,13 @@ def freeze_garbage() -> None:
     gc.freeze()
 
 
+def leave_no_core_file() -> None:
+    """Have this process and its children end without a core file, which would have their keys."""
+    import resource  # late: only services need it
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
 def keep_freed_memory() -> None:
     """Keep large blocks in the process when they are freed; does nothing without glibc."""
     # By default glibc returns blocks of a megabyte to the kernel (mallopt(3)). A consumer allocates
