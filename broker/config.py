@@ -279,6 +279,13 @@ class BrokerConfig(BaseConfig):
             "the same of work for each user, percent of one thread's time",
             0,
         ),
+        _P(
+            "max.connection.creation.rate",
+            "max_connection_rate",
+            _INT,
+            "new connections a second; more have to wait; 0: no limit",
+            0,
+        ),
         _P("connections.max.idle.ms", "max_idle_ms", _INT, "close after no whole request", 1),
         _P(
             "queued.max.bytes",
@@ -452,6 +459,7 @@ class BrokerConfig(BaseConfig):
             "max_connections",
             "max_connections_per_ip",
             "max_idle_ms",
+            "max_connection_rate",
             "quota_producer_bytes",
             "quota_consumer_bytes",
             "quota_request_percent",
@@ -507,6 +515,7 @@ class BrokerConfig(BaseConfig):
     max_fetch_positions: int = 10_000
     max_connections: int = 10_000
     max_connections_per_ip: int = 10_000
+    max_connection_rate: int = 0
     quota_producer_bytes: int = 0
     quota_consumer_bytes: int = 0
     quota_request_percent: int = 0

@@ -16,7 +16,7 @@ from broker.errors import AddressInUseError
 from broker.server.network.connection import Listener
 from broker.server.network.mailbox import Mailbox
 from broker.server.network.processor import Processor
-from broker.server.network.quotas import ConnectionCount, PeerLog
+from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog
 
 if TYPE_CHECKING:
     from broker.security.tls import ServerTls
@@ -73,6 +73,7 @@ class Acceptor:
         processors: list[Processor],
         *,
         count: ConnectionCount,
+        rate: CreationRate,
         peer_log: PeerLog,
         send_bytes: int,
         make_room: Callable[[], None],
@@ -82,6 +83,10 @@ class Acceptor:
         self._next_look_s = 0.0
         self._processors = itertools.cycle(processors)
         self._count = count
+        self._rate = rate
+        self._resumed_s: dict[socket.socket, float] = {}
+        """When listeners accept again whose clients were too many a second."""
+        self._selector = selectors.DefaultSelector()
         self._peer_log = peer_log
         self._send_bytes = send_bytes  # SO_SNDBUF; 0 leaves it to the system
         self._make_room = make_room  # closes other files when descriptors run out
@@ -107,16 +112,25 @@ class Acceptor:
         self._mailbox.close()
 
     def _run(self) -> None:
-        with selectors.DefaultSelector() as selector:
+        with self._selector as selector:
             for listener, kind in self._listeners.items():
                 selector.register(listener, selectors.EVENT_READ, kind)
             selector.register(self._mailbox, selectors.EVENT_READ)
             while not self._stopped.is_set():
-                for key, _ in selector.select(None if self._tls is None else _LOOK_S):
+                for key, _ in selector.select(self._seconds_to_next()):
                     if key.data is not None and not self._stopped.is_set():
                         self._accept_all(cast(socket.socket, key.fileobj), key.data)
+                for listener, resumed_s in list(self._resumed_s.items()):
+                    if resumed_s <= time.monotonic():
+                        del self._resumed_s[listener]
+                        selector.register(listener, selectors.EVENT_READ, self._listeners[listener])
                 if self._tls is not None:
                     self._look_at_certificates(self._tls)
+
+    def _seconds_to_next(self) -> float | None:
+        if self._resumed_s:
+            return max(0.0, min(self._resumed_s.values()) - time.monotonic())
+        return None if self._tls is None else _LOOK_S
 
     def reload_certificates(self) -> None:
         """Have the certificates looked at now; callable from any thread."""
@@ -148,6 +162,10 @@ class Acceptor:
                 return
             self._is_short = self._is_logged = False
             self._admit(sock, str(address[0]), kind)
+            if not kind.has_reserve and (wait_s := self._rate.take()):
+                self._selector.unregister(listener)  # the system keeps the next ones waiting
+                self._resumed_s[listener] = time.monotonic() + wait_s
+                return
 
     def _pause(self, error: OSError) -> None:
         """Wait while the system is short of descriptors or memory; log it once."""
@@ -158,7 +176,7 @@ class Acceptor:
         self._stopped.wait(_PAUSE_S)
 
     def _admit(self, sock: socket.socket, address: str, kind: Listener) -> None:
-        exceeded = self._count.enter(address)
+        exceeded = self._count.enter(address, has_reserve=kind.has_reserve)
         if exceeded:
             self._peer_log.warn(address, f"{exceeded} is reached")
             sock.close()

@@ -40,10 +40,14 @@ _HALF_CLOSED_S = 1.0
 
 
 class Listener(NamedTuple):
-    """What a connection was accepted by; `tls` is None for a plain one."""
+    """What a connection was accepted by; `tls` is None for a plain one.
+
+    One with a reserve is for brokers, or for this machine: it has room when others are full.
+    """
 
     name: str
     tls: ServerTls | None = None
+    has_reserve: bool = False
 
 
 PLAIN = Listener(PLAIN_LISTENER)

@@ -166,6 +166,10 @@ class QueuedBytes:
         return all(left >= one.missing_bytes for one in self._holders if one is not room)
 
 
+RESERVED_CONNECTIONS = 100
+"""Beyond `max.connections`, for listeners that have a reserve."""
+
+
 class ConnectionCount:
     """How many connections there are, in all and by address, with limits."""
 
@@ -183,10 +187,10 @@ class ConnectionCount:
         with self._lock:
             self._limit, self._limit_per_address = limit, limit_per_address
 
-    def enter(self, address: str) -> str | None:
+    def enter(self, address: str, *, has_reserve: bool = False) -> str | None:
         """Count a new connection, or return the name of the limit that forbids it."""
         with self._lock:
-            if self.total >= self._limit:
+            if self.total >= self._limit + RESERVED_CONNECTIONS * has_reserve:
                 exceeded = "max.connections"
             elif self._by_address[address] >= self._limit_per_address:
                 exceeded = "max.connections.per.ip"
@@ -205,6 +209,26 @@ class ConnectionCount:
             self._by_address[address] -= 1
             if not self._by_address[address]:
                 del self._by_address[address]
+
+
+class CreationRate:
+    """How many connections are accepted a second, for use on one thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.limit = 0  # a second; 0 for none; settable from any thread
+        self._clock = clock
+        self._left = 0.0  # that may be accepted now
+        self._updated_s = clock.monotonic_s()
+
+    def take(self) -> float:
+        """Count a connection; return how many seconds to wait before the next is accepted."""
+        limit = self.limit
+        if not limit:
+            return 0.0
+        now_s = self._clock.monotonic_s()
+        passed_s, self._updated_s = now_s - self._updated_s, now_s
+        self._left = min(limit, self._left + passed_s * limit) - 1
+        return max(0.0, (1 - self._left) / limit)
 
 
 class PeerLog:

@@ -18,7 +18,7 @@ from broker.server.network.acceptor import Acceptor, listen
 from broker.server.network.connection import LingeringClient, Listener, ServerConnection
 from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import Processor
-from broker.server.network.quotas import ConnectionCount, PeerLog, QueuedBytes
+from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog, QueuedBytes
 from broker.server.requests.handlers import RequestHandlers
 from broker.server.requests.metrics import ProcessorMetrics, RequestErrors
 from broker.server.requests.purgatory import DelayedResponse
@@ -49,6 +49,8 @@ class SocketServer:
         self.connection_count = ConnectionCount(
             config.max_connections, config.max_connections_per_ip
         )
+        self._creation_rate = CreationRate(clock)
+        self._creation_rate.limit = config.max_connection_rate
         self.queued_bytes = QueuedBytes(config.max_queued_bytes)
         self.quotas = PrincipalQuotas(clock)
         self.quotas.set(_default_quotas(config), {})
@@ -82,9 +84,12 @@ class SocketServer:
 
             self.tls = ServerTls(config)
         found = []
+        reserved = _listeners_with_reserve(config)
         for one in config.endpoints:
             sock = listen(one.host, one.port, receive_bytes=config.socket_receive_bytes)
-            self._listeners[sock] = Listener(one.listener, self.tls if one.is_tls else None)
+            self._listeners[sock] = Listener(
+                one.listener, self.tls if one.is_tls else None, one.listener in reserved
+            )
             found.append(one._replace(port=sock.getsockname()[1]))
             _warn_if_exposed(sock)
         self.endpoints = tuple(found)
@@ -121,6 +126,7 @@ class SocketServer:
             self._listeners,
             self.processors,
             count=self.connection_count,
+            rate=self._creation_rate,
             peer_log=peer_log,
             send_bytes=config.socket_send_bytes,
             make_room=make_room,
@@ -131,6 +137,7 @@ class SocketServer:
         """Use other limits from now on; `users` have quotas of their own."""
         self.quotas.set(_default_quotas(config), users)
         self.connection_count.set_limits(config.max_connections, config.max_connections_per_ip)
+        self._creation_rate.limit = config.max_connection_rate
         for processor in self.processors:
             processor.set_max_idle(config.max_idle_ms / 1000)
         for handlers in self._handlers:
@@ -186,6 +193,22 @@ def _default_quotas(config: BrokerConfig) -> Quotas:
     )
 
 
+def _listeners_with_reserve(config: BrokerConfig) -> set[str]:
+    """Return the listeners for brokers or this machine, if others are there for all clients."""
+    local = {one.listener for one in config.endpoints if _is_loopback(one.host)}
+    if len(local) == len(config.endpoints):
+        local.clear()
+    found = local | {config.inter_broker_listener} - {""}
+    return found if len(found) < len(config.endpoints) else set()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:  # a name
+        return host == "localhost"
+
+
 def _do_nothing() -> None:
     """Do nothing; when a worker's only thread has done it, all work submitted before is done."""
 
@@ -203,7 +226,7 @@ def raise_open_files_limit() -> None:
 def _warn_if_exposed(listener: socket.socket) -> None:
     """Warn of a listener that other machines may reach: every client may do everything."""
     host, port = listener.getsockname()[:2]
-    if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
+    if not _is_loopback(host):
         logger.warning(
             "listening on %s:%d without authentication: all who reach this port can read, write "
             "and delete every topic and stop the broker; let only trusted networks reach it, or "

@@ -4,6 +4,7 @@ import logging
 import random
 import socket
 import struct
+import time
 
 import pytest
 
@@ -15,7 +16,7 @@ from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import ChangeIsrRequest
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.broker import Broker
-from broker.server.network.quotas import ConnectionCount, PeerLog
+from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog
 from broker.server.network.response_queue import MAX_WAITING_READS
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
@@ -238,6 +239,43 @@ def test_connections_when_too_many_come_from_one_address_then_others_still_may(
     assert connect(broker).is_closed()
     assert "max.connections.per.ip is reached" in caplog.text
     assert connect(broker, address="127.0.0.2").status()["connections"] == 3
+
+
+def test_connections_when_there_are_too_many_then_brokers_still_reach_a_listener_of_their_own(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    broker = start_broker(
+        max_connections=2,
+        listeners="INTERNAL=plain://127.0.0.1:0",
+        inter_broker_listener="INTERNAL",
+    )
+    for _ in range(2):
+        connect(broker).status()
+    assert connect(broker).is_closed()
+    with Peer(broker.endpoints()[1].port) as of_a_broker:
+        assert of_a_broker.status()["connections"] == 3
+
+
+def test_connections_when_too_many_come_in_a_second_then_wait_and_all_are_served(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    broker = start_broker(max_connection_rate=10)
+    began_s = time.monotonic()
+    peers = [connect(broker) for _ in range(20)]
+    for peer in peers:
+        peer.status()
+    assert time.monotonic() - began_s > 0.8  # at most ten were saved up
+
+
+def test_creation_rate_when_taken_faster_than_allowed_then_says_how_long_to_wait() -> None:
+    clock = FakeClock()
+    rate = CreationRate(clock)
+    assert rate.take() == 0
+    rate.limit = 4
+    clock.advance(60)
+    assert [rate.take() for _ in range(5)] == [0, 0, 0, 0.25, 0.5]
+    clock.advance(0.5)
+    assert rate.take() == pytest.approx(0.25)
 
 
 def test_connections_when_many_come_and_go_then_the_count_is_right(
