@@ -598,6 +598,12 @@ class BrokerConfig(BaseConfig):
         own = (Endpoint(PLAIN_LISTENER, False, self.host, self.port),) if self.port != -1 else ()
         return own + parse_endpoints(self.listeners)
 
+    @property
+    def inter_broker_endpoint(self) -> Endpoint:
+        """Return the listener that brokers reach each other at."""
+        named = [one for one in self.endpoints if one.listener == self.inter_broker_listener]
+        return (named or self.endpoints)[0]
+
     @classmethod
     def dynamic_property(cls, name: str) -> Property:
         """Return a property that changes while the broker runs, by its name of 0.7 or 0.8.

@@ -140,10 +140,12 @@ class Broker:
                 if directory.failure is not None:
                     self._note_directory_failure(directory.failure)
             self._server.listen(self.config)
-            self._view.set_own_address(self.address())
+            self._view.set_own_address(self.address(), self.endpoints())
             self._membership.open(self.config, self._apply_settings)
             self._logs.start()  # retention must know the settings of topics
-            self._control.controller = self._membership.register(self.config, self.address())
+            self._control.controller = self._membership.register(
+                self.config, self.address(), self.endpoints()
+            )
             self._server.start(self.config, self._make_handlers, self._logs.files.make_room)
             self._membership.start()
         except BaseException:
@@ -350,10 +352,11 @@ class Broker:
             found.append(one._replace(host=host, port=port))
         return tuple(found)
 
-    def address(self) -> BrokerAddress:
-        """Return the address that clients of 0.7 connect to."""
-        first = self.endpoints()[0]
-        return BrokerAddress(self.config.broker_id, first.host, first.port)
+    def address(self, listener: str = PLAIN_LISTENER) -> BrokerAddress:
+        """Return the address that clients of a listener connect to, by default those of 0.7."""
+        endpoints = self.endpoints()
+        found = next((one for one in endpoints if one.listener == listener), endpoints[0])
+        return BrokerAddress(self.config.broker_id, found.host, found.port)
 
     def reload_certificates(self) -> None:
         """Use the files of certificates if they have changed."""

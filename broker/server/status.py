@@ -52,6 +52,10 @@ CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
         lambda it: it.connection_count.refused["max.connections.per.ip"],
         "connections beyond `max.connections.per.ip`", healthy="0",
         series='broker_connections_refused_total{reason="address_limit"}'),
+    gauge("CertificateDaysLeft",
+        lambda it: None if it.tls is None else round(it.tls.days_left, 2),
+        "days until the certificate of the TLS listeners expires", healthy="above 30",
+        series="broker_tls_certificate_days_left"),
     gauge("QueuedBytes", lambda it: it.queued_bytes.taken,
         "taken of `queued.max.bytes` by requests that arrive", unit="bytes",
         series="broker_queued_bytes"),
@@ -283,6 +287,11 @@ class BrokerStatus:
             "partitions": self._partition_count(),
             "bytes": sum(log.size_bytes for log in logs),
             "connections": self.server.connection_count.total,
+            "listeners": [
+                {"name": one.listener, "tls": one.is_tls, "host": one.host, "port": one.port}
+                for one in self.server.endpoints
+            ],
+            "certificate": self._certificate(config),
             "queued_bytes": self.server.queued_bytes.taken,
             "waiting_for_queued_bytes": self.server.queued_bytes.waiting_count,
             "throttled": [
@@ -302,6 +311,13 @@ class BrokerStatus:
             "runs_zookeeper": self.runs_zookeeper,
             "session": self._session(),
         }
+
+    def _certificate(self, config: BrokerConfig) -> dict[str, Any] | None:
+        tls = self.server.tls
+        if tls is None:
+            return None
+        not_after_ms = round(1000 * tls.current.not_after_s)
+        return {"path": str(config.ssl_certificate), "not_after_ms": not_after_ms}
 
     def _partition_count(self) -> int:
         """Return how many partitions are here, with those without messages, which have no log."""

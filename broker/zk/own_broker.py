@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from broker import errors
+from broker.endpoints import Endpoint
 from broker.zk import paths, values
 from broker.zk.replicated_values import encode_replicated_broker
 from broker.zk.session import NodeStat, Session
@@ -29,6 +30,8 @@ class OwnBroker:
         self._session = session
         self.wait_limit_s = wait_limit_s  # for the end of a session that may be a live broker's
         self.rack = ""
+        self.endpoints: tuple[Endpoint, ...] = ()
+        """Of its listeners, that for other brokers first; empty if there is the plain one only."""
         self.is_clean = False
         self._was_registered_clean = False
         self.has_replicas: Callable[[], bool] = lambda: False
@@ -89,10 +92,12 @@ class OwnBroker:
         self._wakeup.set()
 
     def _replication_node(self, info: values.BrokerInfo) -> tuple[str, bytes]:
+        peer = self.endpoints[0] if self.endpoints else info
         return paths.replicated_broker(info.id), encode_replicated_broker(
-            *(info.host, info.port, self.rack),
+            *(peer.host, peer.port, self.rack),
             is_clean=self.is_clean,
             has_replicas=self.has_replicas(),
+            endpoints=self.endpoints,
         )
 
     def _try_to_create(self, info: values.BrokerInfo, deadline_s: float) -> bool:

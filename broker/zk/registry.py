@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import NamedTuple, Self
 
+from broker.endpoints import Endpoint
 from broker.errors import CoordinationError, RegistryNodeNotFoundError, RegistryUnreachableError
 from broker.zk import paths, values
 from broker.zk.creations import absent_homes
@@ -194,6 +195,7 @@ class Registry:
         rack: str = "",
         is_clean: bool = False,
         has_replicas: Callable[[], bool] = lambda: False,
+        endpoints: tuple[Endpoint, ...] = (),
     ) -> None:
         """Register this process's broker, and again after each expired session.
 
@@ -210,6 +212,8 @@ class Registry:
                 it leaves the in-sync replicas of its partitions. See `mark_clean`.
             has_replicas: returns whether it has logs of replicas. The controller asks such a broker
                 about them even if it knows of no topic with replicas.
+            endpoints: of all its listeners, that for other brokers first; empty if there is only
+                the plain one of `host` and `port`.
 
         Raises:
             RegistryConflictError: another broker has the id; the message names it.
@@ -218,6 +222,7 @@ class Registry:
         """
         info = values.BrokerInfo(broker_id, host, port, creator)
         self._registration.own.has_replicas = has_replicas
+        self._registration.own.endpoints = endpoints
         self._registration.register_broker(info, rack=rack, is_clean=is_clean)
         self._events.put(_Wake.TOPIC)  # topics may have been added before the broker
 

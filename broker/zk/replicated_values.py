@@ -6,7 +6,7 @@ Decoders raise `CoordinationError` for a malformed value.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from broker import errors
@@ -19,6 +19,7 @@ from broker.cluster_state import (
     Reassignment,
     TopicAssignment,
 )
+from broker.endpoints import Endpoint, parse_endpoints
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.values import decode_partition_name
@@ -54,11 +55,38 @@ def encode_state(state: PartitionState) -> bytes:
 
 
 def encode_replicated_broker(
-    host: str, port: int, rack: str, *, is_clean: bool, has_replicas: bool = False
+    host: str,
+    port: int,
+    rack: str,
+    *,
+    is_clean: bool,
+    has_replicas: bool = False,
+    endpoints: Iterable[Endpoint] = (),
 ) -> bytes:
-    """Return the value of a broker's registration for replication."""
-    node = {"version": 1, "host": host, "port": port, "is_clean": is_clean, "rack": rack}
-    return json.dumps({**node, "has_replicas": has_replicas}).encode()
+    """Return the value of a broker's registration for replication; `host` is for other brokers."""
+    node: dict[str, object] = {
+        "version": 1,
+        "host": host,
+        "port": port,
+        "is_clean": is_clean,
+        "rack": rack,
+        "has_replicas": has_replicas,
+    }
+    if named := list(map(str, endpoints)):
+        node["endpoints"] = named
+    return json.dumps(node).encode()
+
+
+def decode_endpoints(broker_id: int, value: bytes) -> tuple[Endpoint, ...]:
+    """Parse the endpoints in a broker's registration for replication, which may have none."""
+
+    def parse(found: Any) -> tuple[Endpoint, ...]:
+        try:
+            return parse_endpoints(",".join(map(str, found.get("endpoints", ()))))
+        except errors.ConfigError as error:
+            raise ValueError(str(error)) from error
+
+    return _parsed(paths.replicated_broker(broker_id), value, parse)
 
 
 def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBroker:

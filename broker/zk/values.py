@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from broker.endpoints import Endpoint
 from broker.errors import CoordinationError
 from broker.zk.paths import join_address
 
@@ -40,6 +41,8 @@ class BrokerInfo(NamedTuple):
     host: str
     port: int
     creator: str
+    endpoints: tuple[Endpoint, ...] = ()
+    """Of all its listeners; they are in its registration for replication, not in its id node."""
 
     @property
     def address(self) -> str:

@@ -17,6 +17,7 @@ from broker.errors import CoordinationError
 from broker.threads import StoppableThread
 from broker.zk import paths
 from broker.zk.registry import Registry
+from broker.zk.replicated_values import decode_endpoints
 from broker.zk.values import BrokerInfo, broker_ids, decode_brokers, decode_number
 from broker.zk.watched_reads import WatchedReads
 
@@ -48,6 +49,7 @@ class WatchedRegistry(StoppableThread):
         on_change: called after the first read and after each change, in that thread.
         follows_all: read and watch every topic from the start; else those that `counts` is asked
             for.
+        reads_endpoints: read those of brokers, too.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class WatchedRegistry(StoppableThread):
         name: str,
         on_change: Callable[[RegistryChange], None],
         follows_all: bool = False,
+        reads_endpoints: bool = False,
     ) -> None:
         super().__init__(name)
         self._watched = WatchedReads(
@@ -64,6 +67,7 @@ class WatchedRegistry(StoppableThread):
         )
         self._on_change = on_change
         self._follows_all = follows_all
+        self._reads_endpoints = reads_endpoints
         # replaced, never changed in place, as are the values of _counts: readers need no lock
         self._brokers: dict[int, BrokerInfo] = {}
         self._counts: dict[str, dict[int, int]] = {}
@@ -144,9 +148,22 @@ class WatchedRegistry(StoppableThread):
 
     def _read_brokers(self) -> dict[int, BrokerInfo]:
         names = self._watched.children([paths.BROKER_IDS])[paths.BROKER_IDS]
-        return decode_brokers(
-            self._watched.values([paths.broker(one) for one in broker_ids(names)])
-        )
+        ids = broker_ids(names)
+        brokers = decode_brokers(self._watched.values([paths.broker(one) for one in ids]))
+        if not self._reads_endpoints:
+            return brokers
+        nodes = {paths.replicated_broker(one): one for one in brokers}
+        found = self._watched.values(nodes)
+        # registered a moment later; a broker of 0.7 has none
+        late = [path for path in nodes if path not in found and self._watched.exists(path)]
+        for path, (value, _) in {**found, **self._watched.values(late)}.items():
+            try:
+                endpoints = decode_endpoints(nodes[path], value)
+            except CoordinationError as error:
+                logger.warning("the endpoints of broker %d are left out: %s", nodes[path], error)
+            else:
+                brokers[nodes[path]] = brokers[nodes[path]]._replace(endpoints=endpoints)
+        return brokers
 
     def _read_counts(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
         parents = {paths.topic(topic): topic for topic in topics}
@@ -167,6 +184,6 @@ class WatchedRegistry(StoppableThread):
 
 def _subject_of(path: str) -> str:
     """Return the subject that a node belongs to."""
-    if path.startswith(paths.BROKER_IDS):
+    if path.startswith((paths.BROKER_IDS, paths.REPLICATED_BROKERS)):
         return _BROKERS
     return path.removeprefix(paths.TOPICS).strip("/").partition("/")[0] or _TOPICS

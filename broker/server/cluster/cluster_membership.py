@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.endpoints import PLAIN_LISTENER, Endpoint
 from broker.errors import ConfigError, RegistryUnreachableError
 from broker.log.manager import LogManager
 from broker.protocol.responses import BrokerAddress
@@ -89,7 +90,9 @@ class ClusterMembership:
         """Return the settings of a topic in ZooKeeper, by name."""
         return {} if self.settings is None else self.settings.last_good(topic)
 
-    def register(self, config: BrokerConfig, address: BrokerAddress) -> ControllerRequests | None:
+    def register(
+        self, config: BrokerConfig, address: BrokerAddress, endpoints: tuple[Endpoint, ...]
+    ) -> ControllerRequests | None:
         """Register the broker and its topics, and follow those of others.
 
         Return who handles requests to the controller.
@@ -119,6 +122,7 @@ class ClusterMembership:
             rack=config.rack,
             is_clean=self._logs.loaded.was_clean,
             has_replicas=lambda: self._logs.table.has_replicas,
+            endpoints=_for_brokers_first(endpoints, config.inter_broker_listener),
         )
         for topic in topics.names():
             self._register_topic(registry, topic, is_new=False)
@@ -234,6 +238,13 @@ class ClusterMembership:
             self.settings.join()
         if self._feed is not None:
             self._feed.join()
+
+
+def _for_brokers_first(endpoints: tuple[Endpoint, ...], listener: str) -> tuple[Endpoint, ...]:
+    """Return the endpoints to register, none if there is only the one that 0.7 knows."""
+    if [one.listener for one in endpoints] == [PLAIN_LISTENER]:
+        return ()
+    return tuple(sorted(endpoints, key=lambda one: one.listener != listener))
 
 
 def _new_cluster_id() -> str:

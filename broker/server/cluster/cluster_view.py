@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker import errors
 from broker.cluster_state import LiveBroker, ReplicatedPartition
+from broker.endpoints import PLAIN_LISTENER, Endpoint
 from broker.ids import NO_CONTROLLER, NO_LEADER
 from broker.protocol import responses
 from broker.protocol.primitives import Buffer
@@ -76,6 +77,7 @@ class ClusterMetadata:
         broker_id: int,
         controller_id: int,
         brokers: Mapping[int, responses.BrokerAddress],
+        endpoints: Mapping[int, tuple[Endpoint, ...]],
         racks: Mapping[int, str],
         topics: Mapping[str, _Topic],
         home_partitions: _HomePartitions,
@@ -84,10 +86,11 @@ class ClusterMetadata:
         self._broker_id = broker_id
         self.controller_id = controller_id
         self.brokers = brokers
+        self._endpoints = endpoints
         self.racks = racks
         self._topics = topics
         self._home_partitions = home_partitions  # shared by all snapshots
-        self._all: bytes | None = None  # the body of the response about all topics
+        self._all: dict[str, bytes] = {}  # by listener, the body of the response about all topics
 
     @property
     def topics(self) -> list[str]:
@@ -121,27 +124,41 @@ class ClusterMetadata:
             partitions.append(one)
         return responses.TopicMetadata(name, errors.NO_ERROR, tuple(partitions), topic.creation_ids)
 
-    def encode(self, names: Iterable[str] | None) -> bytes:
-        """Return the body of a response about some topics, or all if `names` is None."""
-        if names is not None:
-            return self._encode(list(dict.fromkeys(names)))
-        if self._all is None:
-            self._all = self._encode(self.topics)
-        return self._all
+    def addresses(self, listener: str) -> list[responses.BrokerAddress]:
+        """Return where the brokers' listeners of that name are; one that has none is left out."""
+        if listener == PLAIN_LISTENER:  # as 0.7's clients know it
+            return list(self.brokers.values())
+        return [
+            responses.BrokerAddress(broker_id, one.host, one.port)
+            for broker_id in self.brokers
+            for one in self._endpoints.get(broker_id, ())
+            if one.listener == listener
+        ]
 
-    def is_cheap(self, names: Collection[str] | None) -> bool:
+    def encode(self, names: Iterable[str] | None, listener: str = PLAIN_LISTENER) -> bytes:
+        """Return the body of a response about some topics, or all if `names` is None.
+
+        It has the addresses of `listener`, by which the client came.
+        """
+        if names is not None:
+            return self._encode(list(dict.fromkeys(names)), listener)
+        if listener not in self._all:
+            self._all[listener] = self._encode(self.topics, listener)
+        return self._all[listener]
+
+    def is_cheap(self, names: Collection[str] | None, listener: str = PLAIN_LISTENER) -> bool:
         """Return whether `encode` takes less than a millisecond."""
         if names is None:
-            return self._all is not None or len(self._topics) <= LARGE_TOPIC_COUNT
+            return listener in self._all or len(self._topics) <= LARGE_TOPIC_COUNT
         return len(names) <= LARGE_TOPIC_COUNT
 
-    def _encode(self, names: list[str]) -> bytes:
+    def _encode(self, names: list[str], listener: str) -> bytes:
         parts: list[Buffer] = [
             responses.encode_cluster_metadata_header(
                 self._cluster_id,
                 self._broker_id,
                 self.controller_id,
-                list(self.brokers.values()),
+                self.addresses(listener),
                 self.racks,
                 len(names),
             )
@@ -201,6 +218,7 @@ class ClusterView:
         self._lock = threading.Lock()  # guards all fields below
         self._home_partitions = _HomePartitions()
         self._brokers = {own.id: own}
+        self._endpoints: dict[int, tuple[Endpoint, ...]] = {}
         self._racks: dict[int, str] = {}
         self._controller_id = NO_CONTROLLER
         self._own_counts: dict[str, int] = {}
@@ -225,17 +243,27 @@ class ClusterView:
                     self._own.id,
                     self._controller_id,
                     dict(sorted(self._brokers.items())),
+                    dict(self._endpoints),
                     dict(self._racks),
                     dict(self._topics),
                     self._home_partitions,
                 )
             return self._snapshot
 
-    def set_own_address(self, own: responses.BrokerAddress) -> None:
+    def set_own_address(
+        self, own: responses.BrokerAddress, endpoints: tuple[Endpoint, ...]
+    ) -> None:
         """Note where clients reach this broker, once it listens."""
         with self._lock:
             self._own = own
+            self._endpoints[own.id] = endpoints
             self._set_brokers(self._brokers)
+
+    def set_endpoints(self, endpoints: Mapping[int, tuple[Endpoint, ...]]) -> None:
+        """Note where the listeners of the live brokers are; those of this broker are known."""
+        with self._lock:
+            self._endpoints = {**endpoints, self._own.id: self._endpoints.get(self._own.id, ())}
+            self._snapshot = None
 
     def set_controller(self, broker_id: int) -> None:
         """Note which broker is the controller, `NO_CONTROLLER` for none."""
@@ -375,7 +403,11 @@ class RegistryFeed:
         from broker.zk.watched_registry import WatchedRegistry  # late: kazoo, as the registry
 
         self._watched = WatchedRegistry(
-            registry, name="cluster-view", on_change=self._apply, follows_all=True
+            registry,
+            name="cluster-view",
+            on_change=self._apply,
+            follows_all=True,
+            reads_endpoints=True,
         )
 
     def start(self) -> None:
@@ -398,6 +430,7 @@ class RegistryFeed:
                 one.id: responses.BrokerAddress(one.id, one.host, one.port)
                 for one in change.brokers.values()
             }
+            self._view.set_endpoints({id: one.endpoints for id, one in change.brokers.items()})
         while not self._stopped.is_set():
             try:
                 self._view.set_registered(brokers, change.counts, self._registry.absent_homes)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from broker import errors
 from broker.clock import Clock
+from broker.endpoints import PLAIN_LISTENER
 from broker.log.digest import digest_of
 from broker.log.log import Log
 from broker.log.manager import LogManager
@@ -64,8 +65,8 @@ class Host(Protocol):
     def hello(self) -> responses.HelloResponse:
         """Return who this broker is."""
 
-    def address(self) -> responses.BrokerAddress:
-        """Return the address that clients connect to."""
+    def address(self, listener: str = PLAIN_LISTENER) -> responses.BrokerAddress:
+        """Return the address that clients of a listener connect to."""
 
     def status(self, parts: StatusParts, topic: str) -> dict[str, Any]:
         """Return the state and counters as a document; any thread."""
@@ -147,12 +148,12 @@ class AdminHandler:
             return error.code, -1
         return errors.NO_ERROR, 0
 
-    def metadata(self, request: MetadataRequest, header: RequestHeader) -> Response:
+    def metadata(self, request: MetadataRequest, header: RequestHeader, listener: str) -> Response:
         """List this broker's topics and the partitions it leads; a topic named twice once."""
         asked = dict.fromkeys(
             self._logs.topics.names() if request.topics is None else request.topics
         )
-        address = self._host.address()
+        address = self._host.address(listener)
         cluster_id = self._host.hello().cluster_id
         small: list[Buffer] = [responses.encode_metadata_header(cluster_id, address, len(asked))]
         parts: list[Part] = []
@@ -183,7 +184,7 @@ class AdminHandler:
         return Response(header_part, *parts)
 
     def cluster_metadata(
-        self, request: ClusterMetadataRequest, header: RequestHeader
+        self, request: ClusterMetadataRequest, header: RequestHeader, listener: str
     ) -> Response | Future[list[Response]]:
         """List the brokers of the cluster, and topics with all their partitions."""
         ready = self._view.ready
@@ -194,10 +195,10 @@ class AdminHandler:
             for topic in request.topics or ():
                 if snapshot.topic(topic) is None:
                     self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
-            return snapshot.encode(request.topics)
+            return snapshot.encode(request.topics, listener)
 
         if ready.done():
-            if self._view.snapshot().is_cheap(request.topics):
+            if self._view.snapshot().is_cheap(request.topics, listener):
                 return _respond(header, make_body)
             return self._on_worker(header, make_body)
         done: Future[list[Response]] = Future()

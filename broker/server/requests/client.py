@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker.endpoints import PLAIN_LISTENER
 from broker.security.mechanisms import PLAIN, Channel, ServerMechanisms
 from broker.security.principal import Principal
 from broker.server.requests.authentication import Authentication
@@ -15,7 +16,7 @@ class Client:
         self,
         address: str,
         *,
-        listener: str = "",
+        listener: str = PLAIN_LISTENER,
         channel: Channel = PLAIN,
         mechanisms: ServerMechanisms | None = None,
         certified: Principal | None = None,

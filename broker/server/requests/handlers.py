@@ -327,9 +327,9 @@ class RequestHandlers:
             case ListSegmentsRequest():
                 return self._fetch.list_segments(request, header)
             case ClusterMetadataRequest():
-                return self._admin.cluster_metadata(request, header)
+                return self._admin.cluster_metadata(request, header, client.listener)
             case MetadataRequest():
-                return self._admin.metadata(request, header)
+                return self._admin.metadata(request, header, client.listener)
             case CreateTopicRequest():
                 return self._admin.create_topic(request, header)
             case DeleteTopicRequest():

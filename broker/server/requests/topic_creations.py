@@ -39,6 +39,7 @@ class TopicCreations:
         settings_of: Callable[[str], Mapping[str, str]],
     ) -> None:
         self._me = config.broker_id
+        self._listener = config.inter_broker_endpoint.listener
         self._is_allowed = config.auto_create_topics
         self._factor = config.default_replication_factor
         self._logs = logs
@@ -89,7 +90,7 @@ class TopicCreations:
         refusal: errors.ServerError | None = None
         about: dict[str, object] = {"topic": topic}
         try:
-            brokers = list(self._snapshot().brokers.values())
+            brokers = self._snapshot().addresses(self._listener)
             # as many partitions at each home as a topic without replicas gets
             count = self._logs.topics.partition_count(topic) * len(brokers)
             settings = tuple(Setting(*item) for item in self._settings_of(topic).items())

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.codec import encode
+from broker.protocol.responses import ClusterMetadataResponse
 from broker.server.broker import Broker
 from tests.integration.broker.server.peer import Peer, extension_frame, publish_request
 from tests.support.certificates import Certificates
+from tests.support.waiting import wait_until
 
 ConnectTls = Callable[..., Peer]
 
@@ -42,8 +46,8 @@ def connect_tls(certificates: Certificates) -> Iterator[ConnectTls]:
 
 
 def tls_port(broker: Broker) -> int:
-    (port,) = (one.port for one in broker.endpoints() if one.listener == "SECURE")
-    return port
+    (port,) = (one["port"] for one in broker.status()["listeners"] if one["tls"])
+    return int(port)
 
 
 def test_tls_when_messages_are_published_then_plain_and_tls_clients_read_the_same(
@@ -75,3 +79,33 @@ def test_tls_when_a_slow_client_pipelines_then_each_response_comes_whole_and_in_
         client.receive_extension(number)
     for number in range(6):
         assert client.fetch("events", number * size, max_bytes=size) == (0, data)
+
+
+def test_metadata_when_a_client_comes_by_tls_then_has_the_tls_addresses_of_all_brokers(
+    zookeeper: str,
+    start_broker: Callable[..., Broker],
+    certificates: Certificates,
+    connect_tls: ConnectTls,
+    tmp_path: Path,
+) -> None:
+    brokers = [
+        start_broker(
+            data_dir=tmp_path / str(number),
+            broker_id=number,
+            zookeeper=zookeeper,
+            advertised_listeners=f"SECURE=broker-{number}.example:{9094 + number}",
+            **certificates.settings(),
+        )
+        for number in (1, 2)
+    ]
+    secure = connect_tls(brokers[0])
+
+    def addresses(peer: Peer) -> list[tuple[int, str, int]]:
+        found = ClusterMetadataResponse.decode(peer.call(ClusterMetadataRequest(None)))
+        return [(one.id, one.host, one.port) for one in found.brokers]
+
+    expected = [(1, "broker-1.example", 9095), (2, "broker-2.example", 9096)]
+    wait_until(lambda: addresses(secure) == expected, "broker 1 knowing both endpoints")
+    with Peer(brokers[0].port) as plain:
+        ports = enumerate((one.port for one in brokers), 1)
+        assert addresses(plain) == [(number, "127.0.0.1", port) for number, port in ports]

@@ -18,7 +18,8 @@ def test_broker_when_encoded_then_has_the_bytes_of_kafka_07() -> None:
 
 
 def test_broker_when_decoded_then_id_comes_from_the_node_name() -> None:
-    assert values.decode_broker(7, EXAMPLE) == (7, "10.1.2.3", 9092, "10.1.2.3-1315436360737")
+    expected = values.BrokerInfo(7, "10.1.2.3", 9092, "10.1.2.3-1315436360737")
+    assert values.decode_broker(7, EXAMPLE) == expected
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_broker_when_decoded_then_id_comes_from_the_node_name() -> None:
 def test_broker_when_ipv6_or_odd_creator_then_is_parsed_from_the_right(
     value: bytes, host: str, creator: str
 ) -> None:
-    assert values.decode_broker(1, value) == (1, host, 9092, creator)
+    assert values.decode_broker(1, value) == values.BrokerInfo(1, host, 9092, creator)
 
 
 @pytest.mark.parametrize(
