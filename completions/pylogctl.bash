@@ -352,7 +352,7 @@ __pylogctl_tables() {
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl zk')
-        commands='ls tree get stat find watch sessions health set create rm export import diff shell start' words=''
+        commands='ls tree get stat find watch sessions health set create rm export import diff secure open shell start' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl zk ls')
@@ -410,6 +410,14 @@ __pylogctl_tables() {
     'pylogctl zk diff')
         commands='' words='@zk-path'
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+    'pylogctl zk secure')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+    'pylogctl zk open')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk shell')
         commands='' words=''
@@ -1669,8 +1677,8 @@ __pylogctl_values() {
     'pylogctl zk --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
     'pylogctl zk --password-file') words='@file' ;;
     'pylogctl zk --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl zk --columns') words='path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding nodes watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event' ;;
-    'pylogctl zk --sort') words='path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding nodes watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event' ;;
+    'pylogctl zk --columns') words='tree nodes to_change path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event' ;;
+    'pylogctl zk --sort') words='tree nodes to_change path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event' ;;
     'pylogctl zk --progress') words='auto always never' ;;
     'pylogctl zk ls --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk ls --columns') words='name version bytes children ephemeral modified' ;;
@@ -1783,6 +1791,22 @@ __pylogctl_values() {
     'pylogctl zk diff -c' | 'pylogctl zk diff --context') words='@context' ;;
     'pylogctl zk diff --log-format') words='text json' ;;
     'pylogctl zk diff --color') words='auto always never' ;;
+    'pylogctl zk secure --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk secure --columns') words='tree nodes to_change' ;;
+    'pylogctl zk secure --sort') words='tree nodes to_change' ;;
+    'pylogctl zk secure --zk-credential') words='@file' ;;
+    'pylogctl zk secure --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk secure -c' | 'pylogctl zk secure --context') words='@context' ;;
+    'pylogctl zk secure --log-format') words='text json' ;;
+    'pylogctl zk secure --color') words='auto always never' ;;
+    'pylogctl zk open --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk open --columns') words='tree nodes to_change' ;;
+    'pylogctl zk open --sort') words='tree nodes to_change' ;;
+    'pylogctl zk open --zk-credential') words='@file' ;;
+    'pylogctl zk open --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl zk open -c' | 'pylogctl zk open --context') words='@context' ;;
+    'pylogctl zk open --log-format') words='text json' ;;
+    'pylogctl zk open --color') words='auto always never' ;;
     'pylogctl zk shell --zk-credential') words='@file' ;;
     'pylogctl zk shell --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk shell -c' | 'pylogctl zk shell --context') words='@context' ;;

@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' top' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' metrics' ' metrics serve' ' metrics dump' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk shell' ' zk start' ' web' ' context' ' context list' ' context show' ' context use' ' context add' ' context current' ' context rename' ' context test' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' top' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' metrics' ' metrics serve' ' metrics dump' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk secure' ' zk open' ' zk shell' ' zk start' ' web' ' context' ' context list' ' context show' ' context use' ' context add' ' context current' ' context rename' ' context test' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -2666,6 +2666,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a rm -d 'Delete a node; its
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a export -d 'Write a node and everything below it as lines of JSON, with exact values'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a import -d 'Create and set nodes as an export has them'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a diff -d 'Compare a node and everything below it with an export or another ZooKeeper'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a secure -d 'Close the brokers'\'' nodes to all but the user of the credential'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a open -d 'Open the brokers'\'' nodes to all clients, the way back from `zk secure`'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a shell -d 'Run these commands from a prompt or from standard input, one a line'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a start -d 'Run an embedded ZooKeeper server until it is told to stop'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s h -l help -l help-all -d 'Show this message and exit'
@@ -2692,8 +2694,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l timeout -d 'Limit of the 
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding nodes watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding nodes watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'tree nodes to_change path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'tree nodes to_change path action bytes ephemeral before after difference here other value version children modified decoded hex server state mode answered_by connections outstanding watches problem facts name session brokers members paths zookeeper pid data log_file owner created czxid mzxid cversion aversion depth time event'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -2970,6 +2972,46 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l log-format -d 'Forma
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'tree nodes to_change'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'tree nodes to_change'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'tree nodes to_change'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'tree nodes to_change'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'

@@ -35,7 +35,9 @@ _OTHERS = {
     "topic.alter": ("topic.create",),
     "zk.create": ("zk.change",),
     "zk.import": ("zk.change",),
+    "zk.open": ("zk.acls",),
     "zk.rm": ("zk.change",),
+    "zk.secure": ("zk.acls",),
     "zk.set": ("zk.change",),
 }
 

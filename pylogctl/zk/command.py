@@ -297,6 +297,42 @@ def diff(
     changes.diff(env, path, other)
 
 
+@app.command("secure", cls=Command)
+@accepts(
+    *_CHANGE_OPTIONS,
+    exits=(*_CHANGES, ExitStatus.CONFIG),
+    examples=(
+        "pylogctl zk secure --zk-credential zk.secret --dry-run",
+        "pylogctl zk secure -Z zk1:2181/kafka --zk-credential zk.secret --yes",
+    ),
+)
+def secure(env: Environment) -> None:
+    """Close the brokers' nodes to all but the user of the credential.
+
+    All brokers must run with zookeeper.set.acl=true already. /consumers and /mirrors stay open;
+    interrupted, it goes on when run again.
+    """
+    from pylogctl.zk import acls
+
+    acls.change(env, is_secured=True)
+
+
+@app.command("open", cls=Command)
+@accepts(
+    *_CHANGE_OPTIONS,
+    exits=(*_CHANGES, ExitStatus.CONFIG),
+    examples=("pylogctl zk open --zk-credential zk.secret",),
+)
+def open_(env: Environment) -> None:
+    """Open the brokers' nodes to all clients, the way back from `zk secure`.
+
+    All brokers must run with zookeeper.set.acl=false, and still with the credential.
+    """
+    from pylogctl.zk import acls
+
+    acls.change(env, is_secured=False)
+
+
 @app.command("shell", cls=Command)
 @accepts(
     *REGISTRY,

@@ -864,6 +864,9 @@ LISTINGS: Mapping[str, Listing] = {
             zk.DifferenceRow(NODES[2], "missing", None, f"{_host(17)}:9092 (creator box-17)"),
         ],
     ),
+    "zk secure": Listing(
+        zk.ACLS, [zk.AclRow(tree, 17, 4) for tree in ("/", "/brokers", "/creation-ids")]
+    ),
     "zk sessions": Listing(
         zk.SESSIONS,
         [

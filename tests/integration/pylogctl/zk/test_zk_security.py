@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ from broker.zk.security import ZooKeeperSecurity
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.testing.brokers import Broker
-from tests.support.command_line import Invoke
+from tests.support.command_line import Invoke, Result
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
 
@@ -114,3 +115,109 @@ def test_credential_file_of_a_command_when_others_may_read_it_is_refused(
 
     assert result.status == ExitStatus.CONFIG
     assert "other users may read it (mode 0644)" in result.stderr
+
+
+def access_of(session: Session, path: str) -> str:
+    """Return what a session may do with a node: write, read, or nothing."""
+    try:
+        value, stat = session.get(path)
+    except RegistryAccessError:
+        return "nothing"
+    try:
+        session.set(path, value, version=stat.version)
+    except RegistryAccessError:
+        return "read"
+    return "write"
+
+
+CLOSED = {
+    "/": "read",
+    "/cluster/id": "read",
+    "/controller": "read",
+    "/brokers/ids/0": "read",
+    "/brokers/topics/orders": "read",
+    "/creation-ids/orders": "read",
+    "/config/users/ann": "nothing",
+    "/acls": "nothing",
+    "/consumers/g/offsets/orders/0-0": "write",
+    "/others": "write",
+}
+
+
+def test_migration_closes_a_running_cluster_and_opens_it_again_also_if_interrupted(
+    invoke: Invoke,
+    zookeeper: str,
+    credential: Path,
+    public: Session,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(verb: str, *words: str) -> Result:
+        return invoke("zk", verb, "-Z", zookeeper, "--zk-credential", str(credential), *words)
+
+    def access() -> dict[str, str]:
+        return {path: access_of(public, path) for path in CLOSED}
+
+    opened = dict.fromkeys(CLOSED, "write")
+    change = Session.set_acls
+
+    def interrupted(self: Session, node_paths: Iterable[str], *, is_secured: bool) -> int:
+        if "/cluster/id" in (chosen := list(node_paths)):
+            raise KeyboardInterrupt
+        return change(self, chosen, is_secured=is_secured)
+
+    with started_broker(zookeeper, credential, sets_acl=False) as broker:
+        with broker.connect() as client:
+            client.create_topic("orders")
+        public.create("/config/users/ann", b"secret")
+        public.create("/acls", b"rules")
+        public.create("/consumers/g/offsets/orders/0-0", b"17")
+        public.create("/others", b"of another application")
+        wait_until(lambda: public.exists("/creation-ids/orders"), "the topic's registration")
+        early = run("secure", "--yes")
+        assert early.status == ExitStatus.CONFLICT
+        assert "zookeeper.set.acl=true and this zookeeper.credential.file: 0" in early.stderr
+        assert access() == opened
+
+    with started_broker(zookeeper, credential):
+        assert run("secure", "--dry-run").status == 0
+        assert access()["/"] == "write"
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Session, "set_acls", interrupted)
+            run("secure", "--yes")
+        assert access()["/"] == "read"
+        assert access()["/cluster/id"] == "write"
+        result = run("secure", "--yes")
+        assert (result.status, access()) == (0, CLOSED), result.stderr
+        assert "nodes closed" in result.stderr
+        assert "nothing to change" in run("secure").stderr
+        with pytest.raises(RegistryAccessError):
+            public.delete("/controller")
+        with pytest.raises(RegistryAccessError):
+            public.delete("/brokers/ids/0")
+        assert run("open", "--yes").status == ExitStatus.CONFLICT
+
+    with started_broker(zookeeper, credential, sets_acl=False):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Session, "set_acls", interrupted)
+            run("open", "--yes")
+        result = run("open", "--yes")
+        assert (result.status, access()) == (0, opened), result.stderr
+
+    with started_broker(zookeeper, None, sets_acl=False):
+        assert access() == opened
+
+
+def test_migration_without_a_credential_or_with_a_wrong_one_changes_nothing(
+    invoke: Invoke, zookeeper: str, credential: Path, public: Session
+) -> None:
+    with started_broker(zookeeper, credential):
+        without = invoke("zk", "secure", "-Z", zookeeper, "--yes")
+        credential.write_text("brokers:other\n")
+        wrong = invoke(
+            *("zk", "open", "-Z", zookeeper, "--yes", "--zk-credential", str(credential))
+        )
+        assert access_of(public, "/brokers/ids/0") == "read"
+
+    assert without.status == ExitStatus.USAGE
+    assert "--zk-credential FILE" in without.stderr
+    assert wrong.status == ExitStatus.CONFLICT
