@@ -159,15 +159,24 @@ class AsyncConnection(asyncio.BufferedProtocol):
             raise errors.BrokerUnreachableError(
                 f"cannot reach {self.name}: {reason_of(error)}"
             ) from error
-        if self._mechanism is not None:
+        mechanism = self._mechanism
+        if mechanism is None and self._security is not None:
+            mechanism = self._security.mechanism
+        if mechanism is not None:
             channel = PLAIN
             if self._files is not None and self._transport is not None:
                 channel = channel_of(self._transport.get_extra_info("ssl_object"), self._files)
-            exchange = authenticate(self._mechanism, channel)
+            exchange = authenticate(mechanism, channel)
             request = next(exchange)
-            with suppress(StopIteration):
+            try:
                 while True:
                     request = exchange.send(await self.call(request))
+            except StopIteration:
+                pass
+            except errors.ServerError as error:
+                if self._security is None:
+                    raise
+                raise self._security.refused_login(self.name, error) from error
 
     async def _in_thread(self, what: Callable[[Connection], object]) -> None:
         """Fail again without asyncio, which loses the certificates of a failed handshake."""

@@ -116,8 +116,11 @@ class Connection:
             self._socket = self._connect()
             self._poll = select.poll()
             self._poll.register(self._socket, select.POLLIN)
-            if self._mechanism is not None:
-                self._authenticate(self._mechanism)
+            mechanism = self._mechanism
+            if mechanism is None and self.security is not None:
+                mechanism = self.security.mechanism
+            if mechanism is not None:
+                self._authenticate(mechanism)
 
     def _authenticate(self, mechanism: ClientMechanism) -> None:
         from broker.security.mechanisms import PLAIN, authenticate  # late: few clients need it
@@ -134,9 +137,11 @@ class Connection:
             with suppress(StopIteration):
                 while True:
                     request = exchange.send(self.call(request))
-        except errors.BrokerError:
+        except errors.BrokerError as error:
             self.close()
-            raise
+            if self.security is None or not isinstance(error, errors.ServerError):
+                raise
+            raise self.security.refused_login(self.name, error) from error
 
     def _connect(self) -> socket.socket:
         if self.security is not None and self.security.has_tls:

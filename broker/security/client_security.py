@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from broker.errors import ConfigError
+from broker.errors import (
+    AuthenticationFailedError,
+    ConfigError,
+    SecurityDisabledError,
+    ServerError,
+)
 from broker.properties import BaseConfig, Property, PropertyKind
 from broker.values import Secret
 
+if TYPE_CHECKING:
+    from broker.security.mechanisms import ClientMechanism
+
+_LOGIN_HINTS: dict[type[ServerError], str] = {
+    AuthenticationFailedError: "check the name and where the password comes from",
+    SecurityDisabledError: "connect without --user (or sasl.*), or at another port of the broker",
+}
 _NO_PASSWORD = Secret("")
 _P = Property
 _TEXT, _PATH = PropertyKind.TEXT, PropertyKind.OPTIONAL_PATH
@@ -91,6 +103,22 @@ class ClientSecurity(BaseConfig):
     def has_tls(self) -> bool:
         """Whether connections are encrypted."""
         return self.security_protocol.endswith("SSL")
+
+    @property
+    def mechanism(self) -> ClientMechanism | None:
+        """What logs the user in; None without a user."""
+        if not self.user:
+            return None
+        from broker.security.scram import ScramClient  # late: it loads scramp
+
+        return ScramClient(self.user, self.password)
+
+    def refused_login(self, broker: str, error: ServerError) -> ServerError:
+        """Return the error for a broker, by its name, that does not log the user in."""
+        hint = _LOGIN_HINTS.get(type(error))
+        return type(error)(
+            f"{broker} does not log in user '{self.user}': {error}", hints=[hint] if hint else []
+        )
 
     @property
     def tls_files(self) -> TlsFiles:

@@ -26,6 +26,8 @@ class ExitStatus(IntEnum):
     REMOTE = 11
     THRESHOLD = 12
     UNSUPPORTED = 13
+    LOGIN = 14
+    NOT_ALLOWED = 15
     BUG = 70
     SIGINT = 130
     SIGPIPE = 141
@@ -47,6 +49,8 @@ MEANINGS: dict[ExitStatus, str] = {
     ExitStatus.REMOTE: "broker or ZooKeeper responded with an error",
     ExitStatus.THRESHOLD: "a limit given on the command line was exceeded",
     ExitStatus.UNSUPPORTED: "not possible with this log format or this peer",
+    ExitStatus.LOGIN: "a broker does not accept the user or the password",
+    ExitStatus.NOT_ALLOWED: "the user may not do this with the topic, group or cluster",
     ExitStatus.BUG: "unexpected error; the traceback is in the crash file",
     ExitStatus.SIGINT: "interrupted (SIGINT)",
     ExitStatus.SIGPIPE: "the reader of the output ended (SIGPIPE)",

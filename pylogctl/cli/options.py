@@ -520,6 +520,7 @@ ToOption = Annotated[
 
 _EXITS = {  # statuses by the shared options of commands that may end with them
     "timeout_s": (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE),
+    "user": (ExitStatus.LOGIN, ExitStatus.NOT_ALLOWED),
     "assume_yes": (ExitStatus.DECLINED,),
 }
 EVERY_GROUP = (

@@ -64,6 +64,7 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.RegistryAccessError: _Rule(ExitStatus.REMOTE, "REGISTRY_ACCESS"),
     library.RegistryNodeNotFoundError: _Rule(ExitStatus.NOT_FOUND, "NODE_NOT_FOUND"),
     library.BrokerUnreachableError: _Rule(ExitStatus.UNREACHABLE, "BROKER_UNREACHABLE"),
+    library.TlsError: _Rule(ExitStatus.UNREACHABLE, "TLS"),
     library.AcknowledgedLossError: _Rule(ExitStatus.UNREACHABLE, "ACKNOWLEDGED_LOSS"),
     library.RequestTimeoutError: _Rule(ExitStatus.TIMEOUT, "TIMEOUT"),
     library.TopicNotFoundError: _Rule(
@@ -80,6 +81,10 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.NotReplicatedError: _Rule(ExitStatus.UNSUPPORTED, "NOT_REPLICATED"),
     library.PartialError: _Rule(ExitStatus.PARTIAL, "PARTIAL"),
     library.ServerError: _Rule(ExitStatus.REMOTE, "BROKER_ERROR"),
+    library.AuthenticationError: _Rule(ExitStatus.LOGIN, "LOGIN"),
+    library.TopicAuthorizationError: _Rule(ExitStatus.NOT_ALLOWED, "NOT_ALLOWED"),
+    library.GroupAuthorizationError: _Rule(ExitStatus.NOT_ALLOWED, "NOT_ALLOWED"),
+    library.ClusterAuthorizationError: _Rule(ExitStatus.NOT_ALLOWED, "NOT_ALLOWED"),
     library.OffsetOutOfRangeError: _Rule(
         ExitStatus.NOT_FOUND, "OFFSET_OUT_OF_RANGE", "try: -o start, or a longer retention"
     ),

@@ -1,4 +1,4 @@
-"""Connections over TLS, of threads and of event loops: what is accepted, and what errors say."""
+"""Secure connections, of threads and of event loops: what is accepted, and what errors say."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ import trustme
 
 from broker.aio.connection import AsyncConnection
 from broker.client.connection import Connection
-from broker.errors import BrokerUnreachableError, ConfigError, TlsError
+from broker.errors import (
+    AuthenticationFailedError,
+    BrokerUnreachableError,
+    ConfigError,
+    SecurityDisabledError,
+    TlsError,
+)
 from broker.protocol.extension_requests import StatusRequest
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import ClientSecurity
 from broker.server.broker import Broker
 from tests.integration.broker.peers import Server, hang_up, say, stay_silent
+from tests.support.logins import PASSWORD
+from tests.support.logins import alice as alice
 from tests.support.tls_front import Certificates, tls_front
 from tests.support.tls_front import certificates as certificates
 
@@ -238,3 +246,37 @@ def test_file_that_cannot_be_used_is_named(
     security = ClientSecurity.of_files(**files)
     with pytest.raises(ConfigError, match=sentence):
         Connection(local(1), security=security, connect_timeout_s=0.1).connect()
+
+
+def test_user_logs_in_by_a_password(
+    alice: str,
+    running_broker: Broker,
+    certificates: Certificates,
+    started: StartServer,
+    ask: Ask,
+) -> None:
+    plain = ClientSecurity.of_files(user=alice, password=PASSWORD)
+    assert ask(local(running_broker.port), plain) > 100
+    front = started(tls_front(certificates.server(), running_broker.port))
+    over_tls = ClientSecurity.of_files(ca=certificates.ca, user=alice, password=PASSWORD)
+    assert ask(local(front.port), over_tls) > 100
+
+
+@pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("bob", PASSWORD)])
+def test_wrong_login_names_user_and_broker_and_is_not_repeated(
+    alice: str, running_broker: Broker, ask: Ask, user: str, password: str
+) -> None:
+    wrong = ClientSecurity.of_files(user=user, password=password)
+    where = f"localhost:{running_broker.port}"
+    with pytest.raises(AuthenticationFailedError) as raised:
+        ask(local(running_broker.port), wrong)
+    assert str(raised.value).startswith(f"{where} does not log in user '{user}': ")
+    assert not raised.value.is_retriable
+
+
+def test_login_where_none_is_asked_for_says_so(running_broker: Broker, ask: Ask) -> None:
+    with pytest.raises(SecurityDisabledError, match="this listener asks for no identity") as raised:
+        ask(local(running_broker.port), ClientSecurity.of_files(user="alice", password="x"))
+    assert raised.value.hints == (
+        "connect without --user (or sasl.*), or at another port of the broker",
+    )

@@ -14,6 +14,8 @@ import trustme
 from broker import Broker
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
+from tests.support.logins import PASSWORD
+from tests.support.logins import alice as alice
 from tests.support.ports import port_of_its_own
 from tests.support.tls_front import Certificates, tls_front
 from tests.support.tls_front import certificates as certificates
@@ -120,3 +122,23 @@ def test_password_of_a_descriptor_or_the_environment_is_never_shown(
     dumped = invoke("consume", "t", *options)
     assert "sasl.password consumer *** option" in " ".join(dumped.text.split())
     assert "hunter2" not in dumped.text + dumped.stderr
+
+
+@pytest.mark.parametrize("command", ["produce t", "consume t -e", "topic list", "broker status"])
+def test_login_that_a_broker_refuses_has_its_own_status(
+    invoke: Invoke, running_broker: Broker, alice: str, tmp_path: Path, command: str
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text(PASSWORD + "\n")
+    secret.chmod(0o600)
+    options = ["-b", f"localhost:{running_broker.port}", "--user", alice]
+    options += ["--password-file", str(secret)]
+    words = command.split()
+    right = invoke("produce", "t", *options, stdin=b"a\n")
+    assert right.status == 0, right.stderr
+    assert invoke(*words, *options, stdin=b"a\n").status == 0
+    secret.write_text("wrong\n")
+    wrong = invoke(*words, *options, stdin=b"a\n")
+    assert wrong.status == ExitStatus.LOGIN
+    assert "does not log in user 'alice'" in wrong.stderr
+    assert "check the name and where the password comes from" in wrong.stderr
