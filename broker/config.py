@@ -417,6 +417,13 @@ class BrokerConfig(BaseConfig):
             "before each of them",
             0,
         ),
+        _P("acl.enable", "enforces_rules", _BOOL, "clients may do what rules (acl add) allow them"),
+        _P(
+            "super.users",
+            "super_users",
+            _TEXT,
+            "users who may do everything, as User:alice;User:bob",
+        ),
         _P("enable.zookeeper", "enable_zookeeper", _BOOL, "whether to use zk.connect"),
         *ZOOKEEPER_PROPERTIES,
         _P(
@@ -540,6 +547,8 @@ class BrokerConfig(BaseConfig):
     enable_controlled_shutdown: bool = True
     controlled_shutdown_retries: int = 3
     controlled_shutdown_backoff_ms: int = 5000
+    enforces_rules: bool = False
+    super_users: str = ""
     enable_zookeeper: bool = True
     zookeeper: str = ""
     zk_session_timeout_ms: int = 6000

@@ -16,6 +16,7 @@ from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.extension_requests import ALL_PARTS, StatusParts
 from broker.protocol.responses import BrokerAddress, HelloResponse, encode_last_response
+from broker.security.rules import NO_VERSION, RuleSet, StoredRules, parse_super_users
 from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.cluster_view import ClusterView
 from broker.server.cluster.replica_manager import ReplicaManager
@@ -28,6 +29,7 @@ from broker.server.requests.control import ControlHandler
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import RequestHandlers
+from broker.server.requests.judge import Judge
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.pattern_filter import PatternFilter
 from broker.server.requests.produce import ProduceHandler
@@ -98,11 +100,16 @@ class Broker:
         )
         self._pattern_filter = PatternFilter(clock, max_entry_bytes=config.max_request_bytes)
         self._shutdown = Shutdown(clock)
+        self._super_users = parse_super_users(config.super_users)
+        self._judge = Judge(config.broker_id)
+        if config.enforces_rules:
+            self._apply_rules(StoredRules(), NO_VERSION)
         self._status = BrokerStatus(
             logs=logs,
             replicas=replicas,
             membership=self._membership,
             server=self._server,
+            judge=self._judge,
             clock=clock,
             start_config=config,
             runs_zookeeper=runs_zookeeper,
@@ -141,7 +148,7 @@ class Broker:
                     self._note_directory_failure(directory.failure)
             self._server.listen(self.config)
             self._view.set_own_address(self.address(), self.endpoints())
-            self._membership.open(self.config, self._apply_settings)
+            self._membership.open(self.config, self._apply_settings, self._apply_rules)
             self._logs.start()  # retention must know the settings of topics
             self._control.controller = self._membership.register(
                 self.config, self.address(), self.endpoints()
@@ -171,6 +178,9 @@ class Broker:
         if self._membership.controller is not None:
             self._membership.controller.settings_changed()
         self.config = config  # the status shows what is in effect
+
+    def _apply_rules(self, stored: StoredRules, version: int) -> None:
+        self._judge.rules = RuleSet(stored.rules, self._super_users, version=version)
 
     def _note_states(
         self, partitions: Iterable[ReplicatedPartition], gone: Iterable[TopicPartition]
@@ -235,6 +245,7 @@ class Broker:
                 metrics.errors,
             ),
             metrics,
+            self._judge,
         )
 
     def _fail(self, failure: StorageError) -> None:

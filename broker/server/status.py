@@ -27,6 +27,7 @@ from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.network.connection_state import State
 from broker.server.network.socket_server import SocketServer
 from broker.server.requests import metrics
+from broker.server.requests.judge import Judge
 from broker.topic_settings import TOPIC_SETTINGS, TopicConfig, value_text
 
 if TYPE_CHECKING:
@@ -228,6 +229,7 @@ class BrokerStatus:
     replicas: ReplicaManager
     membership: ClusterMembership
     server: SocketServer
+    judge: Judge
     clock: Clock
     start_config: BrokerConfig
     runs_zookeeper: bool  # whether it ends with the broker's process
@@ -310,6 +312,21 @@ class BrokerStatus:
             "zookeeper": config.zookeeper_connect or None,
             "runs_zookeeper": self.runs_zookeeper,
             "session": self._session(),
+            "rules": self._rules(),
+        }
+
+    def _rules(self) -> dict[str, Any]:
+        """Return by which rules clients are judged, with their age."""
+        rules, follower = self.judge.rules, self.membership.rules
+        if rules is None or follower is None:
+            return {"enabled": False}
+        return {
+            "enabled": True,
+            "version": rules.version,
+            "count": len(rules.rules),
+            "read_ms": follower.read_ms or None,
+            "problem": follower.problem or None,
+            "super_users": sorted(map(str, rules.super_users)),
         }
 
     def _certificate(self, config: BrokerConfig) -> dict[str, Any] | None:

@@ -35,6 +35,9 @@ DEFAULT_USER = "<default>"
 SETTINGS_CHANGES = "/config/changes"
 """Its children announce changes of settings, as in Kafka 0.8 (persistent, for 15 minutes)."""
 
+RULES = "/acls"
+"""All rules of who may do what (persistent)."""
+
 REPLICATED_TOPICS = "/replicated/topics"
 """Its children are the topics that have replicas."""
 REPLICATED_BROKERS = "/replicated/brokers"

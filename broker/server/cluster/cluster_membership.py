@@ -21,8 +21,11 @@ from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.cluster.state_change_log import StateChangeLog
 
 if TYPE_CHECKING:
+    from broker.security.rules import StoredRules
     from broker.server.cluster.controller_requests import ControllerRequests
     from broker.server.cluster.controller_thread import ControllerThread
+    from broker.server.cluster.followed import ZookeeperFollower
+    from broker.server.cluster.rules import RulesFollower
     from broker.server.cluster.settings import Overrides, SettingsFollower
     from broker.zk.registry import Registry
 
@@ -50,6 +53,7 @@ class ClusterMembership:
         # None without ZooKeeper, and before the start
         self.registry: Registry | None = None
         self.settings: SettingsFollower | None = None
+        self.rules: RulesFollower | None = None  # also without rules
         self.controller: ControllerThread | None = None
 
     @property
@@ -57,9 +61,16 @@ class ClusterMembership:
         """Whether there is a session with ZooKeeper now."""
         return self.registry is not None and self.registry.session.state == "connected"
 
-    def open(self, config: BrokerConfig, apply: Callable[[Overrides], None]) -> None:
-        """Connect to ZooKeeper, join its cluster, and apply the settings there."""
+    def open(
+        self,
+        config: BrokerConfig,
+        apply: Callable[[Overrides], None],
+        apply_rules: Callable[[StoredRules, int], None],
+    ) -> None:
+        """Connect to ZooKeeper, join its cluster, and apply the settings and rules there."""
         if not config.zookeeper_connect:
+            if config.enforces_rules:
+                raise ConfigError("acl.enable needs zk.connect: the rules are in ZooKeeper")
             if (factor := config.default_replication_factor) > 1:
                 raise ConfigError(
                     f"default.replication.factor={factor} needs zk.connect: replicas are on other "
@@ -67,6 +78,7 @@ class ClusterMembership:
                 )
             return
         # late: kazoo, which a broker may do without
+        from broker.server.cluster.rules import RulesFollower
         from broker.server.cluster.settings import SettingsFollower
         from broker.zk.registry import Registry
         from broker.zk.security import security_of
@@ -85,6 +97,9 @@ class ClusterMembership:
         )
         self._replicas.records.settings_of = self.settings.last_good
         self.settings.load()
+        if config.enforces_rules:
+            self.rules = RulesFollower(self.registry.session, self._clock, apply_rules)
+            self.rules.load()
 
     def settings_of(self, topic: str) -> Mapping[str, str]:
         """Return the settings of a topic in ZooKeeper, by name."""
@@ -174,12 +189,16 @@ class ClusterMembership:
         )
         return ControllerRequests(self.controller, registry, topics)
 
+    @property
+    def _followers(self) -> list[ZookeeperFollower]:
+        return [one for one in (self.settings, self.rules) if one is not None]
+
     def start(self) -> None:
-        """Stand for election as the controller, and follow changes of settings."""
+        """Stand for election as the controller, and follow changes of settings and rules."""
         if self.controller is not None:
             self.controller.start()
-        if self.settings is not None:
-            self.settings.start()
+        for one in self._followers:
+            one.start()
 
     def _note_controller(self, broker_id: int) -> None:
         self._view.set_controller(broker_id)
@@ -226,16 +245,16 @@ class ClusterMembership:
 
     def request_stop(self) -> None:
         """Follow settings and topics no longer."""
-        if self.settings is not None:
-            self.settings.stop()
+        for one in self._followers:
+            one.stop()
         self._view.close()
         if self._feed is not None:
             self._feed.request_stop()
 
     def join(self) -> None:
         """Wait for the threads, which end at the latest with the session."""
-        if self.settings is not None:
-            self.settings.join()
+        for one in self._followers:
+            one.join()
         if self._feed is not None:
             self._feed.join()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -135,15 +135,24 @@ class ClusterMetadata:
             if one.listener == listener
         ]
 
-    def encode(self, names: Iterable[str] | None, listener: str = PLAIN_LISTENER) -> bytes:
+    def encode(
+        self,
+        names: Iterable[str] | None,
+        listener: str = PLAIN_LISTENER,
+        hidden: Set[str] = frozenset(),
+    ) -> bytes:
         """Return the body of a response about some topics, or all if `names` is None.
 
-        It has the addresses of `listener`, by which the client came.
+        It has the addresses of `listener`, by which the client came. Hidden topics are left out of
+        all, and are as unknown ones if they are named.
         """
         if names is not None:
-            return self._encode(list(dict.fromkeys(names)), listener)
+            return self._encode(list(dict.fromkeys(names)), listener, hidden)
+        if hidden:
+            shown = [name for name in self.topics if name not in hidden]
+            return self._encode(shown, listener, hidden)
         if listener not in self._all:
-            self._all[listener] = self._encode(self.topics, listener)
+            self._all[listener] = self._encode(self.topics, listener, hidden)
         return self._all[listener]
 
     def is_cheap(self, names: Collection[str] | None, listener: str = PLAIN_LISTENER) -> bool:
@@ -152,7 +161,7 @@ class ClusterMetadata:
             return listener in self._all or len(self._topics) <= LARGE_TOPIC_COUNT
         return len(names) <= LARGE_TOPIC_COUNT
 
-    def _encode(self, names: list[str], listener: str) -> bytes:
+    def _encode(self, names: list[str], listener: str, hidden: Set[str]) -> bytes:
         parts: list[Buffer] = [
             responses.encode_cluster_metadata_header(
                 self._cluster_id,
@@ -165,7 +174,9 @@ class ClusterMetadata:
         ]
         size_bytes = len(parts[0])
         for name in names:
-            for part in self._encode_topic(name):
+            for part in self._encode_topic(
+                name, None if name in hidden else self._topics.get(name)
+            ):
                 parts.append(part)
                 size_bytes += len(part)
             if size_bytes > MAX_METADATA_BYTES:
@@ -175,8 +186,7 @@ class ClusterMetadata:
                 )
         return b"".join(parts)
 
-    def _encode_topic(self, name: str) -> Iterator[Buffer]:
-        topic = self._topics.get(name)
+    def _encode_topic(self, name: str, topic: _Topic | None) -> Iterator[Buffer]:
         if topic is None:
             yield responses.encode_cluster_topic_header(name, errors.UnknownTopicError.code, {}, 0)
         elif topic.replicated:

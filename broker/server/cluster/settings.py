@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -18,17 +17,14 @@ from broker.errors import ConfigError, CoordinationError
 from broker.files import write_atomically
 from broker.log.data_directory import SETTINGS_NAME
 from broker.security.quotas import Quotas, parse_quotas, quota_texts
-from broker.threads import StoppableThread
+from broker.server.cluster.followed import ZookeeperFollower
 from broker.topic_settings import TopicOverrides, normalize, parse_overrides
 from broker.zk import paths
 from broker.zk.session import Session
 from broker.zk.settings import SettingsRegistry
 from broker.zk.values import decode_settings
-from broker.zk.watched_reads import WatchedReads
 
 logger = logging.getLogger(__name__)
-
-_RETRY_S = 1.0
 
 
 class Overrides(NamedTuple):
@@ -39,7 +35,7 @@ class Overrides(NamedTuple):
     users: Mapping[str, Quotas] = {}
 
 
-class SettingsFollower(StoppableThread):
+class SettingsFollower(ZookeeperFollower):
     """Reads the settings in ZooKeeper, and again after each change."""
 
     def __init__(
@@ -49,7 +45,7 @@ class SettingsFollower(StoppableThread):
         data_dir: Path,
         apply: Callable[[Overrides], None],
     ) -> None:
-        super().__init__("settings")
+        super().__init__("settings", session)
         self.problems: Mapping[str, str] = {}  # by path; replaced, never changed in place
         self.applied = Overrides({}, {})
         self._registry = SettingsRegistry(session)
@@ -58,8 +54,6 @@ class SettingsFollower(StoppableThread):
         self._file = data_dir / SETTINGS_NAME
         self._apply = apply  # called at `load`, and after each change in the thread
         self._good: dict[str, dict[str, str]] = {}
-        self._changed = threading.Event()
-        self._watched = WatchedReads(session, lambda _path: self._changed.set())
 
     def load(self) -> None:
         """Read and apply the settings, on the calling thread."""
@@ -69,33 +63,6 @@ class SettingsFollower(StoppableThread):
     def last_good(self, topic: str) -> Mapping[str, str]:
         """Return the overrides of a topic in effect, by name; callable from any thread."""
         return self._good.get(paths.topic_settings(topic), {})
-
-    def stop(self) -> None:
-        """Ask the thread to stop; it ends at once, or when its request fails with the session."""
-        super().stop()
-        self._changed.set()
-
-    def run(self) -> None:
-        """Apply changes until the thread is stopped."""
-        while True:
-            self._changed.wait()
-            self._changed.clear()
-            if self._stopping.is_set():
-                return
-            try:
-                self._read()
-            except CoordinationError as error:
-                if not self._stopping.is_set():
-                    logger.warning("settings may be out of date: %s; trying on", error)
-                    self._try_later()
-            except Exception:  # must not end the thread
-                logger.exception("settings could not be applied")
-                self._try_later()
-
-    def _try_later(self) -> None:
-        timer = threading.Timer(_RETRY_S, self._changed.set)
-        timer.daemon = True
-        timer.start()
 
     def _read(self) -> None:
         """Read all nodes, watch them, and apply the valid ones."""

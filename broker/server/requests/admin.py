@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,6 +46,7 @@ from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.server.cluster.storage_faults import damage_in
+from broker.server.requests.judge import Rights
 from broker.server.requests.metrics import RequestErrors
 from broker.server.requests.purgatory import DelayedResponse, Part, RequestGroup, Response
 from broker.topic import TopicPartition, validate_topic_name
@@ -100,20 +101,24 @@ class AdminHandler:
         self._hello_body = b""
 
     def list_offsets(
-        self, request: ListOffsetsRequest, header: RequestHeader
+        self, request: ListOffsetsRequest, header: RequestHeader, rights: Rights | None
     ) -> Future[list[Response]]:
         """List offsets; on a worker, as that may read part of a segment."""
-        return _Listing(self._workers, request.queries, self._list_offset, header).start()
 
-    def _list_offset(self, query: OffsetQuery) -> responses.ListedOffset:
-        listed = self._try_offset(query)
-        if listed.error != errors.NO_ERROR:
-            self._refusals.note(RequestGroup.OTHER, listed.error)
-        return listed
+        def list_offset(query: OffsetQuery) -> responses.ListedOffset:
+            listed = self._try_offset(query, rights)
+            if listed.error != errors.NO_ERROR:
+                self._refusals.note(RequestGroup.OTHER, listed.error)
+            return listed
 
-    def _try_offset(self, query: OffsetQuery) -> responses.ListedOffset:
+        return _Listing(self._workers, request.queries, list_offset, header).start()
+
+    def _try_offset(self, query: OffsetQuery, rights: Rights | None) -> responses.ListedOffset:
         partition = query.partition
         try:
+            if rights is not None and (refusal := rights.refusal(partition.topic)) is not None:
+                validate_topic_name(partition.topic)
+                return responses.ListedOffset(partition, refusal.code, -1, 0, 0)
             log = self._replicas.find_served(partition)
             if log is None:
                 return responses.ListedOffset(partition, *self._empty_log(partition), 0, 0)
@@ -148,18 +153,27 @@ class AdminHandler:
             return error.code, -1
         return errors.NO_ERROR, 0
 
-    def metadata(self, request: MetadataRequest, header: RequestHeader, listener: str) -> Response:
+    def metadata(
+        self,
+        request: MetadataRequest,
+        header: RequestHeader,
+        listener: str,
+        rights: Rights | None,
+    ) -> Response:
         """List this broker's topics and the partitions it leads; a topic named twice once."""
         asked = dict.fromkeys(
             self._logs.topics.names() if request.topics is None else request.topics
         )
+        hidden = _hidden(asked, rights)
+        if request.topics is None:
+            asked = {topic: None for topic in asked if topic not in hidden}
         address = self._host.address(listener)
         cluster_id = self._host.hello().cluster_id
         small: list[Buffer] = [responses.encode_metadata_header(cluster_id, address, len(asked))]
         parts: list[Part] = []
         body_bytes = len(small[0])
         for topic in asked:
-            is_known = topic in self._logs.topics
+            is_known = topic in self._logs.topics and topic not in hidden
             if not is_known:
                 self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
             count = self._logs.topics.partition_count(topic) if is_known else 0
@@ -184,7 +198,11 @@ class AdminHandler:
         return Response(header_part, *parts)
 
     def cluster_metadata(
-        self, request: ClusterMetadataRequest, header: RequestHeader, listener: str
+        self,
+        request: ClusterMetadataRequest,
+        header: RequestHeader,
+        listener: str,
+        rights: Rights | None,
     ) -> Response | Future[list[Response]]:
         """List the brokers of the cluster, and topics with all their partitions."""
         ready = self._view.ready
@@ -192,10 +210,11 @@ class AdminHandler:
         def make_body() -> bytes:
             ready.result()  # raises if the broker stops before it has read the registry
             snapshot = self._view.snapshot()
+            hidden = _hidden(request.topics or snapshot.topics, rights)
             for topic in request.topics or ():
-                if snapshot.topic(topic) is None:
+                if topic in hidden or snapshot.topic(topic) is None:
                     self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
-            return snapshot.encode(request.topics, listener)
+            return snapshot.encode(request.topics, listener, hidden)
 
         if ready.done():
             if self._view.snapshot().is_cheap(request.topics, listener):
@@ -223,13 +242,18 @@ class AdminHandler:
             )
         return memoryview(self._encoded_partitions)[: count * responses.LED_PARTITION_BYTES]
 
-    def create_topic(self, request: CreateTopicRequest, header: RequestHeader) -> Response:
+    def create_topic(
+        self, request: CreateTopicRequest, header: RequestHeader, rights: Rights | None
+    ) -> Response:
         """Create a topic without replicas."""
-        if request.topic in self._replicas.topics:
-            raise errors.TopicExistsError(
-                f"topic '{request.topic}' exists with replicas: the controller adds partitions"
-            )
-        self._logs.creation.create_topic(request.topic, request.partition_count)
+        try:
+            if request.topic in self._replicas.topics:
+                raise errors.TopicExistsError(
+                    f"topic '{request.topic}' exists with replicas: the controller adds partitions"
+                )
+            self._logs.creation.create_topic(request.topic, request.partition_count)
+        except errors.TopicExistsError as error:
+            raise error if rights is None else rights.hidden(request.topic, error) from None
         return Response(responses.encode_extension_response(header.correlation_id, b""))
 
     def delete_topic(
@@ -443,3 +467,10 @@ def _offset_for(log: Log, kind: OffsetKind, argument: int) -> int:
             return log.boundary_at_or_after(argument)
         case OffsetKind.TERM_END:
             raise AssertionError("only the replicas know it")
+
+
+def _hidden(topics: Iterable[str], rights: Rights | None) -> frozenset[str]:
+    """Return the topics that a client may not know of."""
+    if rights is None:
+        return frozenset()
+    return frozenset(topic for topic in topics if rights.refusal(topic) is not None)

@@ -5,12 +5,19 @@ Each is carried out on another thread, one after the other; the response follows
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.cluster_state import IsrDecision
-from broker.errors import NO_ERROR, BrokerError, NotControllerError
-from broker.protocol.cluster_requests import ListUnknownReplicasRequest, PartitionOutcome
+from broker.errors import NO_ERROR, BrokerError, NotControllerError, TopicExistsError
+from broker.protocol.cluster_requests import (
+    CreateReplicatedTopicRequest,
+    ListedReassignments,
+    ListUnknownReplicasRequest,
+    PartitionOutcome,
+)
 from broker.protocol.layouts import ControllerRequest, Layout
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import (
@@ -23,6 +30,7 @@ from broker.protocol.responses import encode_extension_response
 from broker.replica_records import UnknownReplica
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.requests.freed_memory import give_back_freed_memory
+from broker.server.requests.judge import Rights
 from broker.server.requests.metrics import RequestErrors
 from broker.server.requests.purgatory import RequestGroup, Response
 
@@ -67,7 +75,10 @@ class ControlHandler:
                 give_back_freed_memory()
 
     def handle(
-        self, request: ControllerRequest | ListUnknownReplicasRequest, header: RequestHeader
+        self,
+        request: ControllerRequest | ListUnknownReplicasRequest,
+        header: RequestHeader,
+        rights: Rights | None,
     ) -> Future[list[Response]]:
         """Have a request carried out by the controller; return its future response."""
         outcome: Future[Any]
@@ -78,7 +89,7 @@ class ControlHandler:
         else:
             outcome = self.controller.handle(request)
         outcome.add_done_callback(self._count_refused)
-        return _respond(outcome, header, request.RESPONSE)
+        return _respond(outcome, header, request.RESPONSE, partial(_shown, request, rights))
 
     def _count_refused(self, outcome: Future[Any]) -> None:
         """Count the partitions for which a request was refused."""
@@ -90,7 +101,10 @@ class ControlHandler:
 
 
 def _respond(
-    outcome: Future[_T], header: RequestHeader, layout: Layout[_T]
+    outcome: Future[_T],
+    header: RequestHeader,
+    layout: Layout[_T],
+    shown: Callable[[Any], Any] = lambda found: found,
 ) -> Future[list[Response]]:
     """Return the future response to a request with a future outcome."""
     response: Future[list[Response]] = Future()
@@ -100,10 +114,11 @@ def _respond(
         # not raised here: a traceback would keep this frame, which keeps the future
         error = done.exception()
         if isinstance(error, BrokerError):
-            response.set_exception(error)
+            response.set_exception(shown(error))
             return
         try:
-            frame = encode_extension_response(header.correlation_id, layout.encode(done.result()))
+            body = layout.encode(shown(done.result()))
+            frame = encode_extension_response(header.correlation_id, body)
         except Exception as bug:  # it costs one connection
             response.set_exception(bug)
             raise
@@ -111,3 +126,15 @@ def _respond(
 
     outcome.add_done_callback(take)
     return response
+
+
+def _shown(request: object, rights: Rights | None, found: Any) -> Any:
+    """Return an outcome without what it tells of topics that are hidden from the client."""
+    if rights is None:
+        return found
+    if isinstance(request, CreateReplicatedTopicRequest) and isinstance(found, TopicExistsError):
+        return rights.hidden(request.topic, found)
+    if isinstance(found, ListedReassignments):
+        seen = (one for one in found.changes if rights.refusal(one.partition.topic) is None)
+        return found._replace(changes=tuple(seen))
+    return found

@@ -31,6 +31,7 @@ from broker.protocol.primitives import INT32, Buffer
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.storage_faults import unreadable
 from broker.server.requests.forwarder import MAX_READ_BYTES, Forwarder
+from broker.server.requests.judge import Rights
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.pattern_filter import KEPT_BYTES, PatternFilter, Search
 from broker.server.requests.purgatory import (
@@ -136,16 +137,20 @@ class FetchHandler:
         """Change the limits, from any thread; reads that wait already keep theirs."""
         self._max_wait_ms, self._max_positions = max_wait_ms, max_positions
 
-    def fetch(self, request: requests.FetchRequest) -> Response:
+    def fetch(self, request: requests.FetchRequest, rights: Rights | None) -> Response:
         """Respond to a fetch with the readable messages; later if the leader has to be asked."""
-        return self._fetch_all((request,), is_multifetch=False)
+        return self._fetch_all((request,), rights, is_multifetch=False)
 
-    def multifetch(self, request: requests.MultiFetchRequest) -> Response:
+    def multifetch(self, request: requests.MultiFetchRequest, rights: Rights | None) -> Response:
         """Respond to several fetches together; an error of one does not affect the others."""
-        return self._fetch_all(request.fetches, is_multifetch=True)
+        return self._fetch_all(request.fetches, rights, is_multifetch=True)
 
     def _fetch_all(
-        self, fetches: Sequence[requests.FetchRequest], *, is_multifetch: bool
+        self,
+        fetches: Sequence[requests.FetchRequest],
+        rights: Rights | None,
+        *,
+        is_multifetch: bool,
     ) -> Response:
         fetched: list[_Fetched | PartitionPosition] = []
         here: list[_Fetched] = []
@@ -153,21 +158,26 @@ class FetchHandler:
         if is_multifetch:
             room_bytes -= len(fetches) * _FETCH_HEADER_BYTES
         for one in fetches:
-            found = self._fetch_one(one, room_bytes, is_multifetch=is_multifetch)
+            found = self._fetch_one(one, room_bytes, rights, is_multifetch=is_multifetch)
             fetched.append(found)
             if not isinstance(found, PartitionPosition):
                 here.append(found)
                 room_bytes -= found[1].length if isinstance(found[1], FileSlice) else 0
         if len(here) < len(fetched):
-            return _ForwardedFetch(self, fetched, is_multifetch=is_multifetch)
+            return _ForwardedFetch(self, fetched, rights, is_multifetch=is_multifetch)
         return Response(*_fetch_parts(here, is_multifetch=is_multifetch))
 
     def _fetch_one(
-        self, request: requests.FetchRequest, room_bytes: int, *, is_multifetch: bool = False
+        self,
+        request: requests.FetchRequest,
+        room_bytes: int,
+        rights: Rights | None,
+        *,
+        is_multifetch: bool,
     ) -> _Fetched | PartitionPosition:
         """Return header and messages, or the position that is to be read at the leader."""
         try:
-            found = self._slice(request, room_bytes)
+            found = self._slice(request, room_bytes, rights)
         except errors.ServerError as error:
             self.note_refused(error.code)
             if self._logs.table.get(request.topic, request.index):
@@ -183,8 +193,11 @@ class FetchHandler:
         return responses.encode_fetch_header(errors.NO_ERROR, found.length), found
 
     def _slice(
-        self, request: requests.FetchRequest, room_bytes: int
+        self, request: requests.FetchRequest, room_bytes: int, rights: Rights | None
     ) -> FileSlice | PartitionPosition | None:
+        if rights is not None and rights.refusal(request.topic) is not None:
+            self._check_hidden(request.topic, request.index)
+            return None
         max_bytes = max(0, min(request.max_bytes, room_bytes))
         log = self._logs.table.get(request.topic, request.index)
         if log is None:
@@ -204,10 +217,22 @@ class FetchHandler:
         validate_topic_name(topic, self._max_topic_name_length)
         self._logs.table.validate_partition(topic, index)
 
-    def offsets(self, request: requests.OffsetsRequest) -> Response | Future[Response | None]:
+    def _check_hidden(self, topic: str, index: int) -> None:
+        """Check a partition as if there were no such topic: its own count must not show."""
+        validate_topic_name(topic, self._max_topic_name_length)
+        if not 0 <= index < self._logs.settings.broker.num_partitions:
+            raise errors.WrongPartitionError(f"topic '{topic}' has no partition {index}")
+
+    def offsets(
+        self, request: requests.OffsetsRequest, rights: Rights | None
+    ) -> Response | Future[Response | None]:
         """Respond to an offsets request; with a future if the leader has to be asked."""
         if request.max_offsets < 0:
             raise errors.ProtocolError(f"{request.max_offsets} offsets were asked for")
+        if rights is not None and rights.refusal(request.topic) is not None:
+            self._check_hidden(request.topic, request.index)
+            offsets = _offsets_without_log(request.time_ms)
+            return Response(responses.encode_offsets_response(offsets))
         log = self._logs.table.get(request.topic, request.index)
         if log is not None:
             return Response(
@@ -240,13 +265,15 @@ class FetchHandler:
         body = responses.SEGMENT_STARTS.encode(offsets)
         return Response(responses.encode_extension_response(header.correlation_id, body))
 
-    def read(self, request: ReadRequest, header: requests.RequestHeader) -> Response:
+    def read(
+        self, request: ReadRequest, header: requests.RequestHeader, rights: Rights | None
+    ) -> Response:
         """Respond to a read now, or when enough is readable or its wait is over."""
-        found = self.find_all(request)
+        found = self.find_all(request, rights)
         if request.max_wait_ms <= 0 or self.is_enough(request, found):
             return Response(*self.read_parts(request, header, found))
         expected_bytes = len(found) * _POSITION_BYTES
-        return _DelayedRead(self, request, header, watched(found), expected_bytes)
+        return _DelayedRead(self, request, header, rights, watched(found), expected_bytes)
 
     def check_position_count(self, count: int) -> None:
         """Raise if a read names too many positions, before they are decoded."""
@@ -261,11 +288,16 @@ class FetchHandler:
         wait_ms = min(max(0, request.max_wait_ms), self._max_wait_ms)
         return self.clock.monotonic_s() + wait_ms / 1000
 
-    def find_all(self, request: ReadRequest) -> list[Found]:
+    def find_all(self, request: ReadRequest, rights: Rights | None) -> list[Found]:
         """Look up the logs that a read is served from."""
         is_any_replica = isinstance(request, AnyReplicaReadRequest)
         found = []
         for position in request.positions:  # a call less than a comprehension
+            if rights is not None:
+                refusal = rights.refusal(position.partition.topic)
+                if refusal is not None:
+                    found.append(Found(position, None, error=refusal))
+                    continue
             found.append(self._find(position, is_any_replica=is_any_replica))
         return found
 
@@ -353,12 +385,12 @@ class FetchHandler:
         return responses.encode_read_part_header(part, messages.length), messages
 
     def filtered_read(
-        self, request: FilteredReadRequest, header: requests.RequestHeader
+        self, request: FilteredReadRequest, header: requests.RequestHeader, rights: Rights | None
     ) -> Response:
         """Respond to a read with a filter, when its wait is over and the search is done."""
         # quick for any pattern: an invalid one is refused at once, not only when messages come
         request.payload_filter.compile()
-        return _FilteredRead(self, request, header)
+        return _FilteredRead(self, request, header, rights)
 
 
 def _offset_to_reach(request: ReadRequest) -> int:
@@ -403,15 +435,17 @@ def _code_for_07(error: errors.ServerError, *, is_multifetch: bool) -> int:
 class _ForwardedFetch(DelayedResponse):
     """The response to a fetch or multifetch of 0.7 of which a part is read at leaders."""
 
-    __slots__ = ("_fetched", "_handler", "_is_multifetch", "_result")
+    __slots__ = ("_fetched", "_handler", "_is_multifetch", "_result", "_rights")
 
     def __init__(
         self,
         handler: FetchHandler,
         fetched: Sequence[_Fetched | PartitionPosition],
+        rights: Rights | None,
         *,
         is_multifetch: bool,
     ) -> None:
+        self._rights = rights
         positions = [one for one in fetched if isinstance(one, PartitionPosition)]
         wanted_bytes = sum(one.max_bytes for one in positions)
         super().__init__(
@@ -456,6 +490,8 @@ class _ForwardedFetch(DelayedResponse):
 
     def _take(self, part: responses.ReadPart) -> _Fetched:
         """Return the response to one fetch from what its leader has sent."""
+        if self._rights is not None and self._rights.refusal(part.partition.topic) is not None:
+            return responses.encode_fetch_header(errors.NO_ERROR, 0), None  # taken away meanwhile
         counters = self._handler.metrics.topics[part.partition.topic]
         if part.error != errors.NO_ERROR:
             error = errors.error_for_code(
@@ -473,13 +509,14 @@ class _ForwardedFetch(DelayedResponse):
 class _DelayedRead(DelayedResponse):
     """The response to a read that waits until enough is readable."""
 
-    __slots__ = ("_handler", "_header", "_request")
+    __slots__ = ("_handler", "_header", "_request", "_rights")
 
     def __init__(
         self,
         handler: FetchHandler,
         request: ReadRequest,
         header: requests.RequestHeader,
+        rights: Rights | None,
         logs: Sequence[Watched],
         expected_bytes: int,
     ) -> None:
@@ -494,6 +531,7 @@ class _DelayedRead(DelayedResponse):
         self._handler = handler
         self._request = request
         self._header = header
+        self._rights = rights
 
     def _try(self, is_last: bool) -> list[Part] | None:
         found = self._find(is_last)
@@ -504,7 +542,7 @@ class _DelayedRead(DelayedResponse):
     def _find(self, is_last: bool) -> list[Found] | None:
         """Return the logs to read from, or None to wait: then exactly these are watched."""
         while True:
-            found = self._handler.find_all(self._request)
+            found = self._handler.find_all(self._request, self._rights)
             if is_last or self._handler.is_enough(self._request, found):
                 return found
             logs = watched(found)
@@ -519,11 +557,15 @@ class _FilteredRead(_DelayedRead):
     __slots__ = ("_filter", "_result", "_searched")
 
     def __init__(
-        self, handler: FetchHandler, request: FilteredReadRequest, header: requests.RequestHeader
+        self,
+        handler: FetchHandler,
+        request: FilteredReadRequest,
+        header: requests.RequestHeader,
+        rights: Rights | None,
     ) -> None:
         # The entries found are held in memory: pipelined requests must not add them up.
         kept_bytes = min(max(0, request.read.max_bytes), KEPT_BYTES)
-        super().__init__(handler, request.read, header, [], kept_bytes)
+        super().__init__(handler, request.read, header, rights, [], kept_bytes)
         self._filter = request.payload_filter
         self._searched: list[tuple[Found, Search | None]] = []
         self._result: Future[None] | None = None
@@ -543,6 +585,7 @@ class _FilteredRead(_DelayedRead):
             return None if found is None else self._start(found)
         if self._result.done():
             self._result.result()
+            self._searched = [self._judged_again(*one) for one in self._searched]
             return self._parts()
         if not is_last or self._handler.clock.monotonic_s() < self.deadline_s:
             return None  # or the broker stops: the client asks again when it is back
@@ -565,6 +608,13 @@ class _FilteredRead(_DelayedRead):
         )
         self._result.add_done_callback(lambda _: handler.wake(self))
         return None
+
+    def _judged_again(self, found: Found, search: Search | None) -> tuple[Found, Search | None]:
+        """Return what was found, or the refusal if the right to it was taken away meanwhile."""
+        topic = found.position.partition.topic
+        if self._rights is None or (refusal := self._rights.refusal(topic)) is None:
+            return found, search
+        return Found(found.position, None, error=refusal), None
 
     def _search_of(self, found: Found) -> tuple[Found, Search | None]:
         position, log, _, _ = found

@@ -57,6 +57,7 @@ from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.fetch import FetchHandler
+from broker.server.requests.judge import Judge
 from broker.server.requests.metrics import ProcessorMetrics, request_group
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
@@ -116,7 +117,9 @@ class RequestHandlers:
         control: ControlHandler,
         admin: AdminHandler,
         metrics: ProcessorMetrics,
+        judge: Judge,
     ) -> None:
+        self._judge = judge
         self._validator = validator  # that of the produce handler
         self._produce = produce
         self._fetch = fetch
@@ -167,7 +170,10 @@ class RequestHandlers:
                 request_type = frames[position][:2]
                 if position >= single_end and request_type in (PUBLISH_TYPE, PRODUCE_TYPE):
                     end = _end_of_type(frames, position)
-                    together = self._produce.append_together(frames[position:end], client.refused)
+                    rights = self._judge.judge(PublishRequest, client)  # of produce, too
+                    together = self._produce.append_together(
+                        frames[position:end], client.refused, rights
+                    )
                     if together is None:
                         single_end = end
                     else:
@@ -277,15 +283,18 @@ class RequestHandlers:
             return self._handle_extension(request_type, reader, frame, client)
         if request_type not in requests.BASE_REQUESTS:
             raise errors.ProtocolError(f"request {request_name(request_type)} is unknown")
-        match requests.decode_request(frame):
-            case requests.FetchRequest() as request:
-                return self._fetch.fetch(request)
-            case requests.MultiFetchRequest() as request:
-                return self._fetch.multifetch(request)
-            case requests.OffsetsRequest() as request:
-                return _when_done(self._fetch.offsets(request))
-            case requests.ProduceRequest() | requests.MultiProduceRequest() as request:
-                return _when_done(self._produce.append(append_request(request, 0), client.refused))
+        request = requests.decode_request(frame)
+        rights = self._judge.judge(request, client)
+        match request:
+            case requests.FetchRequest():
+                return self._fetch.fetch(request, rights)
+            case requests.MultiFetchRequest():
+                return self._fetch.multifetch(request, rights)
+            case requests.OffsetsRequest():
+                return _when_done(self._fetch.offsets(request, rights))
+            case requests.ProduceRequest() | requests.MultiProduceRequest():
+                append = append_request(request, 0)
+                return _when_done(self._produce.append(append, client.refused, rights))
 
     def _handle_extension(
         self, request_type: int, reader: Reader, frame: memoryview, client: Client
@@ -298,6 +307,7 @@ class RequestHandlers:
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
             if kind is PushStatesRequest:
+                self._judge.judge(kind, client)
                 return self._control.push(reader.rest, header)
             if kind is AuthenticateRequest:
                 return _authenticate(kind.decode(reader), header, client)
@@ -314,24 +324,25 @@ class RequestHandlers:
     ) -> _Outcome | None:
         # handled before
         assert not isinstance(request, (PushStatesRequest, AuthenticateRequest))
+        rights = self._judge.judge(request, client)
         match request:
             case PublishRequest():
                 append = append_request(request, header.correlation_id)
-                return _when_done(self._produce.append(append, client.refused))
+                return _when_done(self._produce.append(append, client.refused, rights))
             case ReadRequest():  # of the leader, or of any replica
-                return self._fetch.read(request, header)
+                return self._fetch.read(request, header, rights)
             case FilteredReadRequest():
-                return self._fetch.filtered_read(request, header)
+                return self._fetch.filtered_read(request, header, rights)
             case ListOffsetsRequest():
-                return self._admin.list_offsets(request, header)
+                return self._admin.list_offsets(request, header, rights)
             case ListSegmentsRequest():
                 return self._fetch.list_segments(request, header)
             case ClusterMetadataRequest():
-                return self._admin.cluster_metadata(request, header, client.listener)
+                return self._admin.cluster_metadata(request, header, client.listener, rights)
             case MetadataRequest():
-                return self._admin.metadata(request, header, client.listener)
+                return self._admin.metadata(request, header, client.listener, rights)
             case CreateTopicRequest():
-                return self._admin.create_topic(request, header)
+                return self._admin.create_topic(request, header, rights)
             case DeleteTopicRequest():
                 return self._admin.delete_topic(request, header)
             case MoveLogRequest():
@@ -349,7 +360,7 @@ class RequestHandlers:
             case ReplicaFetchRequest():
                 return self._replica_reads.read(request, header)
             case ControllerRequest() | ListUnknownReplicasRequest():
-                return self._control.handle(request, header)
+                return self._control.handle(request, header, rights)
 
 
 def _authenticate(

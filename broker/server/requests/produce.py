@@ -36,6 +36,7 @@ from broker.replication.leader import Leader
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.requests.forwarder import Forwarder
+from broker.server.requests.judge import Rights
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.purgatory import (
     DelayedResponse,
@@ -184,7 +185,7 @@ class ProduceHandler:
         self._max_topic_name_length = max_topic_name_length
 
     def append_together(
-        self, frames: Sequence[memoryview], refused: RefusedPartitions
+        self, frames: Sequence[memoryview], refused: RefusedPartitions, rights: Rights | None
     ) -> list[Response] | None:
         """Append the sets of requests that arrived together, one write for each log.
 
@@ -208,6 +209,8 @@ class ProduceHandler:
             if log is None or (log.is_replicated and not self._replicas.leads(log.partition)):
                 return None
             if refused and log.partition in refused:
+                return None
+            if rights is not None and rights.refusal(partition.topic) is not None:
                 return None
             log_append = appends.get(id(log))
             if log_append is None:
@@ -236,7 +239,7 @@ class ProduceHandler:
         return [] if response is None else [response]
 
     def append(
-        self, request: AppendRequest, refused: RefusedPartitions
+        self, request: AppendRequest, refused: RefusedPartitions, rights: Rights | None
     ) -> Response | Future[Response | None] | None:
         """Append the sets of one request, each with a write of its own.
 
@@ -254,9 +257,13 @@ class ProduceHandler:
         appends: list[_LogAppend] = []
         forwarded: list[PartitionSet] = []
         for partition, (message_set,) in parts:
-            if not is_publish and self._has_replicas(partition.topic):
-                partition = self._at_home(partition)
-            log_append = self._validate(partition, message_set, refused)
+            if rights is not None and (error := self._refusal(partition.topic, rights)):
+                log_append = _LogAppend(partition, None)
+                log_append.set_count, log_append.error = 1, error
+            else:
+                if not is_publish and self._has_replicas(partition.topic):
+                    partition = self._at_home(partition)
+                log_append = self._validate(partition, message_set, refused)
             if isinstance(log_append.error, errors.MessageSizeTooLargeError) and not is_publish:
                 logger.warning("dropped a message set: %s", log_append.error)
                 self._count_errors([log_append])
@@ -277,6 +284,13 @@ class ProduceHandler:
         return self._respond(
             acks, timeout_ms, appends, lambda: _encode(correlation_ids or (), appends)
         )
+
+    def _refusal(self, topic: str, rights: Rights) -> errors.ServerError | None:
+        """Return why a client may not append to a topic, or may not make it by that."""
+        if (refusal := rights.refusal(topic)) is not None:
+            return refusal
+        is_known = topic in self._logs.topics or topic in self._replicas.topics
+        return None if is_known else self._creations.refusal(topic, rights)
 
     def _at_home(self, partition: TopicPartition) -> TopicPartition:
         """Return the partition that a request of 0.7 means, of a topic with replicas."""

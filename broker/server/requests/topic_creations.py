@@ -16,6 +16,7 @@ from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setti
 from broker.server.cluster.cluster_view import ClusterMetadata
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.requests.judge import Rights
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,10 @@ class TopicCreations:
             return False
         # a topic that other brokers have without replicas gets none here
         return self._snapshot().topic(topic) is None
+
+    def refusal(self, topic: str, rights: Rights) -> errors.ServerError | None:
+        """Return why a client may not make a topic by its first message; None if that is off."""
+        return rights.creation_refusal(topic) if self._is_allowed else None
 
     def validate(self, topic: str) -> None:
         """Validate that a message may be appended to a topic here, though it may be its first."""

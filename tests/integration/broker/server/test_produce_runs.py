@@ -33,6 +33,7 @@ from broker.server.cluster.shutdown import Shutdown
 from broker.server.requests.client import Client
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import CloseConnection, Offload, RequestHandlers, YieldTurn
+from broker.server.requests.judge import Judge
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.topic_creations import TopicCreations
@@ -137,7 +138,7 @@ def endless_turns() -> Iterator[None]:
 def append_singly(handler: ProduceHandler, frame: memoryview) -> None:
     request = decode_request(frame)
     assert isinstance(request, ProduceRequest)
-    handler.append(append_request(request, 0), {})
+    handler.append(append_request(request, 0), {}, None)
 
 
 def effect_of_each(frames_of_run: list[memoryview]) -> Effect:
@@ -157,7 +158,7 @@ def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tu
         no_reads: Any = None
         metrics = ProcessorMetrics(FakeClock(), 60.0)
         handlers = RequestHandlers(
-            validator, handler, no_reads, no_reads, no_reads, no_reads, metrics
+            validator, handler, no_reads, no_reads, no_reads, no_reads, metrics, Judge(0)
         )
         for position, outcome in handlers.handle(frames_of_run, Client("127.0.0.1"), 0.0):
             match outcome:

@@ -29,7 +29,7 @@ def test_response_when_client_hangs_up_before_the_controller_has_decided_then_no
     controller = SlowController()
     handler = ControlHandler(cast(ReplicaManager, None), RequestErrors())
     handler.controller = cast(ControllerRequests, controller)
-    response = handler.handle(ControlledShutdownRequest(1, 1), RequestHeader(0, 7, "b"))
+    response = handler.handle(ControlledShutdownRequest(1, 1), RequestHeader(0, 7, "b"), None)
 
     response.cancel()  # as a connection does when it closes
     controller.outcome.set_result(ShutdownProgress((), (), ()))

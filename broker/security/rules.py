@@ -1,0 +1,350 @@
+"""Rules: who may do what to which topic, group or to the cluster, as Kafka's authorizer decides it.
+
+A super user and a broker of the cluster may do everything. Of the rules that match, one that denies
+wins over all that allow; if none matches, the answer is no.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator
+from enum import StrEnum
+from typing import NamedTuple, Self
+
+from broker.errors import ConfigError, CoordinationError
+from broker.security.principal import BROKER, USER, Principal
+
+ANY = "*"
+NO_VERSION = -1
+"""Of rules without a node."""
+MAX_BYTES = 900 << 10
+"""The longest value with all rules: ZooKeeper's limit of 1 MiB, and some room."""
+_MAX_MEMO = 10_000
+
+
+class Operation(StrEnum):
+    """What a rule is about; `ALL` stands for each of them."""
+
+    READ = "read"
+    WRITE = "write"
+    CREATE = "create"
+    DELETE = "delete"
+    ALTER = "alter"
+    DESCRIBE = "describe"
+    ALL = "all"
+
+
+_IMPLIES_DESCRIBE = {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
+
+
+class ResourceType(StrEnum):
+    """What operations are done to."""
+
+    TOPIC = "topic"
+    GROUP = "group"
+    CLUSTER = "cluster"
+
+
+class Resource(NamedTuple):
+    """A topic, a group or the cluster, whose name is empty."""
+
+    type: ResourceType
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}" if self.name else self.type
+
+
+CLUSTER = Resource(ResourceType.CLUSTER)
+
+
+class Rule(NamedTuple):
+    """One rule; `resource` names one thing, or all whose names begin so, or all if it is `*`."""
+
+    principal: Principal
+    operation: Operation
+    resource: Resource
+    is_prefix: bool = False
+    is_allowed: bool = True
+    host: str = ANY
+    number: int = 0  # its id, given when it is stored
+
+    @property
+    def pattern(self) -> str:
+        """Return the resource as it is written in a command."""
+        return f"{self.resource}{ANY}" if self.is_prefix else str(self.resource)
+
+    def __str__(self) -> str:
+        effect = "allow" if self.is_allowed else "deny"
+        host = "" if self.host == ANY else f" from {self.host}"
+        return f"{effect} {self.principal} {self.operation} {self.pattern}{host}"
+
+    def is_for(self, principal: Principal, host: str) -> bool:
+        """Return whether the rule is for a principal at a host."""
+        return self.is_of(principal) and self.host in (ANY, host)
+
+    def is_of(self, principal: Principal) -> bool:
+        """Return whether the rule is for a principal, at whatever host."""
+        return self.principal == principal or (
+            self.principal.kind == principal.kind and self.principal.name == ANY
+        )
+
+    def covers(self, operation: Operation) -> bool:
+        """Return whether the rule is about an operation; what it allows may imply describe."""
+        if self.operation in (operation, Operation.ALL):
+            return True
+        implied = self.is_allowed and operation is Operation.DESCRIBE
+        return implied and self.operation in _IMPLIES_DESCRIBE
+
+
+class Decision(NamedTuple):
+    """An answer, and what it comes from."""
+
+    is_allowed: bool
+    rule: Rule | None  # which decided; None if none matched, or none was asked
+    lost: tuple[Rule, ...] = ()  # they matched, too
+    near: tuple[Rule, ...] = ()  # they missed by one thing, if none matched
+    is_super_user: bool = False  # or a broker of the cluster
+
+
+class RuleSet:
+    """All rules of one version; does not change, so that any thread may ask it."""
+
+    def __init__(
+        self,
+        rules: Iterable[Rule] = (),
+        super_users: Collection[Principal] = (),
+        *,
+        version: int = NO_VERSION,
+    ) -> None:
+        self.rules = tuple(rules)
+        self.version = version  # of the node
+        self.super_users = frozenset(super_users)
+        self._by_resource: dict[tuple[Resource, bool], list[Rule]] = {}
+        prefix_lengths: dict[ResourceType, set[int]] = {}
+        for rule in self.rules:
+            self._by_resource.setdefault((rule.resource, rule.is_prefix), []).append(rule)
+            if rule.is_prefix:
+                lengths = prefix_lengths.setdefault(rule.resource.type, set())
+                lengths.add(len(rule.resource.name))
+        self._prefix_lengths = {kind: sorted(found) for kind, found in prefix_lengths.items()}
+        self._memo: dict[tuple[Principal, str, Operation, Resource], bool] = {}
+
+    def is_super_user(self, principal: Principal) -> bool:
+        """Return whether a principal may do everything: a super user, or a broker."""
+        return principal.kind == BROKER or principal in self.super_users
+
+    def allows(
+        self, principal: Principal, host: str, operation: Operation, resource: Resource
+    ) -> bool:
+        """Return whether a principal at an address (see `host_of`) may do something."""
+        key = principal, host, operation, resource
+        found = self._memo.get(key)
+        if found is None:
+            if len(self._memo) >= _MAX_MEMO:
+                self._memo.clear()
+            found = self._memo[key] = self._decide(principal, host, operation, resource)
+        return found
+
+    def _decide(
+        self, principal: Principal, host: str, operation: Operation, resource: Resource
+    ) -> bool:
+        if self.is_super_user(principal):
+            return True
+        is_allowed = False
+        for rule in self._on(resource):
+            if rule.is_for(principal, host) and rule.covers(operation):
+                if not rule.is_allowed:
+                    return False
+                is_allowed = True
+        return is_allowed
+
+    def explain(
+        self, principal: Principal, host: str, operation: Operation, resource: Resource
+    ) -> Decision:
+        """Return what `allows` answers, and why."""
+        if self.is_super_user(principal):
+            return Decision(True, None, is_super_user=True)
+        matching = [
+            rule
+            for rule in self._on(resource)
+            if rule.is_for(principal, host) and rule.covers(operation)
+        ]
+        matching.sort(key=lambda rule: (rule.is_allowed, rule.number))
+        if matching:
+            return Decision(matching[0].is_allowed, matching[0], tuple(matching[1:]))
+        near = (
+            rule
+            for rule in self.rules
+            if rule.is_allowed and _misses(rule, principal, host, operation, resource) == 1
+        )
+        return Decision(False, None, near=tuple(near))
+
+    def _on(self, resource: Resource) -> Iterator[Rule]:
+        """Yield the rules on a resource: by its name, by `*`, and by each prefix of its name."""
+        find = self._by_resource.get
+        kind, name = resource
+        yield from find((resource, False), ())
+        if name != ANY:
+            yield from find((Resource(kind, ANY), False), ())
+        for length in self._prefix_lengths.get(kind, ()):
+            if length > len(name):
+                break
+            yield from find((Resource(kind, name[:length]), True), ())
+
+
+def _misses(
+    rule: Rule, principal: Principal, host: str, operation: Operation, resource: Resource
+) -> int:
+    """Return in how many things a rule differs from a question: 2 if it is about something else."""
+    kind, name = rule.resource
+    if kind is not resource.type:
+        has_name = bool(name) and name == resource.name
+        resource_misses = 1 if has_name else 2
+    elif name in (resource.name, ANY) or (rule.is_prefix and resource.name.startswith(name)):
+        resource_misses = 0
+    else:
+        is_literal_prefix = bool(name) and resource.name.startswith(name)
+        resource_misses = 1 if is_literal_prefix else 2
+    return (
+        (not rule.is_of(principal))
+        + (rule.host not in (ANY, host))
+        + (not rule.covers(operation))
+        + resource_misses
+    )
+
+
+def host_of(address: str) -> str:
+    """Return an IP address in the one form of rules: IPv4 in IPv6 as IPv4.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        raise ConfigError(
+            f"'{address}' is no IP address: rules know no names and no networks, only addresses, "
+            "and * for all"
+        ) from None
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return str(mapped or found)
+
+
+def parse_principal(text: str) -> Principal:
+    """Return the user of a text such as `User:alice`; `ConfigError` for anything else."""
+    kind, colon, name = text.partition(":")
+    if kind != USER or not colon or not name:
+        raise ConfigError(f"'{text}' is no user: User:NAME is one, as User:alice")
+    return Principal(kind, name)
+
+
+def parse_super_users(text: str) -> frozenset[Principal]:
+    """Return the users of the setting `super.users`, split at `;` and newlines."""
+    users = set()
+    for entry in filter(None, map(str.strip, re.split("[;\n]", text))):
+        if re.search(r",\s*User:", entry):
+            raise ConfigError(f"super.users: '{entry}' is one name: separate users by ;")
+        try:
+            user = parse_principal(entry)
+        except ConfigError as error:
+            raise ConfigError(f"super.users: {error}") from error
+        if user.name == ANY:
+            raise ConfigError("super.users: 'User:*' would make everybody a super user")
+        users.add(user)
+    return frozenset(users)
+
+
+def parse_pattern(text: str) -> tuple[Resource, bool]:
+    """Return what a rule is on, and whether that is a prefix: `topic:a`, `topic:a*`, `cluster`.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    kind_text, _, name = text.partition(":")
+    try:
+        kind = ResourceType(kind_text)
+    except ValueError:
+        kind = None
+    if kind is None or bool(name) == (kind is ResourceType.CLUSTER):
+        raise ConfigError(
+            f"'{text}' is no resource: topic:NAME, group:NAME and cluster are; "
+            "topic:PREFIX* is all topics that begin so"
+        )
+    is_prefix = name.endswith(ANY) and name != ANY
+    name = name[:-1] if is_prefix else name
+    if ANY in name and (is_prefix or name != ANY):
+        raise ConfigError(f"'{text}': * stands at the end only, for all names that begin so")
+    return Resource(kind, name), is_prefix
+
+
+class StoredRules(NamedTuple):
+    """What the node holds: all rules, and the number for the next one."""
+
+    rules: tuple[Rule, ...] = ()
+    next_number: int = 1
+
+    def adding(self, rules: Iterable[Rule]) -> Self:
+        """Return these with others, which get numbers; one that is there already stays as it is."""
+        known = {rule._replace(number=0) for rule in self.rules}
+        plain = dict.fromkeys(rule._replace(number=0) for rule in rules)
+        new = [rule for rule in plain if rule not in known]
+        numbered = [rule._replace(number=self.next_number + at) for at, rule in enumerate(new)]
+        return self._replace(
+            rules=(*self.rules, *numbered), next_number=self.next_number + len(new)
+        )
+
+    def encode(self) -> bytes:
+        """Return the node's value; `ConfigError` if it were too long for ZooKeeper."""
+        rules = [
+            {
+                "id": rule.number,
+                "principal": str(rule.principal),
+                "operation": rule.operation,
+                "type": rule.resource.type,
+                "name": rule.resource.name,
+                "pattern": "prefix" if rule.is_prefix else "literal",
+                "effect": "allow" if rule.is_allowed else "deny",
+                "host": rule.host,
+            }
+            for rule in self.rules
+        ]
+        document = {"version": 1, "next": self.next_number, "rules": rules}
+        value = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+        if len(value) > MAX_BYTES:
+            raise ConfigError(
+                f"{len(rules)} rules take {len(value)} bytes: {MAX_BYTES} are possible, as a node "
+                "of ZooKeeper holds 1 MiB; use prefixes (topic:PREFIX*), or remove rules"
+            )
+        return value
+
+    @classmethod
+    def decode(cls, value: bytes) -> Self:
+        """Parse the node's value; `CoordinationError` if it is malformed."""
+        try:
+            found = json.loads(value)
+            if found["version"] != 1:
+                raise ValueError(f"version {found['version']}")
+            return cls(tuple(map(_decode_rule, found["rules"])), int(found["next"]))
+        except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+            raise CoordinationError(
+                f"the rules in node /acls are malformed ({error}): {value[:80]!r}"
+            ) from error
+
+
+_IS_PREFIX = {"literal": False, "prefix": True}
+_IS_ALLOWED = {"deny": False, "allow": True}
+
+
+def _decode_rule(found: dict[str, str]) -> Rule:
+    return Rule(
+        parse_principal(found["principal"]),
+        Operation(found["operation"]),
+        Resource(ResourceType(found["type"]), str(found["name"])),
+        _IS_PREFIX[found["pattern"]],
+        _IS_ALLOWED[found["effect"]],
+        str(found["host"]),
+        int(found["id"]),
+    )

@@ -1,0 +1,210 @@
+"""Who may send which request, and about which topics: what each type needs, and who decides it.
+
+Each request passes `Judge.judge` before it is handled. What is about one topic, or about none, is
+refused there; of a request with parts, its handler asks `Rights` about each of them, before it
+looks for the topic. Without the right to describe a topic, a refusal looks as if there were none.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+from broker import errors
+from broker.protocol import client_requests, cluster_requests, extension_requests, replica_requests
+from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.requests import (
+    BASE_REQUESTS,
+    MultiProduceRequest,
+    ProduceRequest,
+    RequestType,
+)
+from broker.security.principal import BROKER, Principal
+from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, RuleSet
+
+if TYPE_CHECKING:
+    from broker.server.requests.client import Client
+
+
+class Scope(Enum):
+    """What a request is about."""
+
+    NOTHING = auto()  # anyone may send it
+    BROKERS = auto()  # an order, for brokers of the cluster only
+    ON_CLUSTER = auto()
+    ON_TOPIC = auto()  # one, and refused as a whole
+    ON_PARTS = auto()  # topics of which its handler asks, one by one
+    CREATION = auto()  # of a topic: a right on it or on the cluster is enough
+
+
+class Need(NamedTuple):
+    """What a request needs: a right to do the operation to what it is about."""
+
+    scope: Scope
+    operation: Operation = Operation.ALL
+
+
+_NOTHING, _BROKERS = Need(Scope.NOTHING), Need(Scope.BROKERS)
+_SEE_CLUSTER = Need(Scope.ON_CLUSTER, Operation.DESCRIBE)
+_ALTER_CLUSTER = Need(Scope.ON_CLUSTER, Operation.ALTER)
+_WRITE_PARTS = Need(Scope.ON_PARTS, Operation.WRITE)
+_READ_PARTS = Need(Scope.ON_PARTS, Operation.READ)
+_SEE_PARTS = Need(Scope.ON_PARTS, Operation.DESCRIBE)
+_CREATE = Need(Scope.CREATION, Operation.CREATE)
+_DELETE = Need(Scope.ON_TOPIC, Operation.DELETE)
+
+NEEDS_OF_07: dict[int, Need] = {
+    RequestType.PRODUCE: _WRITE_PARTS,
+    RequestType.MULTIPRODUCE: _WRITE_PARTS,
+    RequestType.FETCH: _READ_PARTS,
+    RequestType.MULTIFETCH: _READ_PARTS,
+    RequestType.OFFSETS: _SEE_PARTS,
+}
+"""By type."""
+NEEDS: dict[type, Need] = {
+    client_requests.HelloRequest: _NOTHING,
+    AuthenticateRequest: _NOTHING,
+    client_requests.PublishRequest: _WRITE_PARTS,
+    client_requests.ReadRequest: _READ_PARTS,
+    client_requests.FilteredReadRequest: _READ_PARTS,
+    client_requests.AnyReplicaReadRequest: _READ_PARTS,
+    client_requests.MetadataRequest: _SEE_PARTS,
+    client_requests.ClusterMetadataRequest: _SEE_PARTS,
+    client_requests.ListOffsetsRequest: _SEE_PARTS,
+    client_requests.ListSegmentsRequest: Need(Scope.ON_TOPIC, Operation.DESCRIBE),
+    # with a length of 1 a digest tells the byte
+    client_requests.DigestLogRequest: Need(Scope.ON_TOPIC, Operation.READ),
+    extension_requests.StatusRequest: _SEE_CLUSTER,
+    extension_requests.ReadChangesRequest: _SEE_CLUSTER,
+    extension_requests.ShutdownRequest: _ALTER_CLUSTER,
+    extension_requests.MoveLogRequest: _ALTER_CLUSTER,  # see `_need_of`
+    extension_requests.CreateTopicRequest: _CREATE,
+    extension_requests.DeleteTopicRequest: _DELETE,
+    cluster_requests.CreateReplicatedTopicRequest: _CREATE,
+    cluster_requests.DeleteReplicatedTopicRequest: _DELETE,
+    cluster_requests.AddPartitionsRequest: Need(Scope.ON_TOPIC, Operation.ALTER),
+    cluster_requests.ReplicateTopicRequest: _ALTER_CLUSTER,
+    cluster_requests.ElectLeadersRequest: _ALTER_CLUSTER,
+    cluster_requests.ReassignRequest: _ALTER_CLUSTER,
+    cluster_requests.RestorePartitionsRequest: _ALTER_CLUSTER,
+    cluster_requests.ListReassignmentsRequest: _SEE_CLUSTER,  # and of topics that one may describe
+    cluster_requests.ListUnknownReplicasRequest: _SEE_CLUSTER,
+    replica_requests.ReplicaFetchRequest: _BROKERS,
+    replica_requests.PushStatesRequest: _BROKERS,
+    replica_requests.ChangeIsrRequest: _BROKERS,
+    replica_requests.ControlledShutdownRequest: _BROKERS,
+}
+"""By class."""
+
+
+def require_needs(kinds: set[Any], types_of_07: set[int]) -> None:
+    """Raise `TypeError` if a request does not say what it needs: anyone could send it."""
+    unstated = [kind.__name__ for kind in kinds - NEEDS.keys()]
+    unstated += [str(RequestType(one)) for one in types_of_07 - NEEDS_OF_07.keys()]
+    if unstated:
+        raise TypeError(f"no needs are stated for {', '.join(sorted(unstated))}")
+
+
+require_needs(set(get_args(extension_requests.ExtensionRequest)), set(BASE_REQUESTS))
+
+
+class Rights:
+    """What one client may do; by the rules of the moment when it is asked, while a read waits."""
+
+    __slots__ = ("_client", "_hides", "_judge", "_operation")
+
+    def __init__(
+        self, judge: Judge, client: Client, operation: Operation, *, hides: bool = True
+    ) -> None:
+        self._judge = judge
+        self._client = client
+        self._operation = operation  # that the request does to each topic
+        self._hides = hides  # topics; a produce of 0.7 has no answer, and its refusal is logged
+
+    @property
+    def who(self) -> Principal:
+        """Return who the client is."""
+        return self._client.authentication.identity
+
+    def may(self, operation: Operation, resource: Resource) -> bool:
+        """Return whether the client may do something."""
+        rules = self._judge.rules
+        return rules is None or rules.allows(self.who, self._client.host, operation, resource)
+
+    def refusal(self, topic: str) -> errors.ServerError | None:
+        """Return why the request may not be about a topic; None if it may."""
+        resource = Resource(ResourceType.TOPIC, topic)
+        if self.may(self._operation, resource):
+            return None
+        if not self._hides or self.may(Operation.DESCRIBE, resource):
+            return self._forbidden(self._operation, resource)
+        return errors.UnknownTopicError(
+            f"there is no topic '{topic}' on broker {self._judge.broker_id}"
+        )
+
+    def creation_refusal(self, topic: str) -> errors.ServerError | None:
+        """Return why the client may not create a topic; None if it may."""
+        resource = Resource(ResourceType.TOPIC, topic)
+        for one in (resource, CLUSTER):
+            if self.may(Operation.CREATE, one):
+                return None
+        return self._forbidden(Operation.CREATE, resource)
+
+    def hidden(self, topic: str, error: errors.TopicExistsError) -> errors.ServerError:
+        """Return the error of a creation, which must not tell of a topic that is hidden."""
+        resource = Resource(ResourceType.TOPIC, topic)
+        if self.may(Operation.DESCRIBE, resource):
+            return error
+        return self._forbidden(Operation.CREATE, resource)
+
+    def check_cluster(self) -> None:
+        """Raise if the client may not do the request's operation to the cluster."""
+        if not self.may(self._operation, CLUSTER):
+            raise errors.ClusterAuthorizationError(f"{self.who} may not {self._operation} cluster")
+
+    def _forbidden(self, operation: Operation, resource: Resource) -> errors.ServerError:
+        return errors.TopicAuthorizationError(f"{self.who} may not {operation} {resource}")
+
+
+class Judge:
+    """Decides who may send what, on any thread; `rules` is None while rules are off."""
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.rules: RuleSet | None = None
+
+    def judge(self, request: Any, client: Client) -> Rights | None:
+        """Return the rights of who sends a request, None for all; a class stands for its requests.
+
+        Raises:
+            ServerError: it is refused as a whole.
+        """
+        if self.rules is None:
+            return None
+        need = _need_of(request)
+        is_unanswered = isinstance(request, ProduceRequest | MultiProduceRequest)
+        rights = Rights(self, client, need.operation, hides=not is_unanswered)
+        if need.scope is Scope.BROKERS:
+            if rights.who.kind != BROKER:
+                raise errors.ClusterAuthorizationError(
+                    f"{rights.who} is no broker of this cluster: only these send such orders"
+                )
+        elif need.scope is Scope.ON_CLUSTER:
+            rights.check_cluster()
+        elif need.scope is Scope.CREATION:
+            if (refusal := rights.creation_refusal(request.topic)) is not None:
+                raise refusal
+        elif need.scope is Scope.ON_TOPIC:
+            named = getattr(request, "partition", request)
+            if (refusal := rights.refusal(named.topic)) is not None:
+                if isinstance(request, client_requests.DigestLogRequest):
+                    refusal = errors.WrongPartitionError(f"this broker has no log of {named}")
+                raise refusal
+        return rights
+
+
+def _need_of(request: Any) -> Need:
+    if isinstance(request, extension_requests.MoveLogRequest) and not request.directory:
+        return _SEE_CLUSTER  # it only asks how far a move is
+    kind: Any = request if isinstance(request, type) else type(request)
+    return NEEDS[kind] if kind in NEEDS else NEEDS_OF_07[kind.TYPE]

@@ -1,0 +1,386 @@
+"""Each request with no, wrong, too few and the right rights, and topics that must not show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial as bind
+
+import pytest
+
+from broker import errors
+from broker.errors import NO_ERROR
+from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.client_requests import (
+    Acks,
+    AnyReplicaReadRequest,
+    ClusterMetadataRequest,
+    DigestLogRequest,
+    ListOffsetsRequest,
+    ListSegmentsRequest,
+    MetadataRequest,
+    OffsetKind,
+    OffsetQuery,
+    PartitionPosition,
+    PartitionSet,
+    PublishRequest,
+    ReadRequest,
+)
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    EXTENSION_REQUESTS,
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    ExtensionRequest,
+    MoveLogRequest,
+    ShutdownRequest,
+)
+from broker.protocol.requests import (
+    BASE_REQUESTS,
+    LATEST_TIME,
+    BaseRequest,
+    FetchRequest,
+    MultiFetchRequest,
+    MultiProduceRequest,
+    OffsetsRequest,
+    ProduceRequest,
+    encode_request,
+)
+from broker.protocol.responses import (
+    decode_filtered_read_response,
+    decode_publish_response,
+    decode_read_response,
+)
+from broker.security.mechanisms import Channel, Proved, ServerExchange
+from broker.security.principal import Principal, broker_principal
+from broker.security.rules import (
+    CLUSTER,
+    NO_VERSION,
+    Operation,
+    Resource,
+    ResourceType,
+    Rule,
+    RuleSet,
+    StoredRules,
+)
+from broker.server.broker import Broker
+from broker.server.network import connection
+from broker.server.requests.client import Client
+from broker.server.requests.judge import NEEDS, NEEDS_OF_07, Judge, Scope, require_needs
+from broker.zk import paths
+from broker.zk.rules import change_rules
+from broker.zk.session import Session
+from tests.integration.broker.factories import BrokerFactory, PeerFactory
+from tests.integration.broker.server.peer import (
+    Peer,
+    extension_frame,
+    filtered_request,
+    partition,
+    publish_request,
+    read_request,
+)
+from tests.support.waiting import wait_until
+from tests.unit.broker.protocol.test_golden_messages import REQUESTS
+
+AsUser = Callable[[Broker, Principal], Peer]
+ONE = encode([b"secret"])
+ROOT = Principal("User", "root")
+
+
+def _trusting(_: Channel) -> ServerExchange:
+    """A mechanism for tests: a client is who it says it is."""
+    name = yield b""
+    kind, _, rest = name.decode().partition(":")
+    return Proved(Principal(kind, rest), b"")
+
+
+@pytest.fixture(autouse=True)
+def trusts(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = bind(Client, mechanisms={"TEST": _trusting})
+    monkeypatch.setattr(connection, "Client", make)
+
+
+@pytest.fixture
+def broker(start_broker: BrokerFactory, zookeeper: str) -> Broker:
+    return start_broker(
+        zookeeper=zookeeper, broker_id=1, enforces_rules=True, super_users=str(ROOT)
+    )
+
+
+@pytest.fixture
+def as_user(connect: PeerFactory) -> AsUser:
+    def make(broker: Broker, who: Principal) -> Peer:
+        peer = connect(broker)
+        peer.call(AuthenticateRequest("TEST", 0, str(who).encode()))
+        return peer
+
+    return make
+
+
+def topic(name: str) -> Resource:
+    return Resource(ResourceType.TOPIC, name)
+
+
+def set_rules(broker: Broker, *rules: Rule) -> None:
+    """Write all rules, and wait until the broker judges by them."""
+    stored = StoredRules().adding(rules)
+    registry = broker._membership.registry
+    assert registry is not None
+    version = change_rules(registry.session, lambda _: stored.encode())
+    wait_until(lambda: broker.status()["rules"]["version"] == version, "the rules")
+
+
+def allow(who: str, operation: Operation, resource: Resource) -> Rule:
+    return Rule(Principal("User", who), operation, resource)
+
+
+def code_of(ask: Callable[[], object]) -> int:
+    """Return the code of a refusal, 0 without one; -2 for a connection that is closed."""
+    try:
+        ask()
+    except errors.ServerError as error:
+        return error.code
+    except (ConnectionError, EOFError):
+        return -2
+    return 0
+
+
+def everyone_but_right() -> list[Rule]:
+    """Return rules of `wrong`, who has all rights but on these topics, and of `few`."""
+    topics = [topic(one) for one in ("orders", "größe")]
+    group = Resource(ResourceType.GROUP, "orders")
+    wrong = [topic("order"), topic("orders2"), group]
+    return [
+        *(allow("wrong", Operation.ALL, one) for one in wrong),
+        *(allow("few", Operation.DESCRIBE, one) for one in topics),
+    ]
+
+
+def expected_refusal(request: ExtensionRequest, who: str) -> int:
+    need = NEEDS[type(request)]
+    if need.scope is Scope.CREATION:
+        return errors.TopicAuthorizationError.code
+    if need.scope is not Scope.ON_TOPIC:
+        return errors.ClusterAuthorizationError.code
+    if isinstance(request, DigestLogRequest):
+        return errors.WrongPartitionError.code
+    if who == "few":
+        return errors.TopicAuthorizationError.code
+    return errors.UnknownTopicError.code
+
+
+def test_requests_that_are_refused_as_a_whole_when_rights_are_too_few_then_say_so(
+    broker: Broker, as_user: AsUser
+) -> None:
+    set_rules(broker, *everyone_but_right())
+    whole = [
+        one
+        for one in REQUESTS
+        if NEEDS[type(one)].scope not in (Scope.NOTHING, Scope.ON_PARTS)
+        and not (isinstance(one, MoveLogRequest) and not one.directory)
+    ]
+    for who in ("nobody", "wrong", "few"):
+        peer = as_user(broker, Principal("User", who))
+        for request in whole:
+            if who == "few" and isinstance(request, ListSegmentsRequest):
+                continue  # which it may send
+            code = code_of(bind(peer.call, request))
+            assert code == expected_refusal(request, who), (who, request)
+    assert broker.status()["phase"] == "running"
+
+
+def test_requests_when_the_right_is_there_then_are_not_refused_for_lack_of_it(
+    broker: Broker, as_user: AsUser
+) -> None:
+    """Only orders of brokers are refused: also to who has all rights, and to a super user."""
+    every = [CLUSTER, topic("*"), Resource(ResourceType.GROUP, "*")]
+    set_rules(broker, *(allow("right", Operation.ALL, one) for one in every))
+    peer, root = (as_user(broker, who) for who in (Principal("User", "right"), ROOT))
+    for request in REQUESTS:
+        need = NEEDS[type(request)]
+        if need.scope is Scope.BROKERS:
+            for one in (peer, root):
+                assert code_of(bind(one.call, request)) == errors.ClusterAuthorizationError.code
+        elif not isinstance(request, AuthenticateRequest | ShutdownRequest):
+            code = code_of(bind(peer.call, request))
+            assert code not in (29, 30, 31), request
+    peer.send_extension(ShutdownRequest(True))  # answered at the end
+    assert broker.wait_for_shutdown_request(60)
+
+
+BUILDERS: dict[str, Callable[[str], ExtensionRequest]] = {
+    "publish": lambda name: publish_request(name, ONE),
+    "read": lambda name: read_request(name, 0, max_wait_ms=60_000),
+    "any replica": lambda name: AnyReplicaReadRequest(
+        0, 1, 1 << 20, (PartitionPosition(partition(name), 0, 1 << 20),)
+    ),
+    "filtered": lambda name: filtered_request(name, 0, b"secret", max_wait_ms=60_000),
+    "metadata": lambda name: MetadataRequest((name,)),
+    "cluster metadata": lambda name: ClusterMetadataRequest((name,)),
+    "offsets": lambda name: ListOffsetsRequest(
+        (OffsetQuery(partition(name), OffsetKind.LATEST, 0),)
+    ),
+    "segments": lambda name: ListSegmentsRequest(partition(name), LATEST_TIME, 3),
+    "digest": lambda name: DigestLogRequest(partition(name, home=1), 0, 1),
+    "delete": DeleteTopicRequest,
+    "create": lambda name: CreateTopicRequest(name, 1),
+}
+"""Requests about one topic; those with parts first."""
+OF_07: dict[str, Callable[[str], BaseRequest]] = {
+    "fetch": lambda name: FetchRequest(name, 0, 0, 1 << 20),
+    "multifetch": lambda name: MultiFetchRequest((FetchRequest(name, 0, 0, 1 << 20),)),
+    "fetch of no partition": lambda name: FetchRequest(name, 1, 0, 1 << 20),
+    "offsets": lambda name: OffsetsRequest(name, 0, LATEST_TIME, 3),
+}
+
+
+def test_hidden_topic_when_asked_for_then_answers_are_as_of_a_missing_one(
+    broker: Broker, as_user: AsUser
+) -> None:
+    """The hidden one has more partitions than a new one would, and a message."""
+    root = as_user(broker, ROOT)
+    root.call(CreateTopicRequest("hidden1", 2))
+    root.publish("hidden1", ONE)
+    set_rules(broker, allow("right", Operation.ALL, topic("hidden1")))
+    stranger, right = (as_user(broker, Principal("User", name)) for name in ("nobody", "right"))
+
+    def answer(peer: Peer, name: str, request: ExtensionRequest | BaseRequest) -> bytes:
+        peer.send_bytes(
+            encode_request(request)
+            if isinstance(request, BaseRequest)
+            else extension_frame(request)
+        )
+        return peer.receive().replace(name.encode(), b"...")
+
+    for what, build in (BUILDERS | OF_07).items():
+        found = {name: answer(stranger, name, build(name)) for name in ("hidden1", "missing")}
+        assert found["hidden1"] == found["missing"], what
+        if what not in ("delete", "create"):
+            assert answer(right, "hidden1", build("hidden1")) != found["missing"], what
+    assert set(broker._logs.topics.names()) == {"hidden1"}
+    for kind in (MetadataRequest, ClusterMetadataRequest):
+        assert b"hidden1" not in bytes(stranger.call(kind(None)).rest)
+        assert b"hidden1" in bytes(right.call(kind(None)).rest)
+
+
+def test_publish_when_one_part_is_allowed_then_only_the_other_is_refused(
+    broker: Broker, as_user: AsUser
+) -> None:
+    root = as_user(broker, ROOT)
+    for name in ("orders", "seen", "hidden"):
+        root.publish(name, ONE)
+    set_rules(
+        broker,
+        allow("alice", Operation.WRITE, topic("orders")),
+        allow("alice", Operation.WRITE, topic("new")),
+        allow("alice", Operation.READ, topic("seen")),
+    )
+    alice = as_user(broker, Principal("User", "alice"))
+    names = ("hidden", "orders", "seen", "new")
+    sets = tuple(PartitionSet(partition(name), ONE) for name in names)
+    published = decode_publish_response(alice.call(PublishRequest(Acks.WRITTEN, 1000, sets)))
+    assert [one.error for one in published] == [128, NO_ERROR, 29, 29]
+    assert published[2].text == "User:alice may not write topic:seen"
+    assert published[3].text == "User:alice may not create topic:new"  # by its first message
+
+    positions = tuple(PartitionPosition(partition(name), 0, 99) for name in names)
+    parts = decode_read_response(alice.call(ReadRequest(0, 1, 1 << 20, positions)))
+    assert [one.error for one in parts] == [128, 29, NO_ERROR, 29]
+    assert set(broker._logs.topics.names()) == {"orders", "seen", "hidden"}
+
+
+def test_multiproduce_when_a_part_is_not_allowed_then_closed_after_those_before_it(
+    broker: Broker, as_user: AsUser, caplog: pytest.LogCaptureFixture
+) -> None:
+    as_user(broker, ROOT).publish("hidden", ONE)
+    set_rules(
+        broker,
+        allow("alice", Operation.WRITE, topic("orders")),
+        allow("alice", Operation.CREATE, CLUSTER),
+    )
+    for refused in ("hidden", "missing"):
+        alice = as_user(broker, Principal("User", "alice"))
+        parts = [ProduceRequest(name, 0, ONE) for name in ("orders", refused, "orders")]
+        alice.send(MultiProduceRequest(tuple(parts)))
+        assert alice.is_closed()
+    assert broker._logs.table.get("orders", 0).log_end_offset == 2 * len(ONE)
+    assert broker._logs.table.get("hidden", 0).log_end_offset == len(ONE)
+    assert "missing" not in broker._logs.topics
+    assert "User:alice may not write topic:hidden" in caplog.text
+
+
+def test_read_that_waits_when_the_right_is_taken_away_then_gets_no_message(
+    broker: Broker, as_user: AsUser
+) -> None:
+    root = as_user(broker, ROOT)
+    root.publish("orders", ONE)
+    set_rules(broker, allow("alice", Operation.READ, topic("orders")))
+    alices = [as_user(broker, Principal("User", "alice")) for _ in range(2)]
+    end = len(ONE)
+    alices[0].send_extension(read_request("orders", end, max_wait_ms=60_000))
+    alices[1].send_extension(filtered_request("orders", end, b"secret", max_wait_ms=60_000))
+    time.sleep(0.2)  # it waits by then; if not, it is refused at once, which is right, too
+    set_rules(broker)
+    root.publish("orders", ONE)
+    (part,) = decode_read_response(alices[0].receive_extension())
+    assert (part.error, bytes(part.message_set)) == (128, b"")
+    (filtered,) = decode_filtered_read_response(alices[1].receive_extension())
+    assert (filtered.error, filtered.runs) == (128, ())
+
+
+def test_rules_when_the_node_is_broken_then_the_last_stay_and_when_gone_none(
+    broker: Broker, as_user: AsUser, session: Session
+) -> None:
+    as_user(broker, ROOT).publish("orders", ONE)
+    set_rules(broker, allow("alice", Operation.READ, topic("orders")))
+    alice = as_user(broker, Principal("User", "alice"))
+    session.set(paths.RULES, b"{}")
+    wait_until(lambda: broker.status()["rules"]["problem"], "the problem")
+    assert alice.read("orders", 0).error == NO_ERROR
+    session.delete(paths.RULES)
+    wait_until(lambda: broker.status()["rules"]["version"] == NO_VERSION, "no rules")
+    assert alice.read("orders", 0).error == 128
+    assert as_user(broker, ROOT).read("orders", 0).error == NO_ERROR
+
+
+def test_rules_when_broken_at_the_start_then_only_super_users_may_do_anything(
+    start_broker: BrokerFactory, as_user: AsUser, session: Session, zookeeper: str
+) -> None:
+    session.create(paths.RULES, b"nothing")
+    broker = start_broker(zookeeper=zookeeper, enforces_rules=True, super_users=str(ROOT))
+    assert as_user(broker, ROOT).publish("orders", ONE).error == NO_ERROR
+    assert as_user(broker, Principal("User", "alice")).read("orders", 0).error == 128
+    assert as_user(broker, broker_principal(2)).read("orders", 0).error == NO_ERROR
+
+
+def test_forwarder_when_the_leader_is_another_then_the_client_is_judged_where_it_asks() -> None:
+    """The forwarder is a broker, which may do everything: its own request is not judged again."""
+    judge = Judge(1)
+    judge.rules = RuleSet()
+    client = Client("127.0.0.1")
+    client.authentication.identity = broker_principal(2)
+    rights = judge.judge(publish_request("orders", ONE), client)
+    assert rights is not None
+    assert rights.refusal("orders") is None
+
+
+def test_require_needs_when_a_request_states_none_then_the_import_fails() -> None:
+    assert NEEDS.keys() == set(EXTENSION_REQUESTS.values())
+    assert NEEDS_OF_07.keys() == BASE_REQUESTS.keys()
+
+    class ForgottenRequest:
+        pass
+
+    with pytest.raises(TypeError, match="no needs are stated for ForgottenRequest"):
+        require_needs({*NEEDS, ForgottenRequest}, set())
+    with pytest.raises(TypeError, match="no needs are stated for"):
+        require_needs(set(), {*NEEDS_OF_07, 64})
+
+
+def test_broker_without_zookeeper_when_rules_are_on_then_does_not_start(
+    start_broker: BrokerFactory,
+) -> None:
+    with pytest.raises(errors.ConfigError, match=r"acl\.enable needs zk\.connect"):
+        start_broker(enforces_rules=True)
+    with pytest.raises(errors.ConfigError, match=r"super\.users: 'alice' is no user"):
+        start_broker(super_users="alice")
