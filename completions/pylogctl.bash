@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy cluster top topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version' words=''
+        commands='broker produce consume copy cluster top topic config acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -139,6 +139,26 @@ __pylogctl_tables() {
         commands='' words=''
         options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+    'pylogctl acl')
+        commands='add remove list check' words=''
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+    'pylogctl acl add')
+        commands='' words=''
+        options='--deny --host --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--host --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+    'pylogctl acl remove')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+    'pylogctl acl list')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+    'pylogctl acl check')
+        commands='' words=''
+        options='--host --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--host --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl group')
         commands='list describe lag members verify watch reset export import clone delete rebalance' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -476,11 +496,11 @@ __pylogctl_tables() {
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl man')
-        commands='' words='broker produce consume copy cluster top topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster top topic config acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl help')
-        commands='' words='broker produce consume copy cluster top topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster top topic config acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl version')
@@ -983,6 +1003,46 @@ __pylogctl_values() {
     'pylogctl config diff -c' | 'pylogctl config diff --context') words='@context' ;;
     'pylogctl config diff --log-format') words='text json' ;;
     'pylogctl config diff --color') words='auto always never' ;;
+    'pylogctl acl --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl acl --zk-credential') words='@file' ;;
+    'pylogctl acl -c' | 'pylogctl acl --context') words='@context' ;;
+    'pylogctl acl --log-format') words='text json' ;;
+    'pylogctl acl --color') words='auto always never' ;;
+    'pylogctl acl --tls-ca') words='@file' ;;
+    'pylogctl acl --tls-cert') words='@file' ;;
+    'pylogctl acl --tls-key') words='@file' ;;
+    'pylogctl acl --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl acl --password-file') words='@file' ;;
+    'pylogctl acl --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl acl --columns') words='id effect principal operation resource host allowed role' ;;
+    'pylogctl acl --sort') words='id effect principal operation resource host allowed role' ;;
+    'pylogctl acl --progress') words='auto always never' ;;
+    'pylogctl acl add --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl acl add --zk-credential') words='@file' ;;
+    'pylogctl acl add --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl acl add -c' | 'pylogctl acl add --context') words='@context' ;;
+    'pylogctl acl add --log-format') words='text json' ;;
+    'pylogctl acl add --color') words='auto always never' ;;
+    'pylogctl acl remove --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl acl remove --zk-credential') words='@file' ;;
+    'pylogctl acl remove --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl acl remove -c' | 'pylogctl acl remove --context') words='@context' ;;
+    'pylogctl acl remove --log-format') words='text json' ;;
+    'pylogctl acl remove --color') words='auto always never' ;;
+    'pylogctl acl list --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl acl list --zk-credential') words='@file' ;;
+    'pylogctl acl list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl acl list -c' | 'pylogctl acl list --context') words='@context' ;;
+    'pylogctl acl list --log-format') words='text json' ;;
+    'pylogctl acl list --color') words='auto always never' ;;
+    'pylogctl acl check --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl acl check --columns') words='allowed role id effect principal operation resource host' ;;
+    'pylogctl acl check --sort') words='allowed role id effect principal operation resource host' ;;
+    'pylogctl acl check --zk-credential') words='@file' ;;
+    'pylogctl acl check --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl acl check -c' | 'pylogctl acl check --context') words='@context' ;;
+    'pylogctl acl check --log-format') words='text json' ;;
+    'pylogctl acl check --color') words='auto always never' ;;
     'pylogctl group --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group --zk-credential') words='@file' ;;
     'pylogctl group -c' | 'pylogctl group --context') words='@context' ;;

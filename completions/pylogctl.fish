@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' top' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' metrics' ' metrics serve' ' metrics dump' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk secure' ' zk open' ' zk shell' ' zk start' ' web' ' context' ' context list' ' context show' ' context use' ' context add' ' context current' ' context rename' ' context test' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' top' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' acl' ' acl add' ' acl remove' ' acl list' ' acl check' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' metrics' ' metrics serve' ' metrics dump' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk secure' ' zk open' ' zk shell' ' zk start' ' web' ' context' ' context list' ' context show' ' context use' ' context add' ' context current' ' context rename' ' context test' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -37,6 +37,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a cluster -d 'Look at the brok
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a top -d 'Watch a cluster live'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe, create, delete, count and sample topics'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a config -d 'Change settings of topics and brokers while they run'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a acl -d 'Say who may do what, and find out why somebody may not'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a group -d 'Look at, move and repair consumer groups'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a retry -d 'List and drain messages whose handling failed'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Look into segment files, verify, mend and replay them; move logs'
@@ -1138,6 +1139,118 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -a add -d 'Allow a user to do something, and wait until all brokers judge by it'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -a remove -d 'Remove rules, and wait until all brokers judge without them'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -a list -d 'List the rules'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -a check -d 'Say whether a user may do something, and which rule decides it; status 1 if not'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l password-fd -d 'Read the password from an open descriptor' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'id effect principal operation resource host allowed role'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'id effect principal operation resource host allowed role'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l deny -d 'Forbid it; that wins over all rules that allow it'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l host -d 'The IP address of the client; * is each' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l host -d 'The IP address of the client; * is each' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'allowed role id effect principal operation resource host'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'allowed role id effect principal operation resource host'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a list -d 'List groups with their state and lag'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a describe -d 'Show the owners, offsets, lag and rate of a group; the last line is the total'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a lag -d 'Show how far a group is behind, and judge each partition'
@@ -3209,7 +3322,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -s h -l help -l help-all -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -a 'broker produce consume copy cluster top topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -a 'broker produce consume copy cluster top topic config acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -3217,7 +3330,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l log-format -d 'Format of
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s h -l help -l help-all -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -a 'broker produce consume copy cluster top topic config group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -a 'broker produce consume copy cluster top topic config acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'

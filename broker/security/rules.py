@@ -105,7 +105,8 @@ class Decision(NamedTuple):
     is_allowed: bool
     rule: Rule | None  # which decided; None if none matched, or none was asked
     lost: tuple[Rule, ...] = ()  # they matched, too
-    near: tuple[Rule, ...] = ()  # they missed by one thing, if none matched
+    near: tuple[tuple[Rule, str], ...] = ()
+    """If none matched, those that differ in one thing, and in which; `prefix`: it is none."""
     is_super_user: bool = False  # or a broker of the cluster
 
 
@@ -175,11 +176,11 @@ class RuleSet:
         matching.sort(key=lambda rule: (rule.is_allowed, rule.number))
         if matching:
             return Decision(matching[0].is_allowed, matching[0], tuple(matching[1:]))
-        near = (
-            rule
-            for rule in self.rules
-            if rule.is_allowed and _misses(rule, principal, host, operation, resource) == 1
-        )
+        near = []
+        for rule in self.rules:
+            missed = _misses(rule, principal, host, operation, resource)
+            if rule.is_allowed and len(missed) == 1 and missed != ["name"]:
+                near.append((rule, missed[0]))
         return Decision(False, None, near=tuple(near))
 
     def _on(self, resource: Resource) -> Iterator[Rule]:
@@ -197,23 +198,19 @@ class RuleSet:
 
 def _misses(
     rule: Rule, principal: Principal, host: str, operation: Operation, resource: Resource
-) -> int:
-    """Return in how many things a rule differs from a question: 2 if it is about something else."""
+) -> list[str]:
+    """Return in what a rule differs from a question."""
     kind, name = rule.resource
-    if kind is not resource.type:
-        has_name = bool(name) and name == resource.name
-        resource_misses = 1 if has_name else 2
-    elif name in (resource.name, ANY) or (rule.is_prefix and resource.name.startswith(name)):
-        resource_misses = 0
-    else:
-        is_literal_prefix = bool(name) and resource.name.startswith(name)
-        resource_misses = 1 if is_literal_prefix else 2
-    return (
-        (not rule.is_of(principal))
-        + (rule.host not in (ANY, host))
-        + (not rule.covers(operation))
-        + resource_misses
-    )
+    found = [
+        *(() if rule.is_of(principal) else ("user",)),
+        *(() if rule.host in (ANY, host) else ("host",)),
+        *(() if rule.covers(operation) else ("operation",)),
+        *(() if kind is resource.type else ("type",)),
+    ]
+    is_prefix = resource.name.startswith(name)
+    if name not in (resource.name, ANY) and not (rule.is_prefix and is_prefix):
+        found.append("prefix" if name and is_prefix else "name")
+    return found
 
 
 def host_of(address: str) -> str:

@@ -32,6 +32,9 @@ class Pylogctl(RootGroup):
         "config": RootCommand(
             "pylogctl.config.command", "Change settings of topics and brokers while they run."
         ),
+        "acl": RootCommand(
+            "pylogctl.acl.command", "Say who may do what, and find out why somebody may not."
+        ),
         "group": RootCommand("pylogctl.group.command", "Look at, move and repair consumer groups."),
         "retry": RootCommand(
             "pylogctl.consume.retry", "List and drain messages whose handling failed."

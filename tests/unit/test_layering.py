@@ -121,6 +121,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "help": {"cli"},
     "broker": {"cli", "topic"},
     "log": {"cli", "format", "produce"},
+    "acl": {"cli"},
     "config": {"cli", "broker"},
     "context": {"cli"},
     "consume": {"cli", "format"},

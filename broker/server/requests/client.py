@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from broker import errors
 from broker.endpoints import PLAIN_LISTENER
-from broker.errors import ConfigError
 from broker.security.mechanisms import PLAIN, Channel, ServerMechanisms
 from broker.security.principal import Principal
 from broker.security.rules import host_of
 from broker.server.requests.authentication import Authentication
-from broker.server.requests.produce import RefusedPartitions
+from broker.topic import TopicPartition
+
+
+class Refusal(NamedTuple):
+    """Why a set was refused; an error would keep the frames alive in which it was raised."""
+
+    code: int
+    text: str
+    leader: int
+
+    def again(self) -> errors.ServerError:
+        """Return the error for a later set."""
+        text = f"an earlier set of this connection was refused: {self.text}"
+        return errors.error_for_code(self.code, text, self.leader)
+
+
+RefusedPartitions = dict[TopicPartition, Refusal]
+"""The partitions for which one connection's set was refused, though a later one may be accepted.
+
+Later sets of that connection may have been sent before their client knew: were they stored, they
+would be in the log without those before them. A client that knows connects again.
+"""
 
 
 class Client:
@@ -35,5 +58,5 @@ def _host_of(address: str) -> str:
     """Return the address as rules name it; one that is no IP address, as of a test, stays."""
     try:
         return host_of(address)
-    except ConfigError:
+    except errors.ConfigError:
         return address

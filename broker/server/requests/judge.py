@@ -8,7 +8,7 @@ looks for the topic. Without the right to describe a topic, a refusal looks as i
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from broker import errors
 from broker.protocol import client_requests, cluster_requests, extension_requests, replica_requests
@@ -21,9 +21,7 @@ from broker.protocol.requests import (
 )
 from broker.security.principal import BROKER, Principal
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, RuleSet
-
-if TYPE_CHECKING:
-    from broker.server.requests.client import Client
+from broker.server.requests.client import Client
 
 
 class Scope(Enum):

@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from typing import NamedTuple
 
 from broker import errors
 from broker.clock import Clock
@@ -35,6 +34,7 @@ from broker.protocol.requests import ANY_PARTITION
 from broker.replication.leader import Leader
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
+from broker.server.requests.client import Refusal, RefusedPartitions
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.judge import Rights
 from broker.server.requests.metrics import ProcessorMetrics
@@ -54,26 +54,6 @@ logger = logging.getLogger(__name__)
 _SMALL_BYTES = 4096
 """A single request with a larger set goes to `append`: sets refused here are validated twice."""
 
-
-class Refusal(NamedTuple):
-    """Why a set was refused; an error would keep the frames alive in which it was raised."""
-
-    code: int
-    text: str
-    leader: int
-
-    def again(self) -> errors.ServerError:
-        """Return the error for a later set."""
-        text = f"an earlier set of this connection was refused: {self.text}"
-        return errors.error_for_code(self.code, text, self.leader)
-
-
-RefusedPartitions = dict[TopicPartition, Refusal]
-"""The partitions for which one connection's set was refused, though a later one may be accepted.
-
-Later sets of that connection may have been sent before their client knew: were they stored, they
-would be in the log without those before them. A client that knows connects again.
-"""
 
 _BREAKS_ORDER = (
     errors.StorageError,

@@ -1,0 +1,1 @@
+"""`pylogctl acl`: rules of who may do what."""

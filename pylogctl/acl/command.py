@@ -1,0 +1,141 @@
+"""`pylogctl acl`: the options of its commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pylogctl.cli.environment import Environment
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.options import (
+    CONFIRM,
+    DRY_RUN,
+    OUTPUT,
+    REGISTRY,
+    TIMEOUT,
+    accepts,
+    argument,
+    flag,
+    option,
+)
+from pylogctl.cli.tree import Command, new_app
+
+app = new_app("Say who may do what, and find out why somebody may not.")
+
+_READS = (ExitStatus.NOT_FOUND,)
+_Host = Annotated[
+    str, option("--host ADDRESS", "Options", "The IP address of the client; * is each.")
+]
+
+
+@app.command("add", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    *CONFIRM,
+    *DRY_RUN,
+    exits=(*_READS, ExitStatus.CONFLICT),
+    examples=(
+        "pylogctl acl add User:alice read,write topic:orders",
+        "pylogctl acl add User:shipper write,create 'topic:web-*'",
+        "pylogctl acl add User:mallory all 'topic:*' --deny",
+        "pylogctl acl add User:ops describe cluster --host 10.1.2.3",
+    ),
+)
+def add(
+    env: Environment,
+    principal: str = argument("USER", "User:NAME; User:* is everybody."),
+    operations: str = argument(
+        "OPERATION[,...]", "read, write, create, delete, alter, describe or all."
+    ),
+    resource: str = argument(
+        "RESOURCE", "topic:NAME, topic:PREFIX*, group:NAME, group:PREFIX* or cluster."
+    ),
+    deny: bool = flag("--deny", "Options", "Forbid it; that wins over all rules that allow it."),
+    host: _Host = "*",
+) -> None:
+    """Allow a user to do something, and wait until all brokers judge by it.
+
+    Who may read, write, delete or alter a topic may describe it, too. What no rule allows is
+    forbidden, except to super users (the brokers' setting super.users).
+    """
+    from pylogctl.acl import work
+    from pylogctl.cli.connections import open_registry
+
+    rules = work.parse_rules(principal, operations, resource, is_allowed=not deny, host=host)
+    with open_registry(env) as registry:
+        work.add(env, registry, rules)
+
+
+@app.command("remove", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    *CONFIRM,
+    *DRY_RUN,
+    exits=(*_READS, ExitStatus.CONFLICT),
+    examples=("pylogctl acl remove 7", "pylogctl acl remove 3 4 --dry-run"),
+)
+def remove(
+    env: Environment,
+    numbers: list[int] = argument("RULE...", "Rules, by their numbers in `acl list`."),
+) -> None:
+    """Remove rules, and wait until all brokers judge without them."""
+    from pylogctl.acl import work
+    from pylogctl.cli.connections import open_registry
+
+    with open_registry(env) as registry:
+        work.remove(env, registry, numbers)
+
+
+@app.command("list", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=_READS,
+    examples=("pylogctl acl list", "pylogctl acl list User:alice"),
+)
+def list_(
+    env: Environment,
+    principal: str | None = argument(
+        "[USER]", "Only the rules for this user: also those for everybody.", default=None
+    ),
+) -> None:
+    """List the rules."""
+    from pylogctl.acl import work
+    from pylogctl.cli.connections import open_registry
+
+    with open_registry(env) as registry:
+        work.show(env, registry, principal)
+
+
+@app.command("check", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=(*_READS, ExitStatus.FAILED),
+    examples=(
+        "pylogctl acl check User:alice read topic:orders",
+        "pylogctl acl check User:ops describe cluster --host 10.1.2.3",
+    ),
+)
+def check(
+    env: Environment,
+    principal: str = argument("USER", "User:NAME."),
+    operation: str = argument("OPERATION", "read, write, create, delete, alter or describe."),
+    resource: str = argument("RESOURCE", "topic:NAME, group:NAME or cluster."),
+    host: _Host = "*",
+) -> None:
+    """Say whether a user may do something, and which rule decides it; status 1 if not.
+
+    Rules that match and lose are shown, too, and if none matches, those that differ in one thing.
+    """
+    from pylogctl.acl import work
+    from pylogctl.cli.connections import open_registry
+
+    question = work.parse_question(principal, operation, resource, host)
+    with open_registry(env) as registry:
+        work.check(env, registry, question)
