@@ -286,6 +286,12 @@ class BrokerConfig(BaseConfig):
             "new connections a second; more have to wait; 0: no limit",
             0,
         ),
+        _P(
+            "audit.log",
+            "audit_log",
+            PropertyKind.OPTIONAL_PATH,
+            "file that tells who was refused what and who administered, as JSON; empty: none",
+        ),
         _P("connections.max.idle.ms", "max_idle_ms", _INT, "close after no whole request", 1),
         _P(
             "queued.max.bytes",
@@ -523,6 +529,7 @@ class BrokerConfig(BaseConfig):
     max_connections: int = 10_000
     max_connections_per_ip: int = 10_000
     max_connection_rate: int = 0
+    audit_log: Path | None = None
     quota_producer_bytes: int = 0
     quota_consumer_bytes: int = 0
     quota_request_percent: int = 0

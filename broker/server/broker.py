@@ -25,6 +25,7 @@ from broker.server.cluster.state_change_log import StateChangeLog
 from broker.server.network.connection import LingeringClient
 from broker.server.network.socket_server import SocketServer, raise_open_files_limit
 from broker.server.requests.admin import AdminHandler, supported_versions
+from broker.server.requests.audit_log import AuditLog
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.forwarder import Forwarder
@@ -143,6 +144,10 @@ class Broker:
         try:
             self.recoveries = self._logs.open()
             self.changes.open(self._logs.directories.first_path())
+            if self.config.audit_log is not None:
+                audit = AuditLog(self.config.audit_log, self.config.broker_id, self._clock)
+                audit.start()
+                self._judge.audit = audit
             for directory in self._logs.directories.states():
                 if directory.failure is not None:
                     self._note_directory_failure(directory.failure)
@@ -336,6 +341,9 @@ class Broker:
         self._forwarder.stop()
         self._logs.close(self._shutdown.run)
         self.changes.close()
+        if self._judge.audit is not None:
+            self._judge.audit.stop()
+            self._judge.audit.join()
         if self._membership.registry is not None:
             self._shutdown.run("leave the registry", self._membership.registry.stop)
         self._membership.join()

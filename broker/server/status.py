@@ -296,6 +296,7 @@ class BrokerStatus:
             "certificate": self._certificate(config),
             "queued_bytes": self.server.queued_bytes.taken,
             "waiting_for_queued_bytes": self.server.queued_bytes.waiting_count,
+            "audit_dropped": None if (audit := self.judge.audit) is None else audit.dropped_count,
             "throttled": [
                 one._asdict() for one in self.server.quotas.throttled()[:_SHOWN_THROTTLED]
             ],

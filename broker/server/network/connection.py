@@ -112,7 +112,7 @@ class ServerConnection:
         self.fault: Exception | None = None  # why no more requests are received
         self.half_closed_s: float | None = None
         """Since when the client sends no more, by the clock; it may have left altogether."""
-        self.client = Client(peer, listener=listener)
+        self.client = Client(peer, listener=listener, port=_port_of(sock))
         self.throttled_until_s = 0.0  # by the clock; 0 if it is not throttled
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
@@ -190,6 +190,7 @@ class ServerConnection:
             listener=self.client.listener,
             channel=self.tls.channel(),
             certified=self.tls.principal(),
+            port=self.client.port,
         )
 
     def note_half_closed(self) -> None:
@@ -388,3 +389,11 @@ class ServerConnection:
             return None
         tls, self.tls = self.tls, None
         return LingeringClient(self.sock.dup(), self.responses.awaited, tls)
+
+
+def _port_of(sock: socket.socket) -> int:
+    """Return the client's port; 0 if it is gone, or came by a pair of sockets."""
+    try:
+        return int(sock.getpeername()[1])
+    except (OSError, IndexError, ValueError):
+        return 0

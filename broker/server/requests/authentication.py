@@ -57,6 +57,11 @@ class Authentication:
         self._next_step = 0
         self._exchange: ServerExchange | None = None
 
+    @property
+    def mechanism(self) -> str:
+        """Return what proved the identity, or was to prove it: a mechanism's name, or TLS."""
+        return self._name or ("" if self._first == ANONYMOUS else "TLS")
+
     def take(self, request: AuthenticateRequest) -> Authenticated:
         """Take one step of an exchange, and return the answer.
 

@@ -45,8 +45,12 @@ class Client:
         channel: Channel = PLAIN,
         mechanisms: ServerMechanisms | None = None,
         certified: Principal | None = None,
+        port: int = 0,
     ) -> None:
         self.address = address
+        self.port = port  # of the client
+        self.id = ""  # what it calls itself
+        self.is_tls = bool(channel.server_certificate)
         self.host = _host_of(address)
         self.listener = listener  # its name
         self.authentication = Authentication(mechanisms or {}, channel, certified)

@@ -53,11 +53,12 @@ from broker.protocol.replica_requests import (
     ReplicaFetchRequest,
 )
 from broker.protocol.responses import encode_extension_error, encode_extension_response
+from broker.security.rules import CLUSTER
 from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.fetch import FetchHandler
-from broker.server.requests.judge import Judge
+from broker.server.requests.judge import AUTHENTICATE, Judge
 from broker.server.requests.metrics import ProcessorMetrics, request_group
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
@@ -300,6 +301,7 @@ class RequestHandlers:
         self, request_type: int, reader: Reader, frame: memoryview, client: Client
     ) -> _Outcome | None:
         header = requests.RequestHeader.decode(reader)
+        client.id = header.client_id
         try:
             kind = EXTENSION_REQUESTS.get((request_type, header.version))
             if kind is None:
@@ -310,7 +312,7 @@ class RequestHandlers:
                 self._judge.judge(kind, client)
                 return self._control.push(reader.rest, header)
             if kind is AuthenticateRequest:
-                return _authenticate(kind.decode(reader), header, client)
+                return self._authenticate(kind.decode(reader), header, client)
             if issubclass(kind, ControllerRequest):
                 _check_length(reader.remaining)
             if kind in (ReadRequest, FilteredReadRequest, AnyReplicaReadRequest):
@@ -318,6 +320,19 @@ class RequestHandlers:
             return self._dispatch(kind.decode(reader), header, client)
         except errors.ServerError as error:
             return self._refuse(_group(frame), header.correlation_id, error)
+
+    def _authenticate(
+        self, request: AuthenticateRequest, header: requests.RequestHeader, client: Client
+    ) -> Future[list[Response]]:
+        """Return the answer as if another thread had made it: what is behind it waits for it."""
+        outcome: Future[list[Response]] = Future()
+        try:
+            body = AUTHENTICATED.encode(client.authentication.take(request))
+            outcome.set_result([Response(encode_extension_response(header.correlation_id, body))])
+        except errors.ServerError as error:
+            self._judge.note(client, request, AUTHENTICATE, CLUSTER, str(error))
+            outcome.set_exception(error)
+        return outcome
 
     def _dispatch(
         self, request: ExtensionRequest, header: requests.RequestHeader, client: Client
@@ -361,19 +376,6 @@ class RequestHandlers:
                 return self._replica_reads.read(request, header)
             case ControllerRequest() | ListUnknownReplicasRequest():
                 return self._control.handle(request, header, rights)
-
-
-def _authenticate(
-    request: AuthenticateRequest, header: requests.RequestHeader, client: Client
-) -> Future[list[Response]]:
-    """Return the answer as if another thread had made it: what is pipelined behind waits for it."""
-    outcome: Future[list[Response]] = Future()
-    try:
-        body = AUTHENTICATED.encode(client.authentication.take(request))
-        outcome.set_result([Response(encode_extension_response(header.correlation_id, body))])
-    except errors.ServerError as error:
-        outcome.set_exception(error)
-    return outcome
 
 
 def _group(frame: memoryview) -> RequestGroup:

@@ -21,6 +21,7 @@ from broker.protocol.requests import (
 )
 from broker.security.principal import BROKER, Principal
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, RuleSet
+from broker.server.requests.audit_log import AuditLog, Decided, Event
 from broker.server.requests.client import Client
 
 
@@ -59,6 +60,12 @@ NEEDS_OF_07: dict[int, Need] = {
     RequestType.OFFSETS: _SEE_PARTS,
 }
 """By type."""
+_OPERATIONS = {str(one) for one in Operation}
+_ADMINISTRATIVE = (Operation.CREATE, Operation.DELETE, Operation.ALTER)
+"""Requests that need these are audited, also if they are allowed."""
+ORDER, AUTHENTICATE = "order", "authenticate"
+"""How the audit log names what rules know not: what only brokers may send, and proofs."""
+
 NEEDS: dict[type, Need] = {
     client_requests.HelloRequest: _NOTHING,
     AuthenticateRequest: _NOTHING,
@@ -109,13 +116,20 @@ require_needs(set(get_args(extension_requests.ExtensionRequest)), set(BASE_REQUE
 class Rights:
     """What one client may do; by the rules of the moment when it is asked, while a read waits."""
 
-    __slots__ = ("_client", "_hides", "_judge", "_operation")
+    __slots__ = ("_client", "_hides", "_judge", "_operation", "_request")
 
     def __init__(
-        self, judge: Judge, client: Client, operation: Operation, *, hides: bool = True
+        self,
+        judge: Judge,
+        client: Client,
+        request: Any,
+        operation: Operation,
+        *,
+        hides: bool = True,
     ) -> None:
         self._judge = judge
         self._client = client
+        self._request = request  # or its class
         self._operation = operation  # that the request does to each topic
         self._hides = hides  # topics; a produce of 0.7 has no answer, and its refusal is logged
 
@@ -134,8 +148,9 @@ class Rights:
         resource = Resource(ResourceType.TOPIC, topic)
         if self.may(self._operation, resource):
             return None
+        refusal = self._forbidden(self._operation, resource)
         if not self._hides or self.may(Operation.DESCRIBE, resource):
-            return self._forbidden(self._operation, resource)
+            return refusal
         return errors.UnknownTopicError(
             f"there is no topic '{topic}' on broker {self._judge.broker_id}"
         )
@@ -158,10 +173,15 @@ class Rights:
     def check_cluster(self) -> None:
         """Raise if the client may not do the request's operation to the cluster."""
         if not self.may(self._operation, CLUSTER):
-            raise errors.ClusterAuthorizationError(f"{self.who} may not {self._operation} cluster")
+            raise self._forbidden(self._operation, CLUSTER)
 
     def _forbidden(self, operation: Operation, resource: Resource) -> errors.ServerError:
-        return errors.TopicAuthorizationError(f"{self.who} may not {operation} {resource}")
+        """Return a refusal that tells of the resource, and have it audited."""
+        text = f"{self.who} may not {operation} {resource}"
+        self._judge.note(self._client, self._request, operation, resource, text)
+        if resource is CLUSTER:
+            return errors.ClusterAuthorizationError(text)
+        return errors.TopicAuthorizationError(text)
 
 
 class Judge:
@@ -170,6 +190,7 @@ class Judge:
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
         self.rules: RuleSet | None = None
+        self.audit: AuditLog | None = None
 
     def judge(self, request: Any, client: Client) -> Rights | None:
         """Return the rights of who sends a request, None for all; a class stands for its requests.
@@ -177,16 +198,58 @@ class Judge:
         Raises:
             ServerError: it is refused as a whole.
         """
-        if self.rules is None:
+        if self.rules is None and self.audit is None:
             return None
         need = _need_of(request)
+        rights = self._rights(request, client, need)
+        if self.audit is not None and need.operation in _ADMINISTRATIVE:
+            named = getattr(request, "partition", request)
+            topic = getattr(named, "topic", "")
+            resource = Resource(ResourceType.TOPIC, topic) if topic else CLUSTER
+            self.note(client, request, need.operation, resource)
+        return rights
+
+    def note(
+        self, client: Client, request: Any, operation: str, resource: Resource, refusal: str = ""
+    ) -> None:
+        """Have a decision audited: it is allowed, or refused with a text."""
+        audit, rules = self.audit, self.rules
+        if audit is None:
+            return
+        who = client.authentication.identity
+        event = Event(
+            client.listener,
+            client.address,
+            client.port,
+            str(who),
+            client.authentication.mechanism,
+            client.is_tls,
+            client.id,
+            RequestType(request.TYPE).name.lower(),
+            operation,
+            str(resource),
+            "denied" if refusal else "allowed",
+            refusal,
+        )
+
+        def decide() -> Decided:
+            if rules is None or operation not in _OPERATIONS:
+                return Decided()
+            found = rules.explain(who, client.host, Operation(operation), resource)
+            return Decided(str(found.rule or ""), rules.version)
+
+        audit.note(event, decide)
+
+    def _rights(self, request: Any, client: Client, need: Need) -> Rights | None:
+        if self.rules is None:
+            return None
         is_unanswered = isinstance(request, ProduceRequest | MultiProduceRequest)
-        rights = Rights(self, client, need.operation, hides=not is_unanswered)
+        rights = Rights(self, client, request, need.operation, hides=not is_unanswered)
         if need.scope is Scope.BROKERS:
             if rights.who.kind != BROKER:
-                raise errors.ClusterAuthorizationError(
-                    f"{rights.who} is no broker of this cluster: only these send such orders"
-                )
+                text = f"{rights.who} is no broker of this cluster: only these send such orders"
+                self.note(client, request, ORDER, CLUSTER, text)
+                raise errors.ClusterAuthorizationError(text)
         elif need.scope is Scope.ON_CLUSTER:
             rights.check_cluster()
         elif need.scope is Scope.CREATION:

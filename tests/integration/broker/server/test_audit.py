@@ -1,0 +1,124 @@
+"""What a broker writes into its audit log: refusals and administration, and no data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.errors import AuthenticationError, ConfigError, ServerError
+from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    ShutdownRequest,
+)
+from broker.protocol.replica_requests import ControlledShutdownRequest
+from broker.server.broker import Broker
+from tests.integration.broker.factories import BrokerFactory, PeerFactory
+
+MESSAGE = encode([b"what nobody else should see"])
+StartAudited = Callable[..., Broker]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "audit.jsonl"
+
+
+@pytest.fixture
+def start_audited(start_broker: BrokerFactory, log: Path) -> StartAudited:
+    return lambda **settings: start_broker(audit_log=log, **settings)
+
+
+def events(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text(encoding="ascii").splitlines()]
+
+
+def test_audit_when_rules_are_off_then_has_administration_and_no_data(
+    start_audited: StartAudited, connect: PeerFactory, log: Path
+) -> None:
+    broker = start_audited()
+    peer = connect(broker)
+    peer.call(CreateTopicRequest("orders", 1))
+    assert peer.publish("orders", MESSAGE).error == 0
+    assert peer.fetch("orders", 0) == (0, MESSAGE)
+    peer.status()
+    peer.call(DeleteTopicRequest("orders"))
+    port = peer.socket.getsockname()[1]
+    broker.stop()
+    created, deleted = events(log)
+    assert created == deleted | {
+        "time": created["time"],
+        "request": "create_topic",
+        "operation": "create",
+    }
+    del deleted["time"]
+    assert deleted == {
+        "broker": 0,
+        "listener": "PLAIN",
+        "address": "127.0.0.1",
+        "port": port,
+        "principal": "User:ANONYMOUS",
+        "mechanism": "",
+        "tls": False,
+        "client_id": "test",
+        "request": "delete_topic",
+        "operation": "delete",
+        "resource": "topic:orders",
+        "decision": "allowed",
+        "reason": "",
+        "rule": "",
+        "snapshot": -1,
+        "count": 1,
+    }
+
+
+def test_audit_when_rules_refuse_then_has_each_refusal_once_and_what_was_hidden(
+    start_audited: StartAudited, connect: PeerFactory, log: Path, zookeeper: str
+) -> None:
+    broker = start_audited(zookeeper=zookeeper, enforces_rules=True)
+    peer = connect(broker)
+    for _ in range(3):
+        assert peer.publish("secret\nplans", MESSAGE).error
+    peer.fetch("orders", 0)
+    for request in (DeleteTopicRequest("orders"), ShutdownRequest(force=True)):
+        with pytest.raises(ServerError):
+            peer.call(request)
+    with pytest.raises(ServerError):
+        peer.call(ControlledShutdownRequest(1, 1))
+    broker.stop()
+    found = [(one["operation"], one["resource"], one["count"]) for one in events(log)]
+    assert ("write", "topic:secret\nplans", 1) in found
+    assert ("write", "topic:secret\nplans", 2) in found
+    assert ("read", "topic:orders", 1) in found
+    assert ("delete", "topic:orders", 1) in found
+    assert ("alter", "cluster", 1) in found
+    assert ("order", "cluster", 1) in found
+    assert {one["decision"] for one in events(log)} == {"denied"}
+    assert "nobody else" not in log.read_text()
+
+
+def test_audit_when_a_client_does_not_prove_who_it_is_then_has_that(
+    start_audited: StartAudited, connect: PeerFactory, log: Path
+) -> None:
+    broker = start_audited()
+    with pytest.raises(AuthenticationError):
+        connect(broker).call(AuthenticateRequest("SCRAM-SHA-256", 1, b"p=cHJvb2Y="))
+    broker.stop()
+    (event,) = events(log)
+    assert (event["operation"], event["decision"]) == ("authenticate", "denied")
+    assert event["reason"]
+    assert "cHJvb2Y" not in log.read_text()
+
+
+def test_broker_when_it_cannot_write_the_audit_log_then_does_not_start(
+    start_broker: BrokerFactory, log: Path
+) -> None:
+    log.mkdir()
+    with pytest.raises(ConfigError, match=r"cannot open audit\.log"):
+        start_broker(audit_log=log)
