@@ -135,7 +135,12 @@ class Access:
                     raise NoZooKeeper("these brokers have no ZooKeeper, which this call needs")
                 from broker.zk.registry import Registry  # late: loads kazoo
 
-                registry = Registry(address, security=self._security)
+                of_brokers = self._connect(BrokerAddress(-1, "", 0)).security  # never opened
+                registry = Registry(
+                    address,
+                    security=self._security,
+                    speaks_tls=of_brokers is not None and of_brokers.has_tls,
+                )
                 try:
                     registry.start(
                         deadlines.left_s(limit_of(self._timeout_s)), retries_refused=False

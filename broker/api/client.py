@@ -149,7 +149,7 @@ def connect(
             from broker.client.watched_cluster import WatchedCluster  # late: loads kazoo
             from broker.zk.registry import Registry
 
-            registry = Registry(zookeeper, security=zk_security)
+            registry = Registry(zookeeper, security=zk_security, speaks_tls=security.has_tls)
             watched = WatchedCluster(registry)
             watched.start(limit_of(timeout))
             resources.callback(watched.stop)

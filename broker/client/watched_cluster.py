@@ -36,7 +36,10 @@ class WatchedCluster(RegisteredCluster):
         self._replicated: dict[str, _Replicated] = {}
         self._former_replicated: dict[str, _Replicated] = {}  # while ZooKeeper is away
         self._watched = WatchedRegistry(
-            registry, name="producer-discovery", on_change=self._note_change
+            registry,
+            name="producer-discovery",
+            on_change=self._note_change,
+            reads_endpoints=registry.speaks_tls,
         )
 
     def start(self, timeout_s: float) -> None:
@@ -62,10 +65,10 @@ class WatchedCluster(RegisteredCluster):
 
     def brokers(self) -> list[BrokerAddress]:
         """Return the live brokers, by id."""
-        return [
-            BrokerAddress(one.id, one.host, one.port)
-            for _, one in sorted(self._watched.brokers().items())
-        ]
+        found = [one for _, one in sorted(self._watched.brokers().items())]
+        if self.registry.speaks_tls:
+            found = [one.at_tls() for one in found]
+        return [BrokerAddress(one.id, one.host, one.port) for one in found]
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic on live brokers, by home and index."""

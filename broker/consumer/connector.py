@@ -449,6 +449,7 @@ def _start_registry(config: ConsumerConfig) -> Registry:
         session_timeout_ms=config.zk_session_timeout_ms,
         request_timeout_s=timeout_s,
         security=security_of(config),
+        speaks_tls=config.has_tls,
     )
     registry.start(timeout_s)
     return registry

@@ -678,6 +678,7 @@ def _open_cluster(config: ProducerConfig, connect: Connect, resources: ExitStack
             config.zookeeper,
             session_timeout_ms=config.zk_session_timeout_ms,
             security=security_of(config),
+            speaks_tls=config.has_tls,
         )
         watched = WatchedCluster(registry)
         watched.start(config.zk_connection_timeout_ms / 1000)

@@ -19,6 +19,7 @@ from broker.errors import CoordinationError, RegistryNodeNotFoundError, Registry
 from broker.zk import paths, values
 from broker.zk.creations import absent_homes
 from broker.zk.registration import Registration
+from broker.zk.replicated_values import decode_endpoints
 from broker.zk.security import ZooKeeperSecurity
 from broker.zk.session import (
     DEFAULT_REQUEST_TIMEOUT_S,
@@ -81,7 +82,9 @@ class Registry:
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
         request_timeout_s: float = DEFAULT_REQUEST_TIMEOUT_S,
         security: ZooKeeperSecurity | None = None,
+        speaks_tls: bool = False,
     ) -> None:
+        self.speaks_tls = speaks_tls
         self._events: queue.SimpleQueue[SessionState | _Wake] = queue.SimpleQueue()
         self.session: Session = Session(
             connect,
@@ -285,7 +288,18 @@ class Registry:
     def brokers(self) -> list[values.BrokerInfo]:
         """Return the live brokers, sorted by id; one with a malformed node is left out."""
         nodes = map(paths.broker, self._live_broker_ids())
-        return list(values.decode_brokers(self.session.get_many(nodes)).values())
+        found = values.decode_brokers(self.session.get_many(nodes))
+        return list(self._reached(found).values())
+
+    def _reached(self, brokers: dict[int, values.BrokerInfo]) -> dict[int, values.BrokerInfo]:
+        """Return brokers with the addresses that a client of this registry connects to."""
+        if not self.speaks_tls:
+            return brokers
+        nodes = {paths.replicated_broker(one): one for one in brokers}
+        for path, (value, _) in self.session.get_many(nodes).items():
+            endpoints = decode_endpoints(nodes[path], value)
+            brokers[nodes[path]] = brokers[nodes[path]]._replace(endpoints=endpoints).at_tls()
+        return brokers
 
     def broker(self, broker_id: int) -> values.BrokerInfo:
         """Return a live broker; `RegistryNodeNotFoundError` if there is none with this id."""
@@ -293,7 +307,7 @@ class Registry:
             value, _ = self.session.get(paths.broker(broker_id))
         except RegistryNodeNotFoundError as error:
             raise RegistryNodeNotFoundError(f"no broker {broker_id} is registered") from error
-        return values.decode_broker(broker_id, value)
+        return self._reached({broker_id: values.decode_broker(broker_id, value)})[broker_id]
 
     def topics(self) -> list[str]:
         """Return the names of all topics ever created, sorted."""

@@ -49,6 +49,13 @@ class BrokerInfo(NamedTuple):
         """Return `host:port`, an IPv6 address in brackets."""
         return join_address(self.host, self.port)
 
+    def at_tls(self) -> BrokerInfo:
+        """Return it with the address of its first listener for TLS, if it has one."""
+        for one in self.endpoints:
+            if one.is_tls:
+                return self._replace(host=one.host, port=one.port)
+        return self
+
 
 def encode_broker(info: BrokerInfo) -> bytes:
     """Return the value of a broker's node: `creator:host:port`, an IPv6 host in brackets."""

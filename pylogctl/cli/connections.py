@@ -180,20 +180,28 @@ def open_registry(
 ) -> Iterator[Registry]:
     """Open the registry: the data of brokers, topics and groups in ZooKeeper."""
     from broker.zk.registry import Registry
-    from broker.zk.security import security_of
+    from broker.zk.security import security_of as zk_security_of
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
     security = zookeeper_security(env)
+    of_brokers = security_of(env)
+    speaks_tls = of_brokers is not None and of_brokers.has_tls
     if config is None:
         start_s = timeout_s
-        registry = Registry(env.zookeeper, request_timeout_s=timeout_s, security=security)
+        registry = Registry(
+            env.zookeeper,
+            request_timeout_s=timeout_s,
+            security=security,
+            speaks_tls=speaks_tls,
+        )
     else:
         start_s = env.timeout_s(config.zk_connection_timeout_ms / 1000)
         registry = Registry(
             env.zookeeper,
             session_timeout_ms=config.zk_session_timeout_ms,
             request_timeout_s=timeout_s,
-            security=security or security_of(config),
+            security=security or zk_security_of(config),
+            speaks_tls=speaks_tls,
         )
     with _announced_start(env):
         # A user who sets the time to wait for ZooKeeper expects it to come up in that time.

@@ -255,6 +255,7 @@ def run_in_group(
         session_timeout_ms=request.config.zk_session_timeout_ms,
         request_timeout_s=patience_s,
         security=security_of(request.config),
+        speaks_tls=request.config.has_tls,
     )
     registry.start(env.timeout_s(patience_s))
     with ExitStack() as stack:

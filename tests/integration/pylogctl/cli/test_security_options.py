@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import trustme
 
+import pylogctl
 from broker import Broker
 from pylogctl.cli.errors import ExitStatus
+from tests.support.certificates import Certificates as BrokerCertificates
 from tests.support.command_line import Invoke
 from tests.support.logins import PASSWORD
 from tests.support.logins import alice as alice
@@ -142,3 +145,55 @@ def test_login_that_a_broker_refuses_has_its_own_status(
     assert wrong.status == ExitStatus.LOGIN
     assert "does not log in user 'alice'" in wrong.stderr
     assert "check the name and where the password comes from" in wrong.stderr
+
+
+@pytest.fixture
+def tls_only(
+    start_broker: Callable[..., Broker], zookeeper: str, tmp_path: Path
+) -> tuple[Broker, list[str]]:
+    """A broker that listens by TLS alone, in ZooKeeper, and the options to reach it there."""
+    made = BrokerCertificates(tmp_path)
+    broker = start_broker(zookeeper=zookeeper, **made.settings(port=-1))
+    return broker, ["-Z", zookeeper, "--tls-ca", str(made.ca_file)]
+
+
+def test_commands_with_zookeeper_find_the_listeners_for_tls(
+    invoke: Invoke, tls_only: tuple[Broker, list[str]], tmp_path: Path
+) -> None:
+    _, options = tls_only
+    sent = invoke("produce", "events", *options, stdin=b"a\nb\n")
+    assert sent.status == 0, sent.stderr
+    joined = invoke(
+        "consume", "events", "-g", "readers", "-e", "--default-offset", "start", *options
+    )
+    assert (joined.stdout, joined.status) == (b"a\nb\n", 0), joined.stderr
+    for command in ("group lag readers", "cluster health", "broker list", "top --batch 1"):
+        result = invoke(*command.split(), *options)
+        assert result.status == 0, result.stderr
+    copied = invoke("copy", "events", "copies", *options)
+    assert copied.status == 0, copied.stderr
+    plain = invoke("consume", "copies", "-e", *options[:2])
+    assert plain.status == ExitStatus.UNREACHABLE
+    assert "one that speaks TLS wants --tls" in plain.stderr
+
+
+def test_python_clients_read_and_join_groups_over_tls(
+    tls_only: tuple[Broker, list[str]],
+) -> None:
+    broker, options = tls_only
+    (port,) = (one["port"] for one in broker.status()["listeners"])
+    places: list[dict[str, Any]] = [{"address": f"localhost:{port}"}, {"zookeeper": options[1]}]
+    for where in places:
+        with pylogctl.connect(**where, tls_ca=options[-1]) as client:
+            client.send("events", b"x")
+            with client.group("readers", ["events"], start="earliest") as group:
+                assert next(iter(group)).value == b"x"
+
+    async def read() -> bytes:
+        async with pylogctl.aconnect(f"localhost:{port}", tls_ca=options[-1]) as client:
+            await client.send("others", b"y")
+            async for message in client.read("others", start="earliest"):
+                return message.value
+        raise AssertionError
+
+    assert asyncio.run(read()) == b"y"
