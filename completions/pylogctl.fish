@@ -1142,7 +1142,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s h -l help -l hel
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -a add -d 'Allow a user to do something, and wait until all brokers judge by it'
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -a remove -d 'Remove rules, and wait until all brokers judge without them'
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -a list -d 'List the rules'
-complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -a check -d 'Say whether a user may do something, and which rule decides it; status 1 if not'
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -a check -d 'Say whether a user may do something, and which rule decides it; status 15 if not'
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'

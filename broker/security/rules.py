@@ -35,6 +35,8 @@ class Operation(StrEnum):
     DESCRIBE = "describe"
     ALL = "all"
 
+    __hash__ = str.__hash__  # that of enums is no built-in, and takes most of the time of an answer
+
 
 _IMPLIES_DESCRIBE = {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
 
@@ -45,6 +47,8 @@ class ResourceType(StrEnum):
     TOPIC = "topic"
     GROUP = "group"
     CLUSTER = "cluster"
+
+    __hash__ = str.__hash__
 
 
 class Resource(NamedTuple):

@@ -116,7 +116,7 @@ def list_(
     *OUTPUT,
     *REGISTRY,
     *TIMEOUT,
-    exits=(*_READS, ExitStatus.FAILED),
+    exits=(*_READS, ExitStatus.NOT_ALLOWED),
     examples=(
         "pylogctl acl check User:alice read topic:orders",
         "pylogctl acl check User:ops describe cluster --host 10.1.2.3",
@@ -129,7 +129,7 @@ def check(
     resource: str = argument("RESOURCE", "topic:NAME, group:NAME or cluster."),
     host: _Host = "*",
 ) -> None:
-    """Say whether a user may do something, and which rule decides it; status 1 if not.
+    """Say whether a user may do something, and which rule decides it; status 15 if not.
 
     Rules that match and lose are shown, too, and if none matches, those that differ in one thing.
     """

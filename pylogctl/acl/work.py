@@ -123,7 +123,7 @@ def check(env: Environment, registry: Registry, question: Rule) -> None:
     env.flush()
     if not decision.is_allowed:
         why = "nothing matched" if decision.rule is None else f"rule {decision.rule.number}"
-        raise CliError(ExitStatus.FAILED, f"{verdict}: {why} ({version})", code="DENIED")
+        raise CliError(ExitStatus.NOT_ALLOWED, f"{verdict}: {why} ({version})", code="NOT_ALLOWED")
     why = f"rule {decision.rule.number}" if decision.rule else "a super user"
     env.note(f"{verdict}: {why} ({version})")
 

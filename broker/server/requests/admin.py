@@ -41,6 +41,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.layouts import DATA
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestHeader, RequestType
+from broker.security.principal import ANONYMOUS
 from broker.server.cluster.cluster_view import MAX_METADATA_BYTES, ClusterView
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
@@ -345,8 +346,20 @@ class AdminHandler:
     ) -> Future[list[Response]]:
         return self._workers.submit(lambda: [_respond(header, make_body)])
 
-    def hello(self, header: RequestHeader) -> Response:
-        """Tell the broker's id, software and supported versions."""
+    def hello(self, header: RequestHeader, rights: Rights | None) -> Response:
+        """Tell the broker's id, software and supported versions; strangers not what it runs on."""
+        if rights is not None and rights.who == ANONYMOUS:
+            known = self._host.hello()
+            hello = responses.HelloResponse(
+                broker_id=known.broker_id,
+                cluster_id="",
+                software=known.software.partition(" ")[0],
+                max_message_bytes=known.max_message_bytes,
+                max_request_bytes=known.max_request_bytes,
+                versions=known.versions,
+            )
+            body = responses.HELLO.encode(hello)
+            return Response(responses.encode_extension_response(header.correlation_id, body))
         self._hello_body = self._hello_body or responses.HELLO.encode(self._host.hello())
         return Response(
             responses.encode_extension_response(header.correlation_id, self._hello_body)

@@ -367,7 +367,7 @@ class RequestHandlers:
             case DigestLogRequest():
                 return self._admin.digest_log(request, header)
             case HelloRequest():
-                return self._admin.hello(header)
+                return self._admin.hello(header, rights)
             case StatusRequest():
                 return self._admin.status(request, header)
             case ShutdownRequest():

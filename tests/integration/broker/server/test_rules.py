@@ -16,6 +16,7 @@ from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
     ClusterMetadataRequest,
     DigestLogRequest,
+    HelloRequest,
     ListOffsetsRequest,
     ListSegmentsRequest,
     MetadataRequest,
@@ -47,6 +48,7 @@ from broker.protocol.requests import (
     encode_request,
 )
 from broker.protocol.responses import (
+    HELLO,
     decode_filtered_read_response,
     decode_publish_response,
     decode_read_response,
@@ -67,6 +69,7 @@ from broker.server.broker import Broker
 from broker.server.network import connection
 from broker.server.requests.client import Client
 from broker.server.requests.judge import NEEDS, NEEDS_OF_07, Judge, Scope, require_needs
+from broker.server.status import SOFTWARE
 from broker.zk import paths
 from broker.zk.rules import change_rules
 from broker.zk.session import Session
@@ -261,6 +264,28 @@ def test_hidden_topic_when_asked_for_then_answers_are_as_of_a_missing_one(
     for kind in (MetadataRequest, ClusterMetadataRequest):
         assert b"hidden1" not in bytes(stranger.call(kind(None)).rest)
         assert b"hidden1" in bytes(right.call(kind(None)).rest)
+
+
+def test_hello_when_a_stranger_asks_then_it_does_not_tell_what_the_broker_runs_on(
+    broker: Broker, as_user: AsUser, connect: PeerFactory
+) -> None:
+    known = HELLO.decode(as_user(broker, Principal("User", "nobody")).call(HelloRequest()))
+    assert (known.cluster_id, known.software) == (broker.config.zookeeper, SOFTWARE)
+    hello = HELLO.decode(connect(broker).call(HelloRequest()))
+    assert (hello.cluster_id, hello.software) == ("", "pylogctl")
+    assert hello.versions == known.versions
+
+
+def test_read_when_the_rule_names_an_address_then_only_from_there(
+    broker: Broker, connect: PeerFactory
+) -> None:
+    as_root = connect(broker)
+    as_root.call(AuthenticateRequest("TEST", 0, str(ROOT).encode()))
+    as_root.publish("orders", ONE)
+    everybody = Principal("User", "*")
+    set_rules(broker, Rule(everybody, Operation.READ, topic("orders"), host="127.0.0.2"))
+    assert connect(broker, address="127.0.0.2").read("orders", 0).error == NO_ERROR
+    assert connect(broker, address="127.0.0.3").read("orders", 0).error == 128
 
 
 def test_publish_when_one_part_is_allowed_then_only_the_other_is_refused(

@@ -76,11 +76,11 @@ def test_check_when_rules_match_then_the_one_that_decides_comes_first(
     assert "User:alice may read topic:orders: rule 2 (version 3 of the rules)" in allowed.stderr
 
     denied = acl("check", "User:alice", "write", "topic:orders", "--output", "json")
-    assert denied.status == ExitStatus.FAILED
+    assert denied.status == ExitStatus.NOT_ALLOWED
     assert rows(denied, "allowed", "role", "id") == [(False, "decides", 3), (False, "lost", 2)]
 
     near = acl("check", "User:bob", "read", "topic:orders", "--output", "json")
-    assert near.status == ExitStatus.FAILED
+    assert near.status == ExitStatus.NOT_ALLOWED
     assert rows(near, "role", "id") == [
         ("default", None),
         ("misses: user", 2),
