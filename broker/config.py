@@ -404,6 +404,13 @@ class BrokerConfig(BaseConfig):
             maximum=100,
         ),
         _P(
+            "sasl.enabled.mechanisms",
+            "sasl_mechanisms",
+            _TEXT,
+            "how users may log in, with ZooKeeper; over TLS with -PLUS as well; empty: not at all",
+            choices=("SCRAM-SHA-256", ""),
+        ),
+        _P(
             "controlled.shutdown.enable",
             "enable_controlled_shutdown",
             _BOOL,
@@ -551,6 +558,7 @@ class BrokerConfig(BaseConfig):
     balances_leaders: bool = True
     leader_balance_interval_ms: int = 300_000
     max_leader_imbalance: int = 10
+    sasl_mechanisms: str = "SCRAM-SHA-256"
     enable_controlled_shutdown: bool = True
     controlled_shutdown_retries: int = 3
     controlled_shutdown_backoff_ms: int = 5000

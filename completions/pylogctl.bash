@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy cluster top topic config acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version' words=''
+        commands='broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -139,6 +139,26 @@ __pylogctl_tables() {
         commands='' words=''
         options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+    'pylogctl user')
+        commands='add list password remove' words=''
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+    'pylogctl user add')
+        commands='' words=''
+        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--password-file --password-fd -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+    'pylogctl user list')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+    'pylogctl user password')
+        commands='' words=''
+        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--password-file --password-fd -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+    'pylogctl user remove')
+        commands='' words=''
+        options='-Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl acl')
         commands='add remove list check' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -496,11 +516,11 @@ __pylogctl_tables() {
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl man')
-        commands='' words='broker produce consume copy cluster top topic config acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl help')
-        commands='' words='broker produce consume copy cluster top topic config acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl version')
@@ -1003,6 +1023,45 @@ __pylogctl_values() {
     'pylogctl config diff -c' | 'pylogctl config diff --context') words='@context' ;;
     'pylogctl config diff --log-format') words='text json' ;;
     'pylogctl config diff --color') words='auto always never' ;;
+    'pylogctl user --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl user --zk-credential') words='@file' ;;
+    'pylogctl user -c' | 'pylogctl user --context') words='@context' ;;
+    'pylogctl user --log-format') words='text json' ;;
+    'pylogctl user --color') words='auto always never' ;;
+    'pylogctl user --tls-ca') words='@file' ;;
+    'pylogctl user --tls-cert') words='@file' ;;
+    'pylogctl user --tls-key') words='@file' ;;
+    'pylogctl user --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl user --password-file') words='@file' ;;
+    'pylogctl user --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl user --columns') words='user mechanism iterations settings' ;;
+    'pylogctl user --sort') words='user mechanism iterations settings' ;;
+    'pylogctl user --progress') words='auto always never' ;;
+    'pylogctl user add --password-file') words='@file' ;;
+    'pylogctl user add --zk-credential') words='@file' ;;
+    'pylogctl user add --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl user add -c' | 'pylogctl user add --context') words='@context' ;;
+    'pylogctl user add --log-format') words='text json' ;;
+    'pylogctl user add --color') words='auto always never' ;;
+    'pylogctl user list --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl user list --columns') words='user mechanism iterations settings' ;;
+    'pylogctl user list --sort') words='user mechanism iterations settings' ;;
+    'pylogctl user list --zk-credential') words='@file' ;;
+    'pylogctl user list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl user list -c' | 'pylogctl user list --context') words='@context' ;;
+    'pylogctl user list --log-format') words='text json' ;;
+    'pylogctl user list --color') words='auto always never' ;;
+    'pylogctl user password --password-file') words='@file' ;;
+    'pylogctl user password --zk-credential') words='@file' ;;
+    'pylogctl user password --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl user password -c' | 'pylogctl user password --context') words='@context' ;;
+    'pylogctl user password --log-format') words='text json' ;;
+    'pylogctl user password --color') words='auto always never' ;;
+    'pylogctl user remove --zk-credential') words='@file' ;;
+    'pylogctl user remove --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl user remove -c' | 'pylogctl user remove --context') words='@context' ;;
+    'pylogctl user remove --log-format') words='text json' ;;
+    'pylogctl user remove --color') words='auto always never' ;;
     'pylogctl acl --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl acl --zk-credential') words='@file' ;;
     'pylogctl acl -c' | 'pylogctl acl --context') words='@context' ;;

@@ -7,11 +7,8 @@ Import this module late: scramp takes 40 ms.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import secrets
-from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from scramp import ScramClient as _Client
 from scramp import ScramException, ScramMechanism
@@ -20,30 +17,15 @@ from scramp.core import CBindData, Username
 from broker import errors
 from broker.security.mechanisms import Channel, ClientExchange, Proved, ServerExchange
 from broker.security.principal import ANONYMOUS, USER, Principal
+from broker.security.users import SALT_BYTES, SCRAM, SCRAM_PLUS, Credential, Users
 from broker.values import Secret
 
-SCRAM = "SCRAM-SHA-256"
-SCRAM_PLUS = "SCRAM-SHA-256-PLUS"
-GENERATED_ITERATIONS = 16_384
-CHOSEN_ITERATIONS = 100_000
 _MAX_ITERATIONS = 1_000_000
 """What a broker may cost a client: about 0.2 s of computing; scramp refuses fewer than 4,096."""
-_SALT_BYTES = 16
 _MAX_NAME_BYTES = 255
+_RESERVED = (ANONYMOUS.name, "<default>", ".", "..")
+"""Clients without an identity, users without quotas, and what ZooKeeper cannot name a node."""
 _BINDING = "tls-server-end-point"
-
-
-class Credential(NamedTuple):
-    """What a broker keeps of a password: enough to check a proof of it, not to make one."""
-
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
-
-
-LookUp = Callable[[str], Credential]
-"""Returns the credential of a user, or one that fits no password (`mock_credential`)."""
 
 
 class ScramClient:
@@ -77,21 +59,26 @@ class ScramClient:
             ) from error
 
 
-def serve_scram(look_up: LookUp, channel: Channel, name: str = SCRAM) -> ServerExchange:
+def serve_scram(users: Users, channel: Channel, name: str = SCRAM) -> ServerExchange:
     """Return the broker's half of SCRAM-SHA-256, or of `-PLUS`, which needs a certificate."""
-    user = ""
+    user, used = "", None
 
     def note_user(named: str) -> Credential:
-        nonlocal user
-        user = named
-        return look_up(named)
+        nonlocal user, used
+        user, used = named, users.credential(named)
+        return used
 
+    binding = _binding_of(channel)
+    if name == SCRAM_PLUS and binding is None:
+        raise errors.UnsupportedMechanismError(f"{name} needs TLS; offered without: {SCRAM}")
     try:
-        server = ScramMechanism(name).make_server(note_user, _binding_of(channel))
+        server = ScramMechanism(name).make_server(note_user, binding)
         message = yield b""
         server.set_client_first(message.decode())
         message = yield server.get_server_first().encode()
         server.set_client_final(message.decode())
+        if users.credential(user) != used:  # changed or removed meanwhile
+            _refuse()
         return Proved(Principal(USER, user), server.get_server_final().encode())
     except (ScramException, ValueError):
         _refuse()
@@ -123,21 +110,11 @@ def make_credential(password: Secret, iterations: int) -> Credential:
         raise errors.ArgumentError("the password is empty")
     try:
         made = ScramMechanism(SCRAM).make_auth_info(
-            text, iterations, secrets.token_bytes(_SALT_BYTES)
+            text, iterations, secrets.token_bytes(SALT_BYTES)
         )
     except ScramException as error:
         raise errors.ArgumentError(f"the password cannot be used: {error}") from error
     return Credential(*made)
-
-
-def mock_credential(secret: bytes, user: str) -> Credential:
-    """Return the credential of a user that is not there: the same each time, for no password."""
-    made = hmac.digest(secret, SCRAM.encode() + b"\0" + user.encode(), hashlib.sha256)
-    # both counts occur among users, so either tells nothing
-    iterations = CHOSEN_ITERATIONS if made[_SALT_BYTES] & 1 else GENERATED_ITERATIONS
-    return Credential(
-        made[:_SALT_BYTES], secrets.token_bytes(32), secrets.token_bytes(32), iterations
-    )
 
 
 def normalize_user(name: str) -> str:
@@ -154,6 +131,6 @@ def normalize_user(name: str) -> str:
         raise errors.ArgumentError(
             f"the name of a user has {len(found.encode())} bytes: {_MAX_NAME_BYTES} are possible"
         )
-    if found == ANONYMOUS.name:
-        raise errors.ArgumentError(f"'{found}' is the name of clients without an identity")
+    if found in _RESERVED:
+        raise errors.ArgumentError(f"'{found}' is reserved: no user can have this name")
     return found

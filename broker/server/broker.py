@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from broker.clock import Clock, SystemClock
@@ -16,7 +17,9 @@ from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.extension_requests import ALL_PARTS, StatusParts
 from broker.protocol.responses import BrokerAddress, HelloResponse, encode_last_response
+from broker.security.mechanisms import Channel, ServerExchange, ServerMechanisms
 from broker.security.rules import NO_VERSION, RuleSet, StoredRules, parse_super_users
+from broker.security.users import SCRAM, SCRAM_PLUS, Users
 from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.cluster_view import ClusterView
 from broker.server.cluster.replica_manager import ReplicaManager
@@ -26,6 +29,7 @@ from broker.server.network.connection import LingeringClient
 from broker.server.network.socket_server import SocketServer, raise_open_files_limit
 from broker.server.requests.admin import AdminHandler, supported_versions
 from broker.server.requests.audit_log import AuditLog
+from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.forwarder import Forwarder
@@ -81,8 +85,12 @@ class Broker:
         logs.retention.is_ownerless = replicas.table.is_unknown
         logs.on_no_directory = self._fail
         logs.on_directory_failure = self._note_directory_failure
+        self._users = Users()
         self._server = SocketServer(
-            config, clock, lambda name: name in logs.topics or name in replicas.table.topics
+            config,
+            clock,
+            lambda name: name in logs.topics or name in replicas.table.topics,
+            partial(Client, mechanisms=_logins(config, self._users)),
         )
         self._view = view = ClusterView(config.zookeeper_connect, self.address())
         replicas.brokers.on_noted = view.set_racks
@@ -177,6 +185,7 @@ class Broker:
     def _apply_settings(self, overrides: Overrides) -> None:
         """Use the settings of the start, overridden by those in ZooKeeper."""
         config = self._start_config.changed(overrides.broker)
+        self._users.use(overrides.credentials, overrides.mock_secret)
         for topic in self._logs.reconfigure(config, overrides.topics):
             self._membership.note_topic(topic, is_new=False)
         self._server.reconfigure(config, overrides.users)
@@ -406,3 +415,16 @@ def _advertised_host(host: str) -> str:
     if host in ("", "0.0.0.0", "::"):
         return socket.gethostname()
     return host
+
+
+def _logins(config: BrokerConfig, users: Users) -> ServerMechanisms:
+    """Return how users log in; not at all without ZooKeeper, which has the users."""
+
+    def serve(name: str, channel: Channel) -> ServerExchange:
+        from broker.security.scram import serve_scram  # late: scramp takes 40 ms
+
+        return serve_scram(users, channel, name)
+
+    if not (config.zookeeper_connect and config.sasl_mechanisms):
+        return {}
+    return {name: partial(serve, name) for name in (SCRAM, SCRAM_PLUS)}

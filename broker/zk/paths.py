@@ -32,6 +32,8 @@ USERS = "/config/users"
 """Its children, named as in URLs, have the quotas and keys of users, as in later Kafka."""
 DEFAULT_USER = "<default>"
 """The child of `USERS` for those without quotas of their own."""
+MOCK_SECRET = "/cluster/mock"
+"""What salts are made of for users that are not there (persistent)."""
 SETTINGS_CHANGES = "/config/changes"
 """Its children announce changes of settings, as in Kafka 0.8 (persistent, for 15 minutes)."""
 

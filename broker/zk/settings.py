@@ -7,6 +7,7 @@ nodes themselves, so that they notice one that was edited by hand as well.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -20,7 +21,8 @@ from broker.zk.watched_reads import WatchedReads
 _ATTEMPTS = 10
 _CHANGES_KEPT_MS = 15 * 60_000
 _CHANGE_PREFIX = f"{paths.SETTINGS_CHANGES}/config_change_"
-_ROOTS = (paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS, paths.USERS, paths.SETTINGS_CHANGES)
+_PARENTS = (paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS, paths.USERS)
+_ROOTS = (*_PARENTS, paths.SETTINGS_CHANGES, paths.MOCK_SECRET)
 
 
 class SettingsNode(NamedTuple):
@@ -129,11 +131,12 @@ class SettingsRegistry:
     def read_all(self, broker_id: int, watched: WatchedReads) -> dict[str, bytes]:
         """Return the values of the nodes of all topics and users, and of one broker, by path.
 
-        The nodes and their parents are watched.
+        With them comes the secret of users that are not there. Nodes and parents are watched.
         """
         self._create_roots()  # so that they can be watched
-        children = watched.children((paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS, paths.USERS))
-        nodes = [paths.topic_settings(name) for name in children[paths.TOPIC_SETTINGS]]
+        children = watched.children(_PARENTS)
+        nodes = [paths.MOCK_SECRET]
+        nodes += [paths.topic_settings(name) for name in children[paths.TOPIC_SETTINGS]]
         if str(broker_id) in children[paths.BROKER_SETTINGS]:
             nodes.append(paths.broker_settings(broker_id))
         nodes += [f"{paths.USERS}/{name}" for name in children[paths.USERS]]
@@ -143,6 +146,14 @@ class SettingsRegistry:
         """Return the topics that have settings of their own, sorted."""
         return self._session.children_if_any(paths.TOPIC_SETTINGS)
 
+    def users(self) -> dict[str, dict[str, str]]:
+        """Return the settings of all users by name, sorted."""
+        nodes = [f"{paths.USERS}/{name}" for name in self._session.children_if_any(paths.USERS)]
+        return {
+            paths.user_of(path): values.decode_settings(path, value)
+            for path, (value, _) in sorted(self._session.get_many(nodes).items())
+        }
+
     def brokers(self) -> list[int]:
         """Return the brokers that have settings of their own here, sorted."""
         return values.broker_ids(self._session.children_if_any(paths.BROKER_SETTINGS))
@@ -151,7 +162,10 @@ class SettingsRegistry:
         """Create the parents of all nodes, which a transaction does not do."""
         missing = set(_ROOTS) - self._session.get_many(_ROOTS).keys()
         if missing:
-            self._session.create_many(dict.fromkeys(missing, b""), ephemeral=False)
+            nodes = dict.fromkeys(missing, b"")
+            if paths.MOCK_SECRET in nodes:
+                nodes[paths.MOCK_SECRET] = secrets.token_hex().encode()
+            self._session.create_many(nodes, ephemeral=False)
 
     def _forget_old_changes(self) -> None:
         """Delete announcements that are older than others by more than clients need."""

@@ -32,6 +32,9 @@ class Pylogctl(RootGroup):
         "config": RootCommand(
             "pylogctl.config.command", "Change settings of topics and brokers while they run."
         ),
+        "user": RootCommand(
+            "pylogctl.user.command", "Add, list and remove users, and change their passwords."
+        ),
         "acl": RootCommand(
             "pylogctl.acl.command", "Say who may do what, and find out why somebody may not."
         ),

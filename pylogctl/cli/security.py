@@ -68,13 +68,13 @@ def _password_of(env: Environment) -> str | None:
     """Return the password of an option, else of the environment, else of the context's file."""
     settings = env.settings
     if settings.password_fd is not None:
-        return _read_once(settings.password_fd)
+        return password_in_descriptor(settings.password_fd)
     if settings.password_file is not None:
-        return _first_line(Path(settings.password_file))
+        return password_in_file(Path(settings.password_file))
     if "PYLOGCTL_PASSWORD" in env.environ:
         return env.environ["PYLOGCTL_PASSWORD"]
     if env.context is not None and env.context.password_file is not None:
-        return _first_line(Path(env.context.password_file))
+        return password_in_file(Path(env.context.password_file))
     if "sasl.password" in settings.properties:
         return None
     raise UsageError(
@@ -84,7 +84,8 @@ def _password_of(env: Environment) -> str | None:
 
 
 @functools.cache  # a pipe is read once, and each connection asks
-def _read_once(descriptor: int) -> str:
+def password_in_descriptor(descriptor: int) -> str:
+    """Return the first line that can be read from an open descriptor, which is closed."""
     try:
         with os.fdopen(descriptor, encoding="utf-8") as file:
             return file.readline().rstrip("\n")
@@ -93,7 +94,8 @@ def _read_once(descriptor: int) -> str:
         raise UsageError(f"--password-fd {descriptor}: {reason}") from error
 
 
-def _first_line(path: Path) -> str:
+def password_in_file(path: Path) -> str:
+    """Return the first line of a file, which not all users may be able to read."""
     if path.stat().st_mode & _OTHERS_READ:
         raise UsageError(f"'{path}' is a password that all users can read: chmod 600 {path}")
     return path.read_text(encoding="utf-8").partition("\n")[0]

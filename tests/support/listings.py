@@ -32,6 +32,7 @@ from pylogctl.perf import document as perf
 from pylogctl.pipeline import document as pipeline
 from pylogctl.produce import run as produce
 from pylogctl.topic import document as topic
+from pylogctl.user import document as user
 from pylogctl.zk import document as zk
 
 MARK = "=== "
@@ -921,6 +922,14 @@ LISTINGS: Mapping[str, Listing] = {
                 "free some",
             ),
             doctor.FindingRow("fail", "zookeeper", "localhost:2181 refuses connections", None),
+        ],
+    ),
+    "user list": Listing(
+        user.USERS,
+        [
+            user.UserRow("alice", "SCRAM-SHA-256", 16384, None),
+            user.UserRow("billing," * 12, "SCRAM-SHA-256", 100000, "producer_byte_rate"),
+            user.UserRow("kafka", None, None, "SCRAM-SHA-512, producer_byte_rate"),
         ],
     ),
     "version": Listing(

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from broker.security.scram import SCRAM, make_credential, mock_credential, serve_scram
+from broker.security.scram import make_credential, serve_scram
+from broker.security.users import SCRAM, Users
 from broker.server.requests.authentication import Authentication
 from broker.values import Secret
 
@@ -17,14 +18,12 @@ PASSWORD = "hunter2"
 @pytest.fixture
 def alice(monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of a user that logs in with `PASSWORD` at the brokers of this process."""
-    credential = make_credential(Secret(PASSWORD), 4096)
+    users = Users()
+    users.use({"alice": make_credential(Secret(PASSWORD), 4096)}, b"secret")
     original = Authentication.__init__
 
     def offering(self: Authentication, mechanisms: object, *args: Any, **named: Any) -> None:
-        def look_up(user: str) -> Any:
-            return credential if user == "alice" else mock_credential(b"", user)
-
-        original(self, {SCRAM: partial(serve_scram, look_up)}, *args, **named)
+        original(self, {SCRAM: partial(serve_scram, users)}, *args, **named)
 
     monkeypatch.setattr(Authentication, "__init__", offering)
     return "alice"

@@ -124,6 +124,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "acl": {"cli"},
     "config": {"cli", "broker"},
     "context": {"cli"},
+    "user": {"cli"},
     "consume": {"cli", "format"},
     "produce": {"cli", "format"},
     "topic": {"cli", "format"},

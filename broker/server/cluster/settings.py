@@ -17,6 +17,7 @@ from broker.errors import ConfigError, CoordinationError
 from broker.files import write_atomically
 from broker.log.data_directory import SETTINGS_NAME
 from broker.security.quotas import Quotas, parse_quotas, quota_texts
+from broker.security.users import SCRAM, Credential
 from broker.server.cluster.followed import ZookeeperFollower
 from broker.topic_settings import TopicOverrides, normalize, parse_overrides
 from broker.zk import paths
@@ -33,6 +34,8 @@ class Overrides(NamedTuple):
     broker: Mapping[str, str]
     topics: Mapping[str, TopicOverrides]
     users: Mapping[str, Quotas] = {}
+    credentials: Mapping[str, Credential] = {}  # of users
+    mock_secret: bytes = b""  # for those that are not there
 
 
 class SettingsFollower(ZookeeperFollower):
@@ -54,6 +57,7 @@ class SettingsFollower(ZookeeperFollower):
         self._file = data_dir / SETTINGS_NAME
         self._apply = apply  # called at `load`, and after each change in the thread
         self._good: dict[str, dict[str, str]] = {}
+        self._credentials: dict[str, Credential] = {}  # of users, by path; in memory only
 
     def load(self) -> None:
         """Read and apply the settings, on the calling thread."""
@@ -67,15 +71,21 @@ class SettingsFollower(ZookeeperFollower):
     def _read(self) -> None:
         """Read all nodes, watch them, and apply the valid ones."""
         values = self._registry.read_all(self._broker_id, self._watched)
+        mock_secret = values.pop(paths.MOCK_SECRET, b"")
         good: dict[str, dict[str, str]] = {}
+        credentials: dict[str, Credential] = {}
         problems: dict[str, str] = {}
         for path, value in values.items():
             try:
                 good[path] = self._parse(path, value)
+                if (credential := _credential(path, value)) is not None:
+                    credentials[path] = credential
             except (CoordinationError, ConfigError) as error:
                 problems[path] = str(error)
                 if path in self._good:
-                    good[path] = self._good[path]
+                    good.setdefault(path, self._good[path])
+                if path in self._credentials:
+                    credentials[path] = self._credentials[path]
                 if self.problems.get(path) != str(error):
                     logger.warning(
                         "the settings in node %s of ZooKeeper are not used: %s; %s",
@@ -88,8 +98,11 @@ class SettingsFollower(ZookeeperFollower):
             logger.info("the settings in node %s of ZooKeeper can be used again", path)
         if good != self._good:
             self._write_file(good)
-        self._good, self.problems = good, problems
-        overrides = self._overrides()
+        self._good, self.problems, self._credentials = good, problems, credentials
+        overrides = self._overrides()._replace(
+            credentials={paths.user_of(path): one for path, one in credentials.items()},
+            mock_secret=mock_secret,
+        )
         self._apply(overrides)
         self.applied = overrides
 
@@ -140,3 +153,11 @@ class SettingsFollower(ZookeeperFollower):
 
 def _is_user(path: str) -> bool:
     return path.startswith(f"{paths.USERS}/")
+
+
+def _credential(path: str, value: bytes) -> Credential | None:
+    """Return what a user's password is checked with."""
+    if not _is_user(path) or path.endswith(f"/{paths.DEFAULT_USER}"):
+        return None
+    text = decode_settings(path, value).get(SCRAM)
+    return None if text is None else Credential.decode(text)

@@ -86,6 +86,7 @@ class ServerConnection:
         on_granted: Callable[[ServerConnection], None],
         listener: str = PLAIN_LISTENER,
         tls: TlsTransport | None = None,
+        make_client: Callable[..., Client] = Client,
     ) -> None:
         self.sock = sock
         self.tls = tls
@@ -112,7 +113,8 @@ class ServerConnection:
         self.fault: Exception | None = None  # why no more requests are received
         self.half_closed_s: float | None = None
         """Since when the client sends no more, by the clock; it may have left altogether."""
-        self.client = Client(peer, listener=listener, port=_port_of(sock))
+        self._make_client = make_client
+        self.client = make_client(peer, listener=listener, port=_port_of(sock))
         self.throttled_until_s = 0.0  # by the clock; 0 if it is not throttled
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
@@ -185,7 +187,7 @@ class ServerConnection:
         if self.tls is None or not self.tls.is_open:
             return
         self._is_identified = True
-        self.client = Client(
+        self.client = self._make_client(
             self.peer,
             listener=self.client.listener,
             channel=self.tls.channel(),

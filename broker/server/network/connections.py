@@ -11,6 +11,7 @@ from broker.server.network.connection import LingeringClient, Listener, ServerCo
 from broker.server.network.handshakes import Handshakes, Waiting
 from broker.server.network.hang_ups import HangUps
 from broker.server.network.quotas import PeerLog, QueuedBytes
+from broker.server.requests.client import Client
 from broker.server.requests.freed_memory import give_back_freed_memory
 from broker.server.requests.purgatory import Purgatory
 
@@ -35,6 +36,7 @@ class Connections:
         max_idle_s: float,
         on_granted: Callable[[ServerConnection], None],
         on_close: Callable[[str], None],
+        make_client: Callable[..., Client] = Client,
     ) -> None:
         self.selector = selectors.DefaultSelector()
         self.open: set[ServerConnection] = set()
@@ -49,6 +51,7 @@ class Connections:
         self._on_close = on_close  # called with the address of each closed connection
         self._handshakes = Handshakes()
         self._scratch = bytearray(SCRATCH_BYTES)  # of the TLS connections
+        self._make_client = make_client
         self._has_closed = False  # since the last sweep
         self._hang_ups = HangUps()
         if self._hang_ups.selectable is not None:
@@ -73,6 +76,7 @@ class Connections:
             on_granted=self._on_granted,
             listener=listener.name,
             tls=tls,
+            make_client=self._make_client,
         )
         if tls is not None:
             self._handshakes.begin(connection)

@@ -33,6 +33,7 @@ from broker.server.network.end_of_streams import end_streams
 from broker.server.network.mailbox import Mailbox
 from broker.server.network.principal_quotas import PrincipalQuotas, Use
 from broker.server.network.quotas import PeerLog, QueuedBytes
+from broker.server.requests.client import Client
 from broker.server.requests.handlers import (
     CloseConnection,
     Offload,
@@ -68,6 +69,7 @@ class Processor:
         max_frame_bytes: int,
         max_idle_s: float,
         on_close: Callable[[str], None],
+        make_client: Callable[..., Client] = Client,
     ) -> None:
         self.metrics = metrics
         self.purgatory: Purgatory[ServerConnection] = Purgatory()
@@ -89,6 +91,7 @@ class Processor:
                 partial(self._serve, one, self._grant_buffer)
             ),
             on_close=on_close,
+            make_client=make_client,
         )
         self._open = self._connections.open
         self._selector = self._connections.selector

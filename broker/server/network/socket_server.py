@@ -19,6 +19,7 @@ from broker.server.network.connection import LingeringClient, Listener, ServerCo
 from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import Processor
 from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog, QueuedBytes
+from broker.server.requests.client import Client
 from broker.server.requests.handlers import RequestHandlers
 from broker.server.requests.metrics import ProcessorMetrics, RequestErrors
 from broker.server.requests.purgatory import DelayedResponse
@@ -39,7 +40,14 @@ a delayed response is attempted again."""
 class SocketServer:
     """Listens, and serves connections in its processors."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock, is_topic: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        is_topic: Callable[[str], bool],
+        make_client: Callable[..., Client],
+    ) -> None:
+        self._make_client = make_client
         self._is_topic = is_topic
         self._clock = clock
         self._metrics_period_s = config.monitoring_period_ms / 1000
@@ -116,6 +124,7 @@ class SocketServer:
                 max_frame_bytes=config.max_request_bytes,
                 max_idle_s=config.max_idle_ms / 1000,
                 on_close=self.connection_count.leave,
+                make_client=self._make_client,
             )
             self.processors.append(processor)
             own = make_handlers(processor.metrics, TURN_BYTES, processor.wake)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import ssl
 from collections.abc import Callable
 
@@ -10,31 +11,35 @@ import pytest
 import trustme
 
 from broker import errors
-from broker.security import scram
 from broker.security.mechanisms import PLAIN, Channel, Proved
 from broker.security.principal import Principal
-from broker.security.scram import Credential, ScramClient, make_credential, serve_scram
+from broker.security.scram import ScramClient, make_credential, serve_scram
+from broker.security.users import SCRAM, SCRAM_PLUS, Credential, Users
 from broker.values import Secret
 
 PENCIL = Secret("pencil")
-MOCK_SECRET = b"m" * 32
 ALICE = make_credential(PENCIL, 4096)
 
 
-def look_up(user: str) -> Credential:
-    return ALICE if user == "alice" else scram.mock_credential(MOCK_SECRET, user)
+def users_of(**credentials: Credential) -> Users:
+    users = Users()
+    users.use(credentials, b"m" * 32)
+    return users
+
+
+USERS = users_of(alice=ALICE)
 
 
 def run(
     client: ScramClient,
     *,
     channel: Channel = PLAIN,
-    name: str = scram.SCRAM,
-    credentials: Callable[[str], Credential] = look_up,
+    name: str = SCRAM,
+    users: Users = USERS,
     change: Callable[[int, str], str] = lambda _step, text: text,
 ) -> tuple[list[str], Proved]:
     """Run an exchange; `change` may change the client's messages 0 and 1, the broker's 2 and 3."""
-    client_half, server_half = client.exchange(channel), serve_scram(credentials, channel, name)
+    client_half, server_half = client.exchange(channel), serve_scram(users, channel, name)
     next(server_half)
     sent = change(0, next(client_half).decode())
     first = change(2, server_half.send(sent.encode()).decode())
@@ -57,7 +62,7 @@ def test_exchange_when_it_is_the_standards_example_then_each_message_is(
     monkeypatch.setattr("broker.security.scram.secrets.token_bytes", lambda _: salt)
     credential = make_credential(PENCIL, 4096)
 
-    messages, proved = run(ScramClient("user", PENCIL), credentials=lambda _: credential)
+    messages, proved = run(ScramClient("user", PENCIL), users=users_of(user=credential))
 
     both = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
     assert messages == [
@@ -129,8 +134,8 @@ def test_broker_when_the_name_has_another_unicode_form_then_knows_the_user() -> 
 
 
 def test_mock_when_asked_twice_then_is_the_same_salt_and_one_of_the_counts_of_real_users() -> None:
-    made = [scram.mock_credential(MOCK_SECRET, f"user-{number}") for number in range(40)]
-    again = [scram.mock_credential(MOCK_SECRET, f"user-{number}") for number in range(40)]
+    made = [USERS.credential(f"user-{number}") for number in range(40)]
+    again = [USERS.credential(f"user-{number}") for number in range(40)]
 
     assert [(one.salt, one.iterations) for one in made] == [
         (one.salt, one.iterations) for one in again
@@ -156,7 +161,7 @@ def test_client_when_the_broker_is_another_then_sends_nothing_more(
     step: int, change: Callable[[str], str]
 ) -> None:
     client = ScramClient("alice", PENCIL).exchange(PLAIN)
-    server = serve_scram(look_up, PLAIN)
+    server = serve_scram(USERS, PLAIN)
     next(server)
     answer = server.send(next(client)).decode()
     if step == 3:
@@ -174,9 +179,9 @@ def test_exchange_when_bound_to_the_certificate_then_fails_for_another_one() -> 
         Channel(ssl.PEM_cert_to_DER_cert(ca.issue_cert(name).cert_chain_pems[0].bytes().decode()))
         for name in ("here", "elsewhere")
     )
-    run(ScramClient("alice", PENCIL, scram.SCRAM_PLUS), channel=here, name=scram.SCRAM_PLUS)
-    client = ScramClient("alice", PENCIL, scram.SCRAM_PLUS).exchange(elsewhere)
-    server = serve_scram(look_up, here, scram.SCRAM_PLUS)
+    run(ScramClient("alice", PENCIL, SCRAM_PLUS), channel=here, name=SCRAM_PLUS)
+    client = ScramClient("alice", PENCIL, SCRAM_PLUS).exchange(elsewhere)
+    server = serve_scram(USERS, here, SCRAM_PLUS)
     next(server)
 
     with pytest.raises(errors.AuthenticationFailedError, match="is wrong"):
@@ -187,3 +192,18 @@ def test_exchange_when_bound_to_the_certificate_then_fails_for_another_one() -> 
             channel=here,
             change=of_step(0, lambda text: text.replace("n,,", "y,,")),
         )
+
+
+def test_credential_when_kept_as_text_then_is_kafkas_and_comes_back() -> None:
+    text = ALICE.encode()
+
+    assert re.fullmatch(r"salt=\S+,stored_key=\S{44},server_key=\S{44},iterations=4096", text)
+    assert Credential.decode(text) == ALICE
+
+
+@pytest.mark.parametrize("text", ["", "salt=AAAA", "salt=?,stored_key=,server_key=,iterations=1"])
+def test_credential_when_malformed_then_the_error_does_not_show_it(text: str) -> None:
+    with pytest.raises(errors.CoordinationError) as failure:
+        Credential.decode(text)
+
+    assert text == "" or text not in str(failure.value)

@@ -1,0 +1,1 @@
+"""`pylogctl user`: who can log in at brokers."""

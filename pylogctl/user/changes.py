@@ -1,0 +1,69 @@
+"""Adds, changes and removes users, and tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.admin import users
+from broker.security.scram import make_credential, normalize_user
+from broker.units import counted
+from broker.zk.session import Session
+from pylogctl.cli.confirmation import confirm
+from pylogctl.cli.environment import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.user.passwords import NewPassword
+
+
+def known_user(session: Session, name: str) -> str:
+    """Return the name as it is kept; a user who is not there, or has no password, is an error."""
+    kept = normalize_user(name)
+    if not users.has_password(session, kept):
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            f"there is no user '{kept}'",
+            hints=["try: pylogctl user list"],
+            code="USER_NOT_FOUND",
+        )
+    return kept
+
+
+def absent_user(session: Session, name: str) -> str:
+    """Return the name as it is kept; a user who is there already is an error."""
+    kept = normalize_user(name)
+    if users.has_password(session, kept):
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"user '{kept}' is there already",
+            hints=[f"another password: pylogctl user password {kept}"],
+            code="USER_EXISTS",
+        )
+    return kept
+
+
+def set_password(env: Environment, session: Session, name: str, new: NewPassword) -> None:
+    """Keep the credential of a password; write the password itself if it was generated."""
+    credential = make_credential(new.password, new.iterations)
+    if env.settings.dry_run:
+        env.note(f"user '{name}' could log in; nothing changed; this was a dry run")
+        return
+    users.set_credential(session, name, credential)
+    if new.is_generated:
+        env.write_line(new.password.reveal())
+    env.note(
+        f"user '{name}' can log in with this password at brokers that offer SCRAM-SHA-256"
+        + (": they do not show it again" if new.is_generated else "")
+    )
+
+
+def remove(env: Environment, session: Session, names: Sequence[str]) -> None:
+    """Remove users after a question; all of them must be there."""
+    kept = list(dict.fromkeys(known_user(session, name) for name in names))
+    quoted = ", ".join(f"'{name}'" for name in kept)
+    if env.settings.dry_run:
+        env.note(f"would remove {quoted}; nothing changed; this was a dry run")
+        return
+    confirm(env, "user remove", f"remove {quoted}? Their connections end")
+    for name in kept:
+        if others := users.remove_user(session, name):
+            env.note(f"settings of '{name}' stay: {', '.join(others)}")
+    env.note(f"{counted(len(kept), 'user')} removed: {quoted}")

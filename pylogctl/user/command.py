@@ -1,0 +1,152 @@
+"""`pylogctl user`: the options of its commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pylogctl.cli.environment import Environment
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.options import (
+    CONFIRM,
+    DRY_RUN,
+    OUTPUT,
+    REGISTRY,
+    TIMEOUT,
+    accepts,
+    argument,
+    flag,
+    option,
+)
+from pylogctl.cli.render import render
+from pylogctl.cli.tree import Command, new_app
+
+app = new_app("Add, list and remove users, and change their passwords.")
+
+_Name = Annotated[str, argument("USER", "Name.")]
+_File = Annotated[
+    Path | None,
+    option(
+        "--password-file FILE",
+        "Options",
+        "Take the first line of a file as the password.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+_Descriptor = Annotated[
+    int | None,
+    option(
+        "--password-fd N",
+        "Options",
+        "Read the password from an open descriptor; 0 is stdin.",
+        min=0,
+    ),
+]
+_Generate = Annotated[
+    bool, flag("--generate", "Options", "Make a password, and write it to stdout, once.")
+]
+
+
+@app.command("add", cls=Command)
+@accepts(
+    *REGISTRY,
+    *TIMEOUT,
+    *DRY_RUN,
+    exits=(ExitStatus.CONFLICT,),
+    examples=(
+        "pylogctl user add alice",
+        "pylogctl user add billing --generate > billing.password",
+        "pass show kafka/alice | pylogctl user add alice --password-fd 0",
+    ),
+)
+def add(
+    env: Environment,
+    user: _Name,
+    new_file: _File = None,
+    new_descriptor: _Descriptor = None,
+    generate: _Generate = False,
+) -> None:
+    """Add a user, who logs in at brokers with a password.
+
+    Without an option it is asked for. ZooKeeper keeps what checks it (SCRAM-SHA-256, as Kafka does)
+    and not the password; guesses at a password that was chosen are slowed by 100,000 iterations.
+    """
+    from pylogctl.cli.connections import zookeeper_session
+    from pylogctl.user.changes import absent_user, set_password
+    from pylogctl.user.passwords import new_password
+
+    with zookeeper_session(env) as session:
+        name = absent_user(session, user)
+        new = new_password(env, name, file=new_file, descriptor=new_descriptor, generates=generate)
+        set_password(env, session, name, new)
+
+
+@app.command("list", cls=Command)
+@accepts(*OUTPUT, *REGISTRY, *TIMEOUT, examples=("pylogctl user list",))
+def list_(env: Environment) -> None:
+    """List the users; passwords and what checks them are not shown."""
+    from broker.admin.users import read_users
+    from broker.security.users import SCRAM
+    from pylogctl.cli.connections import zookeeper_session
+    from pylogctl.user.document import USERS, UserRow
+
+    with zookeeper_session(env) as session:
+        found = read_users(session)
+    rows = (
+        UserRow(
+            one.name,
+            SCRAM if one.iterations else None,
+            one.iterations,
+            ", ".join(one.others) or None,
+        )
+        for one in found
+    )
+    render(env, USERS, rows)
+
+
+@app.command("password", cls=Command)
+@accepts(
+    *REGISTRY,
+    *TIMEOUT,
+    *DRY_RUN,
+    exits=(ExitStatus.NOT_FOUND,),
+    examples=("pylogctl user password alice", "pylogctl user password billing --generate"),
+)
+def password(
+    env: Environment,
+    user: _Name,
+    new_file: _File = None,
+    new_descriptor: _Descriptor = None,
+    generate: _Generate = False,
+) -> None:
+    """Give a user another password; the one of before is not accepted any more.
+
+    Connections that the user has open stay; `user remove` ends them.
+    """
+    from pylogctl.cli.connections import zookeeper_session
+    from pylogctl.user.changes import known_user, set_password
+    from pylogctl.user.passwords import new_password
+
+    with zookeeper_session(env) as session:
+        name = known_user(session, user)
+        new = new_password(env, name, file=new_file, descriptor=new_descriptor, generates=generate)
+        set_password(env, session, name, new)
+
+
+@app.command("remove", cls=Command)
+@accepts(
+    *REGISTRY,
+    *TIMEOUT,
+    *CONFIRM,
+    *DRY_RUN,
+    exits=(ExitStatus.NOT_FOUND,),
+    examples=("pylogctl user remove alice", "pylogctl user remove alice bob --yes"),
+)
+def remove(env: Environment, users: list[str] = argument("USER...", "Names.")) -> None:
+    """Remove users: they cannot log in any more, and their connections end."""
+    from pylogctl.cli.connections import zookeeper_session
+    from pylogctl.user.changes import remove as remove_users
+
+    with zookeeper_session(env) as session:
+        remove_users(env, session, users)
