@@ -140,7 +140,7 @@ __pylogctl_tables() {
         options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl user')
-        commands='add list password remove' words=''
+        commands='add list password quota remove' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl user add')
@@ -155,6 +155,10 @@ __pylogctl_tables() {
         commands='' words=''
         options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--password-file --password-fd -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+    'pylogctl user quota')
+        commands='' words=''
+        options='--bytes-in --bytes-out --work --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--bytes-in --bytes-out --work --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl user remove')
         commands='' words=''
         options='-Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -1034,8 +1038,8 @@ __pylogctl_values() {
     'pylogctl user --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
     'pylogctl user --password-file') words='@file' ;;
     'pylogctl user --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl user --columns') words='user mechanism iterations settings' ;;
-    'pylogctl user --sort') words='user mechanism iterations settings' ;;
+    'pylogctl user --columns') words='user mechanism iterations settings bytes_in bytes_out work' ;;
+    'pylogctl user --sort') words='user mechanism iterations settings bytes_in bytes_out work' ;;
     'pylogctl user --progress') words='auto always never' ;;
     'pylogctl user add --password-file') words='@file' ;;
     'pylogctl user add --zk-credential') words='@file' ;;
@@ -1057,6 +1061,12 @@ __pylogctl_values() {
     'pylogctl user password -c' | 'pylogctl user password --context') words='@context' ;;
     'pylogctl user password --log-format') words='text json' ;;
     'pylogctl user password --color') words='auto always never' ;;
+    'pylogctl user quota --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl user quota --zk-credential') words='@file' ;;
+    'pylogctl user quota --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl user quota -c' | 'pylogctl user quota --context') words='@context' ;;
+    'pylogctl user quota --log-format') words='text json' ;;
+    'pylogctl user quota --color') words='auto always never' ;;
     'pylogctl user remove --zk-credential') words='@file' ;;
     'pylogctl user remove --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl user remove -c' | 'pylogctl user remove --context') words='@context' ;;

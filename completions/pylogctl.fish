@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress --config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --view --into --filter --interval --batch --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --warmup --fail-below --depth --if-version --public-host --token-file
+    set -l valued --output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress --config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --view --into --filter --interval --batch --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --bytes-in --bytes-out --work --state --by --window --fail-above --min-lag --allowed-lag --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --warmup --fail-below --depth --if-version --public-host --token-file
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' top' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' user' ' user add' ' user list' ' user password' ' user remove' ' acl' ' acl add' ' acl remove' ' acl list' ' acl check' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' metrics' ' metrics serve' ' metrics dump' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk secure' ' zk open' ' zk shell' ' zk start' ' web' ' context' ' context list' ' context show' ' context use' ' context add' ' context current' ' context rename' ' context test' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' top' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' user' ' user add' ' user list' ' user password' ' user quota' ' user remove' ' acl' ' acl add' ' acl remove' ' acl list' ' acl check' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' metrics' ' metrics serve' ' metrics dump' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk secure' ' zk open' ' zk shell' ' zk start' ' web' ' context' ' context list' ' context show' ' context use' ' context add' ' context current' ' context rename' ' context test' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -37,7 +37,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a cluster -d 'Look at the brok
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a top -d 'Watch a cluster live'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe, create, delete, count and sample topics'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a config -d 'Change settings of topics and brokers while they run'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a user -d 'Add, list and remove users, and change their passwords'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a user -d 'Add, list and remove users, and set their passwords and quotas'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a acl -d 'Say who may do what, and find out why somebody may not'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a group -d 'Look at, move and repair consumer groups'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a retry -d 'List and drain messages whose handling failed'
@@ -1143,6 +1143,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s h -l help -l hel
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a add -d 'Add a user, who logs in at brokers with a password'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a list -d 'List the users; passwords and what checks them are not shown'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a password -d 'Give a user another password; the one of before is not accepted any more'
+complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a quota -d 'Show quotas, or set what a user may use of each broker'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a remove -d 'Remove users: they cannot log in any more, and their connections end'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1168,8 +1169,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l timeout -d 'Limit of th
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'user mechanism iterations settings'
-complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'user mechanism iterations settings'
+complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'user mechanism iterations settings bytes_in bytes_out work'
+complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'user mechanism iterations settings bytes_in bytes_out work'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1220,6 +1221,27 @@ complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l log-format -d 
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l bytes-in -d 'Most bytes a second from the user' -r
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l bytes-out -d 'Most bytes a second to the user' -r
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l work -d 'Most work for the user, of one thread'\''s time' -r
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
     CONFIRM,
     DRY_RUN,
@@ -21,7 +21,7 @@ from pylogctl.cli.options import (
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
-app = new_app("Add, list and remove users, and change their passwords.")
+app = new_app("Add, list and remove users, and set their passwords and quotas.")
 
 _Name = Annotated[str, argument("USER", "Name.")]
 _File = Annotated[
@@ -45,6 +45,18 @@ _Descriptor = Annotated[
 ]
 _Generate = Annotated[
     bool, flag("--generate", "Options", "Make a password, and write it to stdout, once.")
+]
+
+
+_BytesIn = Annotated[
+    str | None, option("--bytes-in RATE", "Options", "Most bytes a second from the user.")
+]
+_BytesOut = Annotated[
+    str | None, option("--bytes-out RATE", "Options", "Most bytes a second to the user.")
+]
+_Work = Annotated[
+    str | None,
+    option("--work PERCENT", "Options", "Most work for the user, of one thread's time."),
 ]
 
 
@@ -132,6 +144,45 @@ def password(
         name = known_user(session, user)
         new = new_password(env, name, file=new_file, descriptor=new_descriptor, generates=generate)
         set_password(env, session, name, new)
+
+
+@app.command("quota", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    *DRY_RUN,
+    examples=(
+        "pylogctl user quota",
+        "pylogctl user quota billing --bytes-in 10MiB/s --work 50",
+        "pylogctl user quota '<default>' --bytes-out 100MiB/s",
+        "pylogctl user quota billing --bytes-in default",
+    ),
+)
+def quota(
+    env: Environment,
+    user: str | None = argument("[USER]", "Name, or <default> for all others.", default=None),
+    bytes_in: _BytesIn = None,
+    bytes_out: _BytesOut = None,
+    work: _Work = None,
+) -> None:
+    """Show quotas, or set what a user may use of each broker.
+
+    Who exceeds a quota is answered, then has to wait. A value of none lifts the limit, default
+    removes it so that the one of <default>, or of the broker, holds. Brokers apply a change within
+    a second.
+    """
+    from pylogctl.cli.connections import zookeeper_session
+    from pylogctl.user import quotas
+
+    wanted = quotas.parse(bytes_in, bytes_out, work)
+    if wanted and user is None:
+        raise UsageError("USER is missing", hints=["'<default>' is for all others"])
+    with zookeeper_session(env) as session:
+        if wanted and user is not None:
+            quotas.change(env, session, user, wanted)
+        else:
+            quotas.show(env, session, user)
 
 
 @app.command("remove", cls=Command)

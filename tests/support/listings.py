@@ -924,6 +924,14 @@ LISTINGS: Mapping[str, Listing] = {
             doctor.FindingRow("fail", "zookeeper", "localhost:2181 refuses connections", None),
         ],
     ),
+    "user quota": Listing(
+        user.QUOTAS,
+        [
+            user.QuotaRow("<default>", 10 << 20, 100 << 20, 200),
+            user.QuotaRow("billing," * 12, 123_456_789_012, None, None),
+            user.QuotaRow("kafka", 0, None, 50),
+        ],
+    ),
     "user list": Listing(
         user.USERS,
         [
