@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from broker.errors import NO_ERROR, ServerError, error_for_code
+from broker.errors import NO_ERROR, ServerError, TopicAuthorizationError, error_for_code
 from broker.protocol.primitives import Buffer
 from broker.protocol.responses import Run
 from broker.topic import TopicPartition
@@ -37,6 +37,8 @@ class Chunk(NamedTuple):
     def failure(self) -> ServerError:
         """Return the exception for the error code."""
         text = self.text or f"cannot read {self.partition} at {self.offset}"
+        if self.error == TopicAuthorizationError.code and not self.text:
+            text += f": this user may not read topic '{self.partition.topic}'"
         return error_for_code(self.error, text, self.high_watermark)
 
     def filtered(self, runs: Sequence[Run], next_offset: int) -> Iterator[Chunk]:

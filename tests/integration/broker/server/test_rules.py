@@ -65,8 +65,8 @@ from broker.security.rules import (
     RuleSet,
     StoredRules,
 )
+from broker.server import broker as broker_module
 from broker.server.broker import Broker
-from broker.server.network import connection
 from broker.server.requests.client import Client
 from broker.server.requests.judge import NEEDS, NEEDS_OF_07, Judge, Scope, require_needs
 from broker.server.status import SOFTWARE
@@ -99,8 +99,7 @@ def _trusting(_: Channel) -> ServerExchange:
 
 @pytest.fixture(autouse=True)
 def trusts(monkeypatch: pytest.MonkeyPatch) -> None:
-    make = bind(Client, mechanisms={"TEST": _trusting})
-    monkeypatch.setattr(connection, "Client", make)
+    monkeypatch.setattr(broker_module, "_logins", lambda *_: {"TEST": _trusting})
 
 
 @pytest.fixture
