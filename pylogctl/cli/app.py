@@ -33,7 +33,8 @@ class Pylogctl(RootGroup):
             "pylogctl.config.command", "Change settings of topics and brokers while they run."
         ),
         "user": RootCommand(
-            "pylogctl.user.command", "Add, list and remove users, and change their passwords."
+            "pylogctl.user.command",
+            "Add, list and remove users, and set their passwords and quotas.",
         ),
         "acl": RootCommand(
             "pylogctl.acl.command", "Say who may do what, and find out why somebody may not."
