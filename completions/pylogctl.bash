@@ -559,8 +559,8 @@ __pylogctl_values() {
     'pylogctl broker --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
     'pylogctl broker --password-file') words='@file' ;;
     'pylogctl broker --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl broker --columns') words='id host port creator since session topics state first_topics all_topics broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec directories failures retention_waits settings_problems metrics step seconds done note' ;;
-    'pylogctl broker --sort') words='id host port creator since session topics state first_topics all_topics broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec directories failures retention_waits settings_problems metrics step seconds done note' ;;
+    'pylogctl broker --columns') words='id host port creator since session topics state first_topics all_topics broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec listeners certificate_expires directories failures retention_waits settings_problems metrics step seconds done note' ;;
+    'pylogctl broker --sort') words='id host port creator since session topics state first_topics all_topics broker zookeeper pid data phase uptime partitions bytes connections produce_rate fetch_rate last_flush clean_start registered failing storage software codec listeners certificate_expires directories failures retention_waits settings_problems metrics step seconds done note' ;;
     'pylogctl broker --progress') words='auto always never' ;;
     'pylogctl broker start --config') words='@file' ;;
     'pylogctl broker start --data') words='@dir' ;;
@@ -585,8 +585,8 @@ __pylogctl_values() {
     'pylogctl broker stop --log-format') words='text json' ;;
     'pylogctl broker stop --color') words='auto always never' ;;
     'pylogctl broker status --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl broker status --columns') words='broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec directories failures retention_waits settings_problems metrics' ;;
-    'pylogctl broker status --sort') words='broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec directories failures retention_waits settings_problems metrics' ;;
+    'pylogctl broker status --columns') words='broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec listeners certificate_expires directories failures retention_waits settings_problems metrics' ;;
+    'pylogctl broker status --sort') words='broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec listeners certificate_expires directories failures retention_waits settings_problems metrics' ;;
     'pylogctl broker status --zk-credential') words='@file' ;;
     'pylogctl broker status --tls-ca') words='@file' ;;
     'pylogctl broker status --tls-cert') words='@file' ;;

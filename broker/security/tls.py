@@ -169,6 +169,8 @@ def _first_certificate(text: str) -> str:
 
 def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", None)
+    if reason in ("NO_CERTIFICATE_ASSIGNED", "KEY_VALUES_MISMATCH"):
+        return "they are of two key pairs"
     return str(reason).lower().replace("_", " ") if reason else str(error)
 
 

@@ -93,6 +93,10 @@ class StatusRow(Row):
     zookeeper: Annotated[Text, "connect string of ZooKeeper", Fit.WRAP, HIDDEN] = UNKNOWN
     software: Annotated[Text, "program and version", Fit.WRAP, HIDDEN] = UNKNOWN
     codec: Annotated[Text, "engine of its message codec", HIDDEN] = UNKNOWN
+    listeners: Annotated[_Parts, "name, tls, host and port of each", HIDDEN] = UNKNOWN
+    certificate_expires: Annotated[Millis, "end of the certificate of tls listeners", HIDDEN] = (
+        UNKNOWN
+    )
     directories: Annotated[_Parts, "path, partitions, room and error of each", HIDDEN] = UNKNOWN
     failures: Annotated[_Parts, "topic, partition, state and error of each of those", HIDDEN] = (
         UNKNOWN
@@ -137,6 +141,8 @@ def status_row(
         *where,
         **{name: document[name] for name in same},
         settings_problems=document.get("settings_problems"),  # older brokers follow none
+        listeners=document.get("listeners"),  # older brokers have one
+        certificate_expires=(document.get("certificate") or {}).get("not_after_ms"),
         uptime=document["uptime_ms"] / 1000,
         produce_rate=round(sockets["ProduceRequestsPerSecond"], 1),
         fetch_rate=round(sockets["FetchRequestsPerSecond"], 1),

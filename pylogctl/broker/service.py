@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -166,6 +167,8 @@ def _serve(
         where = ", ".join(map(str, config.data_dirs))
         with announced_wait(env, f"the broker to open {where} and register"):
             broker.start()
+        if any(one.is_tls for one in config.endpoints):
+            signal.signal(signal.SIGHUP, lambda _signum, _frame: broker.reload_certificates())
         try:
             if options.metrics_port is not None:
                 serving = served_metrics(

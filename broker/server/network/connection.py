@@ -190,8 +190,8 @@ class ServerConnection:
         self.client = self._make_client(
             self.peer,
             listener=self.client.listener,
-            channel=self.tls.channel(),
-            certified=self.tls.principal(),
+            channel=self.tls.channel,
+            certified=self.tls.principal,
             port=self.client.port,
         )
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import cast
 
 from broker.protocol.primitives import Buffer
-from broker.security.mechanisms import Channel
+from broker.security.mechanisms import PLAIN, Channel
 from broker.security.principal import USER, Principal
 from broker.security.subject import Subject, subject_text
 from broker.security.tls import ServerTls
@@ -63,6 +63,10 @@ class TlsTransport:
         self._unsent = _NOTHING
         self._has_ended = False
         self.is_open = False  # whether the handshake is complete
+        self.channel = PLAIN
+        """The certificates of both sides."""
+        self.principal: Principal | None = None
+        """The user that the client's certificate names; None without one, or by no rule."""
         self.has_decrypted = False
         """Whether more can be received although the socket may have nothing."""
 
@@ -70,19 +74,6 @@ class TlsTransport:
     def has_unsent(self) -> bool:
         """Return whether ciphertext waits for room in the socket."""
         return bool(self._unsent)
-
-    def channel(self) -> Channel:
-        """Return the certificates of both sides."""
-        return Channel(self._certificate, self._object.getpeercert(True) or b"")
-
-    def principal(self) -> Principal | None:
-        """Return the user that the client's certificate names; None without one, or by no rule."""
-        found = self._object.getpeercert()
-        if not found:
-            return None
-        subject = cast(Subject, found.get("subject", ()))
-        user = self._rules.user(subject_text(subject))
-        return Principal(USER, user) if user else None
 
     def recv_into(self, buffer: memoryview, /) -> int:
         """Receive plaintext, as `socket.recv_into`; shake hands first.
@@ -134,6 +125,11 @@ class TlsTransport:
             self._object.do_handshake()
         except ssl.SSLWantReadError:
             raise BlockingIOError from None
+        # now, as OpenSSL does not tell them after an error
+        self.channel = Channel(self._certificate, self._object.getpeercert(True) or b"")
+        if found := self._object.getpeercert():
+            user = self._rules.user(subject_text(cast(Subject, found.get("subject", ()))))
+            self.principal = Principal(USER, user) if user else None
         self.is_open = True
 
     def _decrypt(self, buffer: memoryview) -> int:

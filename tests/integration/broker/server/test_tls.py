@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import datetime
 import os
+import re
+import select
+import socket
 import ssl
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
+import trustme
 
 from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.codec import encode
+from broker.protocol.requests import FetchRequest, encode_request
 from broker.protocol.responses import ClusterMetadataResponse
 from broker.server.broker import Broker
+from broker.server.network import connection, processor
+from broker.server.network.handshakes import MAX_HANDSHAKES_PER_ADDRESS
 from tests.integration.broker.server.peer import Peer, extension_frame, publish_request
 from tests.support.certificates import Certificates
 from tests.support.waiting import wait_until
@@ -109,3 +120,376 @@ def test_metadata_when_a_client_comes_by_tls_then_has_the_tls_addresses_of_all_b
     with Peer(brokers[0].port) as plain:
         ports = enumerate((one.port for one in brokers), 1)
         assert addresses(plain) == [(number, "127.0.0.1", port) for number, port in ports]
+
+
+def ends(sock: socket.socket) -> bool:
+    """Read to the end; return True if the broker ends the connection, with an alert or without."""
+    try:
+        while sock.recv(1 << 16):
+            pass
+    except (ssl.SSLError, ConnectionError):
+        return True
+    return True
+
+
+@pytest.mark.parametrize(
+    "first_bytes",
+    [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        encode_request(FetchRequest("events", 0, 0, 1000)),
+        b"\0",
+    ],
+)
+def test_tls_port_when_a_client_does_not_speak_tls_then_is_closed_and_the_log_says_so(
+    tls_broker: Broker, first_bytes: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_connection(("127.0.0.1", tls_port(tls_broker)), 60) as client:
+        client.sendall(first_bytes)
+        assert ends(client)
+
+    assert "it does not speak TLS, which listener SECURE demands" in caplog.text
+
+
+def test_plain_port_when_a_client_speaks_tls_then_is_closed_and_the_log_says_so(
+    tls_broker: Broker, certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        Peer(tls_broker.port, tls=certificates.client())
+
+    assert "it speaks TLS, and this listener is plain" in caplog.text
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_tls_when_a_client_knows_old_versions_only_then_is_refused(
+    tls_broker: Broker,
+    certificates: Certificates,
+    version: ssl.TLSVersion,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    old = certificates.client()
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    old.minimum_version = old.maximum_version = version
+
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        Peer(tls_port(tls_broker), tls=old)
+
+    wait_until(lambda: "1.2 is the least here" in caplog.text, "the log telling it")
+
+
+@pytest.mark.parametrize("ciphers", ["eNULL:@SECLEVEL=0", "aNULL:@SECLEVEL=0"])
+def test_tls_when_a_client_wants_no_encryption_then_is_refused(
+    tls_broker: Broker, certificates: Certificates, ciphers: str
+) -> None:
+    weak = certificates.client()
+    weak.maximum_version = ssl.TLSVersion.TLSv1_2
+    weak.set_ciphers(ciphers)
+
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        Peer(tls_port(tls_broker), tls=weak)
+
+
+@pytest.mark.parametrize(("version", "commands"), [("-tls1_2", "R\n"), ("-tls1_3", "K\n" * 1000)])
+def test_tls_when_a_client_renegotiates_or_updates_keys_then_others_are_served(
+    tls_broker: Broker, connect_tls: ConnectTls, version: str, commands: str
+) -> None:
+    where = f"127.0.0.1:{tls_port(tls_broker)}"
+    run = subprocess.run(
+        ["openssl", "s_client", "-connect", where, version],
+        input=commands,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert "CONNECTED" in run.stdout
+    assert connect_tls(tls_broker).publish("events", encode([b"x"])).error == 0
+
+
+def client_hello() -> bytes:
+    """Return the first record of a client."""
+    outgoing = ssl.MemoryBIO()
+    hello = ssl.create_default_context().wrap_bio(
+        ssl.MemoryBIO(), outgoing, server_hostname="localhost"
+    )
+    with suppress(ssl.SSLWantReadError):
+        hello.do_handshake()
+    return outgoing.read()
+
+
+def test_tls_when_many_handshakes_stop_half_way_then_few_are_under_way_and_others_are_served(
+    tls_broker: Broker, certificates: Certificates
+) -> None:
+    (processor,) = tls_broker._server.processors  # of which there is one
+    handshakes = processor._connections._handshakes
+    hello = client_hello()
+    with ExitStack() as closing:
+        stopped = []
+        for number in range(200):
+            client = socket.create_connection(("127.0.0.1", tls_port(tls_broker)), 60)
+            stopped.append(closing.enter_context(client))
+            client.sendall(hello[: (0, 5, len(hello))[number % 3]])
+        wait_until(lambda: tls_broker.status()["connections"] == 200, "all being accepted")
+        assert len(handshakes._under_way) == MAX_HANDSHAKES_PER_ADDRESS
+        assert sum(map(len, handshakes._waiting.values())) == 200 - MAX_HANDSHAKES_PER_ADDRESS
+
+        with Peer(tls_port(tls_broker), tls=certificates.client(), address="127.0.0.2") as other:
+            assert other.publish("events", encode([b"x"])).error == 0
+        for client in stopped:
+            client.close()
+        with Peer(tls_port(tls_broker), tls=certificates.client()) as same:  # its turn comes
+            assert same.publish("events", encode([b"x"])).error == 0
+    wait_until(lambda: tls_broker.status()["connections"] == 0, "all being closed")
+    assert not handshakes._under_way
+    assert not handshakes._waiting
+
+
+def test_tls_when_a_client_says_hello_slowly_then_its_handshake_ends_after_a_while(
+    tls_broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connection, "HANDSHAKE_S", 0.2)
+    monkeypatch.setattr(processor, "_SWEEP_INTERVAL_S", 0.05)
+    tls_broker._server.processors[0]._next_sweep_s = 0.0
+    with socket.create_connection(("127.0.0.1", tls_port(tls_broker)), 60) as client:
+        hello = iter(client_hello())
+        while not select.select([client], [], [], 0.01)[0]:
+            client.sendall(bytes([next(hello)]))
+        assert ends(client)
+
+    assert "its TLS handshake was not complete within 0.2s" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        # fragments of a hello of 128 KiB, each in a record of its own
+        (
+            b"\x16\x03\x01\x40\x00\x01\xff\xff\xff"
+            + bytes(0x3FFC)
+            + (b"\x16\x03\x01\x40\x00" + bytes(0x4000)) * 64,
+            "with it failed|has more than 65536 bytes",
+        ),
+        (b"\x16\x03\x01\x48\x01" + bytes(0x4801), "with it failed"),
+    ],
+)
+def test_tls_when_a_handshake_is_too_long_then_is_refused(
+    tls_broker: Broker, data: bytes, sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_connection(("127.0.0.1", tls_port(tls_broker)), 60) as client:
+        with suppress(ConnectionError):
+            client.sendall(data)
+        assert ends(client)
+
+    wait_until(lambda: re.search(sentence, caplog.text) is not None, "the log telling it")
+
+
+def test_publish_when_the_connection_ends_without_tls_ending_then_nothing_of_it_is_appended(
+    tls_broker: Broker, connect_tls: ConnectTls
+) -> None:
+    client = connect_tls(tls_broker)
+    client.publish("events", encode([b"before"]))
+    frame = extension_frame(publish_request("events", encode([bytes(100_000)])))
+    client.send_bytes(frame[:-1])
+    raw = socket.socket(fileno=client.socket.detach())
+    raw.settimeout(60)
+    raw.shutdown(socket.SHUT_WR)
+
+    assert ends(raw)
+    raw.close()
+    assert connect_tls(tls_broker).fetch("events", 0) == (0, encode([b"before"]))
+
+
+def test_tls_when_a_client_ends_it_then_the_requests_before_are_answered(
+    tls_broker: Broker, connect_tls: ConnectTls
+) -> None:
+    client = connect_tls(tls_broker)
+    client.send_extension(publish_request("events", encode([b"last"])))
+    secure = cast(ssl.SSLSocket, client.socket)
+    secure.settimeout(60)
+    assert client.receive_extension() is not None
+    secure.unwrap()
+
+    assert connect_tls(tls_broker).fetch("events", 0) == (0, encode([b"last"]))
+
+
+def test_broker_when_it_stops_then_tls_clients_get_their_last_answer_and_the_end_of_tls(
+    tls_broker: Broker, connect_tls: ConnectTls
+) -> None:
+    client = connect_tls(tls_broker)
+    assert client.publish("events", encode([b"x"])).error == 0
+    tls_broker.stop()
+
+    assert client.receive()  # that the broker is shutting down
+    assert client.socket.recv(1) == b""
+
+
+def test_tls_when_a_session_is_resumed_then_the_whole_handshake_is_done(
+    tls_broker: Broker, certificates: Certificates
+) -> None:
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context = certificates.client()
+        context.minimum_version = context.maximum_version = version
+        with Peer(tls_port(tls_broker), tls=context) as first:
+            first.publish("events", b"")
+            session = cast(ssl.SSLSocket, first.socket).session
+        raw = socket.create_connection(("127.0.0.1", tls_port(tls_broker)), 60)
+        with context.wrap_socket(raw, server_hostname="localhost", session=session) as again:
+            assert session is None or not session.has_ticket
+            assert not again.session_reused
+
+
+def identity_of(broker: Broker) -> str:
+    """Return whom the broker takes its only client for."""
+    wait_until(lambda: len(broker._server.connections) == 1, "the client being served")
+    return str(broker._server.connections[0].client.authentication.identity)
+
+
+@pytest.fixture
+def mutual_broker(start_broker: Callable[..., Broker], certificates: Certificates) -> Broker:
+    """A broker that requires certificates of its clients."""
+    return start_broker(
+        **certificates.settings(ssl_client_auth="required", ssl_ca=certificates.ca_file)
+    )
+
+
+@pytest.mark.parametrize("common_name", ["alice", "Smith, Alice", "Zo\u00eb+1"])
+def test_client_when_its_certificate_is_verified_then_is_the_user_that_the_subject_names(
+    mutual_broker: Broker, certificates: Certificates, connect_tls: ConnectTls, common_name: str
+) -> None:
+    leaf = certificates.ca.issue_cert(
+        "alice@example.org",
+        common_name=common_name,
+        organization_name="Example",
+        organization_unit_name="logs",
+    )
+    client = connect_tls(mutual_broker, certificates.client(leaf))
+
+    assert client.publish("events", encode([b"x"])).error == 0
+    escaped = common_name.replace(",", "\\,").replace("+", "\\+")
+    assert identity_of(mutual_broker) == f"User:CN={escaped},OU=logs,O=Example"
+
+
+def test_client_when_rules_map_its_subject_then_is_the_user_they_name(
+    start_broker: Callable[..., Broker], certificates: Certificates, connect_tls: ConnectTls
+) -> None:
+    broker = start_broker(
+        **certificates.settings(
+            ssl_client_auth="requested",
+            ssl_ca=certificates.ca_file,
+            ssl_principal_rules=r"RULE:^CN=([^,]+),.*$/$1/L",
+        )
+    )
+    leaf = certificates.ca.issue_cert("a@example.org", common_name="ALICE")
+    with Peer(tls_port(broker), tls=certificates.client(leaf)) as client:
+        client.publish("events", b"")
+        assert identity_of(broker) == "User:alice"
+    wait_until(lambda: not broker._server.connections, "the client having left")
+
+    connect_tls(broker).publish("events", b"")  # without a certificate
+    assert identity_of(broker) == "User:ANONYMOUS"
+
+
+NOW = datetime.datetime.now(datetime.UTC)
+DAY = datetime.timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda ca: None, "it shows no certificate, which this listener requires"),
+        (lambda ca: trustme.CA().issue_cert("a@example.org"), "its certificate is refused"),
+        (lambda ca: ca.issue_cert("a@example.org", not_after=NOW - DAY), "has expired"),
+        (
+            lambda ca: ca.issue_cert(
+                "a@example.org", not_before=NOW + DAY, not_after=NOW + 2 * DAY
+            ),
+            "is not yet valid",
+        ),
+    ],
+    ids=["none", "other CA", "expired", "future"],
+)
+def test_tls_when_the_client_shows_no_good_certificate_then_is_refused_and_the_log_says_why(
+    mutual_broker: Broker,
+    certificates: Certificates,
+    make: Callable[[trustme.CA], trustme.LeafCert | None],
+    sentence: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    context = certificates.client(make(certificates.ca))
+
+    with (
+        pytest.raises((ssl.SSLError, ConnectionError, EOFError)),
+        Peer(tls_port(mutual_broker), tls=context) as client,
+    ):
+        client.publish("events", encode([b"x"]))
+
+    wait_until(lambda: sentence in caplog.text, "the log telling it")
+    assert mutual_broker.status()["topics"] == 0
+
+
+def shown_certificate(broker: Broker, certificates: Certificates) -> bytes:
+    with Peer(tls_port(broker), tls=certificates.client()) as client:
+        return cast(ssl.SSLSocket, client.socket).getpeercert(True) or b""
+
+
+def test_certificate_when_its_files_change_then_is_used_by_new_connections(
+    start_broker: Callable[..., Broker],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    certificates = Certificates(tmp_path)
+    broker = start_broker(**certificates.settings())
+    first = shown_certificate(broker, certificates)
+    with Peer(tls_port(broker), tls=certificates.client()) as open_before:
+        for key_type in (trustme.KeyType.RSA, trustme.KeyType.ECDSA):
+            leaf = certificates.ca.issue_cert("localhost", key_type=key_type)
+            certificates.write_key(leaf)  # the half of it
+            broker.reload_certificates()
+            wait_until(lambda: "loaded before stays in use" in caplog.text, "the log telling it")
+            assert shown_certificate(broker, certificates) == first
+
+            certificates.write(leaf)
+            broker.reload_certificates()
+            wait_until(
+                lambda known=first: shown_certificate(broker, certificates) != known,  # type: ignore[misc]  # a default
+                "the new certificate being shown",
+            )
+            first = shown_certificate(broker, certificates)
+            caplog.clear()
+
+        certificates.certificate.write_text("garbage")
+        broker.reload_certificates()
+        wait_until(lambda: "loaded before stays in use" in caplog.text, "the log telling it")
+        assert shown_certificate(broker, certificates) == first
+        assert open_before.publish("events", encode([b"x"])).error == 0
+
+
+@pytest.mark.parametrize(
+    ("left", "sentence"),
+    [
+        (datetime.timedelta(days=20), "expires at"),
+        (datetime.timedelta(hours=3), "expires at"),
+        (-datetime.timedelta(hours=3), "expired at"),
+    ],
+)
+def test_certificate_when_it_ends_soon_then_the_log_warns_and_the_metric_has_the_days(
+    start_broker: Callable[..., Broker],
+    tmp_path: Path,
+    left: datetime.timedelta,
+    sentence: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    certificates = Certificates(tmp_path)
+    certificates.write(
+        certificates.ca.issue_cert("localhost", not_before=NOW - 9 * DAY, not_after=NOW + left)
+    )
+    broker = start_broker(**certificates.settings())
+
+    assert f"the certificate of {certificates.certificate} {sentence}" in caplog.text
+    requests = broker.status()["metrics"]["SocketServerStats"]
+    assert requests["CertificateDaysLeft"] == pytest.approx(left / DAY, abs=0.1)
+    assert broker.status()["certificate"]["not_after_ms"] == pytest.approx(
+        1000 * (NOW + left).timestamp(), abs=2000
+    )
