@@ -114,8 +114,7 @@ def connect(
         user: logs in at brokers with `password`.
 
     Raises:
-        Unreachable, TimedOut: no broker, or no ZooKeeper, responds.
-        TlsError: certificates do not fit; its text says which, and why.
+        Unreachable, TimedOut: no broker or ZooKeeper responds, or a certificate does not fit.
         ArgumentError: an address is malformed, not exactly one of the two is given, or ZooKeeper
             does not have the chroot.
     """

@@ -53,6 +53,11 @@ a byte position and a partition is named `HOME-INDEX`:
     | timeoutMs                | 30000    | limit of waiting for a response, and for the next      |
     |                          |          | leader; of a stream also for a broker that is down     |
     | connectTimeoutMs         | 5000     | limit of connecting                                    |
+    | tls                      | false    | TLS with brokers; implied by its files                 |
+    | tlsCa                    |          | PEM file of the brokers' CA, or its text               |
+    | tlsCert, tlsKey          |          | the same of the client's certificate, and of its key;  |
+    |                          |          | the driver reads files, executors get their contents   |
+    | user, password           |          | logs in at brokers                                     |
 
 Filters of a query are not pushed down: Spark keeps one plan for each table read with `load`, and
 the filters of one reference to the table would apply to all. To read less, choose partitions with

@@ -45,11 +45,13 @@ from broker.spark.offsets import (
     to_json,
 )
 from broker.topic import TopicPartition, validate_topic_name
+from broker.values import Secret
 
 if TYPE_CHECKING:
     from broker.client.connection import Connection
     from broker.consumer.boundaries import BoundaryFinder
     from broker.protocol.responses import BrokerAddress
+    from broker.security.client_security import ClientSecurity
 
 logger = logging.getLogger(__name__)
 
@@ -150,6 +152,35 @@ _CRC = _choice({one.value: one for one in Crc})
 _CODEC = _choice({one.name.lower(): one for one in Codec})
 _TOPIC = _Kind(_parse_topic, "names of topics")
 _PATH = _Kind(lambda text: Path(text).absolute() if text else None, "paths")
+
+
+def _parse_pem(text: str) -> Secret:
+    if text.startswith("-----BEGIN"):
+        return Secret(text)
+    try:
+        return Secret(Path(text).read_text(encoding="ascii"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read '{text}': {error}") from error
+
+
+_PEM = _Kind(_parse_pem, "PEM files, or their text", Secret.reveal)
+_SECRET = _Kind(Secret, "passwords", Secret.reveal)
+_NAME = _Kind(str, "names")
+
+
+@cache
+def _file_of(content: Secret) -> Path:
+    """Return a file with a content; only this user can read it, and it goes with the process."""
+    import atexit
+    import shutil
+    import tempfile
+
+    directory = Path(tempfile.mkdtemp(prefix="pylogctl-tls-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    path = directory / "content.pem"
+    path.touch(mode=0o600)
+    path.write_text(content.reveal(), encoding="ascii")
+    return path
 
 
 class _Option(NamedTuple):
@@ -284,17 +315,65 @@ def _bound_names(default: Bound) -> tuple[str, str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """Timeouts of connections to brokers, in seconds."""
+    """Timeouts of connections to brokers, in seconds, and how they are secured.
+
+    Certificates are kept by content, as executors have no files of the driver.
+    """
 
     timeout_s: Annotated[float, _Option("timeoutMs", _MILLISECONDS)] = 30.0
     connect_timeout_s: Annotated[float, _Option("connectTimeoutMs", _MILLISECONDS)] = 5.0
+    tls: Annotated[bool, _Option("tls", _FLAG)] = False
+    tls_ca: Annotated[Secret | None, _Option("tlsCa", _PEM)] = None
+    tls_cert: Annotated[Secret | None, _Option("tlsCert", _PEM)] = None
+    tls_key: Annotated[Secret | None, _Option("tlsKey", _PEM)] = None
+    user: Annotated[str | None, _Option("user", _NAME)] = None
+    password: Annotated[Secret | None, _Option("password", _SECRET)] = None
+
+    def secured(self, security: ClientSecurity | None) -> ConnectionOptions:
+        """Return the same timeouts with the security of another client; its files are read."""
+        if security is None:
+            return self
+        ca, cert, key = (
+            None if one is None else _PEM.parse(str(one)) for one in security.tls_files
+        )
+        user, password = (security.user, security.password) if security.user else (None, None)
+        return replace(
+            self,
+            tls=security.has_tls,
+            tls_ca=ca,
+            tls_cert=cert,
+            tls_key=key,
+            user=user,
+            password=password,
+        )
+
+    @property
+    def security(self) -> ClientSecurity:
+        """How connections are secured; certificates are files of this process then."""
+        from broker.security.client_security import ClientSecurity  # late: few jobs need it
+
+        ca, cert, key = (
+            None if one is None else _file_of(one)
+            for one in (self.tls_ca, self.tls_cert, self.tls_key)
+        )
+        return ClientSecurity.of_files(
+            has_tls=self.tls,
+            ca=ca,
+            cert=cert,
+            key=key,
+            user=self.user,
+            password=None if self.password is None else self.password.reveal(),
+        )
 
     def connect(self, address: BrokerAddress) -> Connection:
         """Return a connection to a broker, opened with the first request."""
         from broker.client.connection import Connection
 
         return Connection(
-            address, timeout_s=self.timeout_s, connect_timeout_s=self.connect_timeout_s
+            address,
+            timeout_s=self.timeout_s,
+            connect_timeout_s=self.connect_timeout_s,
+            security=self.security,
         )
 
     def to_options(self) -> dict[str, str]:

@@ -33,6 +33,7 @@ from broker.spark.runtime.temporary import temporary_directory
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.report import failure_of
+from pylogctl.cli.security import security_of
 from pylogctl.pipeline.options import NO_LOSS, NO_READ, LossChoice, ReadChoice, SparkChoice
 
 if TYPE_CHECKING:
@@ -128,8 +129,14 @@ def read_options(
         ending=_bound(env, choice.until, UP_TO_END, has_paths=bool(paths)),
         fail_on_data_loss=not loss.allow_data_loss,
         crc=Crc(loss.corrupt),
-        connection=ConnectionOptions(timeout_s=env.timeout_s(ConnectionOptions().timeout_s)),
+        connection=connection_of(env),
     )
+
+
+def connection_of(env: Environment) -> ConnectionOptions:
+    """Return the timeouts and the security of a job's connections."""
+    timeout_s = env.timeout_s(ConnectionOptions().timeout_s)
+    return ConnectionOptions(timeout_s=timeout_s).secured(security_of(env))
 
 
 def _bound(env: Environment, text: str | None, default: Bound, *, has_paths: bool) -> Bound:

@@ -48,7 +48,7 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import Record, json_encoder, render
 from pylogctl.pipeline.options import TargetChoice, file_format
-from pylogctl.pipeline.reading import cluster_of
+from pylogctl.pipeline.reading import cluster_of, connection_of
 from pylogctl.pipeline.spark import query_progress
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def _sorted(rows: list[Row], order: Sequence[str]) -> list[Row]:
 
 def send_rows(env: Environment, table: DataFrame, topic: str) -> None:
     """Send the rows of a batch to a topic of the cluster that the options name."""
-    options = WriteOptions(cluster_of(env), topic).to_options()
+    options = WriteOptions(cluster_of(env), topic, connection=connection_of(env)).to_options()
     to_send(table).write.format(FORMAT).options(**options).mode("append").save()
 
 

@@ -31,7 +31,7 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.pipeline.options import StreamChoice, TargetChoice
-from pylogctl.pipeline.reading import StreamOffsets, cluster_of
+from pylogctl.pipeline.reading import StreamOffsets, cluster_of, connection_of
 from pylogctl.pipeline.results import (
     collected,
     document_of,
@@ -367,7 +367,9 @@ def _writer(
         return table.writeStream.foreachBatch(function)
     if target.to_topic is None:
         return table.writeStream
-    options = WriteOptions(cluster_of(env), target.to_topic).to_options()
+    options = WriteOptions(
+        cluster_of(env), target.to_topic, connection=connection_of(env)
+    ).to_options()
     return to_send(table).writeStream.format(FORMAT).options(**options)
 
 

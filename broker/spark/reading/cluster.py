@@ -54,7 +54,11 @@ def open_cluster(
         return
     from broker.zk.registry import Registry  # late: jobs on a static list have no use for kazoo
 
-    registry = Registry(where.zookeeper, request_timeout_s=connection.timeout_s)
+    registry = Registry(
+        where.zookeeper,
+        request_timeout_s=connection.timeout_s,
+        speaks_tls=connection.security.has_tls,
+    )
     registry.start(connection.connect_timeout_s)
     try:
         cluster = RegistryCluster(registry)
