@@ -469,8 +469,8 @@ __pylogctl_tables() {
         valued='-Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
     'pylogctl zk start')
         commands='' words=''
-        options='--data --host --port --output --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--data --host --port --output --log-format --color' ;;
+        options='--data --port --output --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--data --port --output --log-format --color' ;;
     'pylogctl web')
         commands='' words=''
         options='--listen --public-host --token-file --allow-changes --hide-messages --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'

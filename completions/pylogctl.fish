@@ -3252,7 +3252,6 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l color -d 'Colour an
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l data -d 'Data directory' -r -a '(__fish_complete_directories)'
-complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l host -d 'Address to listen on' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l port -d '0 picks a free one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'

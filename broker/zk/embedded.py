@@ -26,8 +26,10 @@ from broker.zk.child import ChildProcess
 from broker.zk.health import four_letter_word
 from broker.zk.java import Java, find_java
 from broker.zk.paths import join_address
+from broker.zk.security import NOTE_NAME, SECRET_NAME, ZooKeeperSecurity, make_credential
 from broker.zk.session import Session
 
+_HOST = "127.0.0.1"  # its protocol is plain: others could read the credential
 _SNAPSHOT_DIRECTORY = "data"
 
 # Relative paths, as the server runs in its data directory: not every path can be written in a
@@ -111,17 +113,15 @@ def _server_command(java: Java, jars: list[Path]) -> list[str]:
     return [str(java.executable), *flags, _MAIN_CLASS, _CONFIG_FILE]
 
 
-def _write_settings(
-    data_dir: Path, *, host: str, port: int, tick_ms: int, is_durable: bool
-) -> None:
+def _write_settings(data_dir: Path, *, port: int, tick_ms: int, is_durable: bool) -> None:
     settings = {
         "dataDir": f"./{_SNAPSHOT_DIRECTORY}",
         "clientPort": port,
-        "clientPortAddress": host,
+        "clientPortAddress": _HOST,
         "tickTime": tick_ms,
-        "maxClientCnxns": 0,
+        "maxClientCnxns": 60,  # of one address
         "admin.enableServer": "false",
-        "4lw.commands.whitelist": "ruok,srvr,mntr,conf",
+        "4lw.commands.whitelist": "ruok,srvr,conf",  # `conf` tells it from others at its port
         "autopurge.snapRetainCount": 3,
         "autopurge.purgeInterval": 1,
         "preAllocSize": 64,  # KB; the default grows each log file by 64 MB at a time
@@ -133,7 +133,6 @@ def _write_settings(
 
 
 _LOCK_FILE = "lock"
-_NOTE_FILE = "server.json"
 
 # A server whose parent was killed gets a signal from the kernel and takes a moment to end.
 _ORPHAN_GRACE_S = 10.0
@@ -222,21 +221,21 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _write_note(data_dir: Path, *, host: str, port: int, pid: int) -> None:
-    temporary = data_dir / f"{_NOTE_FILE}.new"
-    temporary.write_text(json.dumps({"host": host, "port": port, "pid": pid}) + "\n")
-    temporary.replace(data_dir / _NOTE_FILE)
+def _write_note(data_dir: Path, *, port: int, pid: int) -> None:
+    temporary = data_dir / f"{NOTE_NAME}.new"
+    temporary.write_text(json.dumps({"host": _HOST, "port": port, "pid": pid}) + "\n")
+    temporary.replace(data_dir / NOTE_NAME)
 
 
 def _remove_note(data_dir: Path) -> None:
-    (data_dir / _NOTE_FILE).unlink(missing_ok=True)
+    (data_dir / NOTE_NAME).unlink(missing_ok=True)
 
 
 def _running_server(data_dir: Path) -> str | None:
     if not is_locked(data_dir):
         return None
     try:
-        note = json.loads((data_dir / _NOTE_FILE).read_text())
+        note = json.loads((data_dir / NOTE_NAME).read_text())
         host, port = str(note["host"]), int(note["port"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
@@ -286,7 +285,6 @@ class EmbeddedZooKeeper:
         self,
         data_dir: Path,
         *,
-        host: str = "127.0.0.1",
         port: int = 0,
         log_file: Path | None = None,
         java: Java | None = None,
@@ -295,7 +293,6 @@ class EmbeddedZooKeeper:
         is_kept_up: bool = False,
     ) -> None:
         self._data_dir = data_dir.absolute()
-        self._host = host
         self._wanted_port = port
         self._port = port
         self._log_file = (log_file or data_dir / "zookeeper.log").absolute()
@@ -332,7 +329,12 @@ class EmbeddedZooKeeper:
     @property
     def connect(self) -> str:
         """Return the address of the started server, as `host:port`."""
-        return join_address(self._host, self._port)
+        return join_address(_HOST, self._port)
+
+    @property
+    def credential_file(self) -> Path:
+        """Return the file of the credential that the server's own clients have."""
+        return self._data_dir / SECRET_NAME
 
     @property
     def pid(self) -> int | None:
@@ -350,10 +352,12 @@ class EmbeddedZooKeeper:
         jars = find_jars()
         self._command = _server_command(self._java or find_java(), jars)
         self._data_dir.mkdir(parents=True, exist_ok=True)
+        self._data_dir.chmod(0o700)  # snapshots have what the nodes' ACLs keep from others
         self._lock.acquire()
         self._stopped.clear()
         try:
             _remove_note(self._data_dir)
+            make_credential(self.credential_file)
             self._set_up(self._start_on_some_port(time.monotonic() + timeout_s))
         except BaseException:
             self.stop()
@@ -371,7 +375,7 @@ class EmbeddedZooKeeper:
         self._lock.release()
 
     def _set_up(self, child: ChildProcess) -> None:
-        _write_note(self._data_dir, host=self._host, port=self._port, pid=child.pid)
+        _write_note(self._data_dir, port=self._port, pid=child.pid)
         self._is_up = True
 
     def _start_on_some_port(self, deadline_s: float) -> ChildProcess:
@@ -384,19 +388,18 @@ class EmbeddedZooKeeper:
         return self._start_on(self._pick_port(), deadline_s)
 
     def _pick_port(self) -> int:
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
+        with socket.socket() as probe:
             # As Java does: a port whose last connections linger is not in use.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((self._host, self._wanted_port))
+                probe.bind((_HOST, self._wanted_port))
             except OSError as error:
                 raise self._bind_error(error) from error
             port: int = probe.getsockname()[1]
             return port
 
     def _bind_error(self, error: OSError) -> CoordinationError:
-        address = join_address(self._host, self._wanted_port)
+        address = join_address(_HOST, self._wanted_port)
         if error.errno == errno.EADDRINUSE:
             return _PortTakenError(f"cannot start ZooKeeper at {address}: the port is in use")
         return CoordinationError(f"cannot start ZooKeeper at {address}: {error.strerror}")
@@ -405,7 +408,6 @@ class EmbeddedZooKeeper:
         self._port = port
         _write_settings(
             self._data_dir,
-            host=self._host,
             port=port,
             tick_ms=self._tick_ms,
             is_durable=self._is_durable,
@@ -435,7 +437,7 @@ class EmbeddedZooKeeper:
     def _is_serving(self) -> bool:
         """Return whether our server, and not another on the same port, grants sessions."""
         try:
-            socket.create_connection((self._host, self._port), timeout=1.0).close()
+            socket.create_connection((_HOST, self._port), timeout=1.0).close()
         except OSError:
             return False
         # The timeout also bounds the wait for a listener that accepts and sends nothing.
@@ -443,6 +445,7 @@ class EmbeddedZooKeeper:
             self.connect,
             session_timeout_ms=int(_SESSION_CHECK_S * 1000),
             request_timeout_s=_SESSION_CHECK_S,
+            security=ZooKeeperSecurity(),
         )
         try:
             session.start(_SESSION_CHECK_S)
@@ -451,7 +454,7 @@ class EmbeddedZooKeeper:
             return False
         finally:
             session.stop()
-        return _serves_directory(self._host, self._port, self._data_dir)
+        return _serves_directory(_HOST, self._port, self._data_dir)
 
     def _ended_error(self, status: int | None, log_position: int) -> CoordinationError:
         with self._log_file.open("rb") as log:

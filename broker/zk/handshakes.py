@@ -34,6 +34,8 @@ class Handshakes:
         self._client: Any = client
         self._servers = servers
         self.session_timeout_s = session_timeout_s  # the requested one until a server grants one
+        self.granted: threading.Event = threading.Event()
+        """Set when the first has ended: kazoo reports a connection before it proves itself."""
         self._refused_at_s: float | None = None  # since when servers refuse the session
         self._connect = self._client._connection._connect
         self._client._connection._connect = self._shake_hands
@@ -50,6 +52,7 @@ class Handshakes:
         self._refused_at_s = None
         read_timeout_ms, connect_timeout_ms = granted
         self.session_timeout_s = read_timeout_ms * 1.5 / 1000  # kazoo reads for two thirds of it
+        self.granted.set()
         return read_timeout_ms, connect_timeout_ms
 
     def _has_refused_for_long(self) -> bool:

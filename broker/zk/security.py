@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import stat
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from broker.errors import ConfigError
 
+NOTE_NAME = "server.json"
+"""The file where an embedded server, in its working directory, tells its port."""
+SECRET_NAME = "zk.secret"
+"""The file of its clients' credential beside it."""
+
+_LOOPBACK = frozenset(("localhost", "127.0.0.1"))
 _MAX_CREDENTIAL_BYTES = 4096
 
 
@@ -53,6 +63,32 @@ def security_of(
             "the user of a credential"
         )
     return None
+
+
+def make_credential(file: Path) -> None:
+    """Write a credential of a random password, for its owner alone, unless there is one."""
+    with suppress(FileExistsError):
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as made:
+            made.write(f"pylogctl:{secrets.token_urlsafe(32)}\n")
+
+
+def found_security(hosts: Iterable[tuple[str, int]]) -> ZooKeeperSecurity:
+    """Return the credential of an embedded server at a port of this machine, if it is one's own.
+
+    The system tells in which directory a process runs only to its user, and to root. Without /proc
+    none is found.
+    """
+    ports = {port for host, port in hosts if host in _LOOPBACK}
+    if not ports:
+        return ZooKeeperSecurity()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, KeyError, TypeError, ConfigError):
+            directory = (process / "cwd").readlink()
+            note = json.loads((directory / NOTE_NAME).read_bytes())
+            if note["port"] in ports and process.name == str(note["pid"]):
+                return ZooKeeperSecurity(read_credential(directory / SECRET_NAME))
+    return ZooKeeperSecurity()
 
 
 def read_credential(file: Path) -> Credential:

@@ -26,7 +26,7 @@ from broker import deadlines, errors
 from broker.stats import SharedHistogram
 from broker.zk.handshakes import Handshakes
 from broker.zk.paths import CLUSTER_ID, Protection, parse_connect_string, protection_of, resolve
-from broker.zk.security import Credential, ZooKeeperSecurity
+from broker.zk.security import Credential, ZooKeeperSecurity, found_security
 
 _FOREIGN = (kazoo_errors.KazooException, KazooTimeoutError, ForceRetryError)
 
@@ -224,7 +224,8 @@ class Session:
         request_timeout_s: how long a request waits for the connection and the response.
         on_state_change: called in kazoo's thread with the new state; must return at once and not
             call the session.
-        security: what it proves itself with.
+        security: what it proves itself with; by default, the credential of an embedded server there
+            that runs as this user.
     """
 
     def __init__(
@@ -237,7 +238,7 @@ class Session:
         security: ZooKeeperSecurity | None = None,
     ) -> None:
         self._address = parse_connect_string(connect)
-        security = security or ZooKeeperSecurity()
+        security = found_security(self._address.hosts) if security is None else security
         self._credential = security.credential
         self._user = None if security.credential is None else security.credential.user
         self._sets_acls = security.sets_acls
@@ -305,6 +306,7 @@ class Session:
             raise errors.RegistryUnreachableError(
                 f"cannot reach ZooKeeper at {self._address.servers}{reason}"
             )
+        self._handshakes.granted.wait(timeout_s)
 
     def prepare_stop(self, wait_s: float) -> bool:
         """Wait for a connection; from then on, let requests that find none fail at once.

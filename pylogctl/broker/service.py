@@ -16,7 +16,8 @@ from broker.errors import ConfigError, CoordinationError
 from broker.log.data_directory import ZOOKEEPER_NAME
 from broker.metrics_server import served_metrics
 from broker.server.broker import Broker
-from broker.zk.paths import DEFAULT_PORT
+from broker.zk.paths import DEFAULT_PORT, OPEN_TREES, parse_connect_string
+from broker.zk.security import SECRET_NAME, found_security, security_of
 from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.environment import Environment
@@ -63,13 +64,14 @@ def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int
         if status is not None:
             return status
     set_up_logging(env, process.log_file, broker=config.broker_id)
-    needs_zookeeper = options.zookeeper_port is not None or any(
-        BrokerConfig.name_in_07(name) == "zk.connect"
-        for layer in layers[1:]
-        for name in layer.properties
-    )
+    given = {BrokerConfig.name_in_07(name) for layer in layers[1:] for name in layer.properties}
+    needs_zookeeper = options.zookeeper_port is not None or "zk.connect" in given
     with pid_file(process.pid_file), graceful_stop() as stop:
-        _serve(env, options, config, process, stop, needs_zookeeper=needs_zookeeper)
+        _serve(
+            *(env, options, config, process, stop),
+            needs_zookeeper=needs_zookeeper,
+            says_acl="zookeeper.set.acl" in given,
+        )
     return 0
 
 
@@ -149,6 +151,7 @@ def _serve(
     stop: StopRequest,
     *,
     needs_zookeeper: bool,
+    says_acl: bool,
 ) -> None:
     """Start a broker, announce that it is ready, and stop it on a signal or a shutdown request."""
     with ExitStack() as closing:
@@ -162,7 +165,7 @@ def _serve(
                 env, config, options.zookeeper_port, is_needed=needs_zookeeper
             )
             address, runs_zookeeper = closing.enter_context(embedded)
-            config = replace(config, zookeeper=address)
+            config = _with_embedded(config, address, says_acl=says_acl)
         broker = Broker(config, env.clock, runs_zookeeper=runs_zookeeper)
         where = ", ".join(map(str, config.data_dirs))
         with announced_wait(env, f"the broker to open {where} and register"):
@@ -209,6 +212,33 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
+def _with_embedded(config: BrokerConfig, address: str, *, says_acl: bool) -> BrokerConfig:
+    """Return the settings with the embedded ZooKeeper's address and credential.
+
+    Its nodes are closed to other users of the machine if a command of this one finds the credential
+    by itself, unless the settings say what to do.
+    """
+    if not address:
+        return replace(config, zookeeper="")
+    from broker.zk.session import Session
+
+    file = config.zk_credential_file or _zookeeper_directory(config) / SECRET_NAME
+    is_closed = config.zk_set_acl
+    if not says_acl and config.zk_credential_file is None:
+        is_closed = found_security(parse_connect_string(address).hosts).credential is not None
+    config = replace(config, zookeeper=address, zk_credential_file=file, zk_set_acl=is_closed)
+    if is_closed:
+        with Session(address, security=security_of(config, sets_acls=True)) as session:
+            session.create_many(dict.fromkeys(OPEN_TREES, b""), ephemeral=False)
+            session.set_acls(["/"], is_secured=True)
+    return config
+
+
+def _zookeeper_directory(config: BrokerConfig) -> Path:
+    candidates = [path / ZOOKEEPER_NAME for path in config.data_dirs]
+    return next(filter(_is_directory, candidates), candidates[0])
+
+
 @contextmanager
 def _embedded_zookeeper(
     env: Environment, config: BrokerConfig, wanted_port: int | None, *, is_needed: bool
@@ -220,8 +250,7 @@ def _embedded_zookeeper(
     """
     from broker.zk.embedded import EmbeddedZooKeeper
 
-    candidates = [path / ZOOKEEPER_NAME for path in config.data_dirs]
-    directory = next(filter(_is_directory, candidates), candidates[0])
+    directory = _zookeeper_directory(config)
     running = EmbeddedZooKeeper.running(directory)
     if running is not None:
         yield running, False

@@ -27,7 +27,7 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 PROJECT_FILE = ".pylogctl.toml"
 SYSTEM_FILE = Path("/etc/pylogctl/config.toml")
-FILE_KEYS = frozenset(("tls_ca", "tls_cert", "tls_key", "password_file"))
+FILE_KEYS = frozenset(("zk_credential", "tls_ca", "tls_cert", "tls_key", "password_file"))
 SECURITY_KEYS = ("tls", "tls_ca", "tls_cert", "tls_key", "user", "password_file")
 _KINDS = {
     "zookeeper": str,

@@ -360,7 +360,6 @@ def shell(env: Environment) -> None:
 def start(
     env: Environment,
     data: Path = option("--data DIR", "Options", "Data directory.", default=Path("data/zookeeper")),
-    host: str = option("--host HOST", "Options", "Address to listen on.", default="127.0.0.1"),
     port: int = option(
         "--port PORT", "Options", "0 picks a free one.", min=0, max=65535, default=2181
     ),
@@ -376,7 +375,7 @@ def start(
     from pylogctl.cli.service import announce_ready
     from pylogctl.zk.document import READY, ReadyRow
 
-    server = EmbeddedZooKeeper(data, host=host, port=port)
+    server = EmbeddedZooKeeper(data, port=port)
     with graceful_stop() as stop:
         server.start()
         try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -9,11 +12,12 @@ import pytest
 
 import pylogctl
 from broker.errors import ConfigError, RegistryAccessError
+from broker.zk.java import Java
 from broker.zk.security import ZooKeeperSecurity
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.testing.brokers import Broker
-from tests.support.command_line import Invoke, Result
+from tests.support.command_line import Invoke, Result, Spawn
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
@@ -25,6 +29,12 @@ def credential(tmp_path: Path) -> Path:
     file.write_text("brokers:s3cret\n")
     file.chmod(0o600)
     return file
+
+
+@pytest.fixture
+def undiscovered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have sessions find no embedded server, as if it were another user's."""
+    monkeypatch.setattr("broker.zk.session.found_security", lambda hosts: ZooKeeperSecurity())
 
 
 @pytest.fixture
@@ -40,6 +50,7 @@ def started_broker(zookeeper: str, credential: Path | None, *, sets_acl: bool = 
     return Broker(settings)
 
 
+@pytest.mark.usefixtures("undiscovered")
 def test_a_secured_cluster_serves_topics_groups_and_settings(
     invoke: Invoke, zookeeper: str, credential: Path, public: Session
 ) -> None:
@@ -70,6 +81,7 @@ def test_a_secured_cluster_serves_topics_groups_and_settings(
             run("topic", "delete", topic, "--data", "--yes", "--confirm", topic)
 
 
+@pytest.mark.usefixtures("undiscovered")
 def test_a_command_without_the_credential_names_the_node_and_the_option(
     invoke: Invoke, zookeeper: str, credential: Path
 ) -> None:
@@ -97,6 +109,7 @@ def test_a_broker_that_sets_acls_without_a_credential_does_not_start(zookeeper: 
         started_broker(zookeeper, None)
 
 
+@pytest.mark.usefixtures("undiscovered")
 def test_a_broker_without_the_credential_does_not_start_and_says_what_it_lacks(
     zookeeper: str, credential: Path
 ) -> None:
@@ -144,6 +157,7 @@ CLOSED = {
 }
 
 
+@pytest.mark.usefixtures("undiscovered")
 def test_migration_closes_a_running_cluster_and_opens_it_again_also_if_interrupted(
     invoke: Invoke,
     zookeeper: str,
@@ -155,6 +169,8 @@ def test_migration_closes_a_running_cluster_and_opens_it_again_also_if_interrupt
         return invoke("zk", verb, "-Z", zookeeper, "--zk-credential", str(credential), *words)
 
     def access() -> dict[str, str]:
+        wait_until(lambda: public.exists("/controller"), "a controller")
+        wait_until(lambda: public.exists("/brokers/topics/orders/0"), "the topic's registration")
         return {path: access_of(public, path) for path in CLOSED}
 
     opened = dict.fromkeys(CLOSED, "write")
@@ -207,6 +223,7 @@ def test_migration_closes_a_running_cluster_and_opens_it_again_also_if_interrupt
         assert access() == opened
 
 
+@pytest.mark.usefixtures("undiscovered")
 def test_migration_without_a_credential_or_with_a_wrong_one_changes_nothing(
     invoke: Invoke, zookeeper: str, credential: Path, public: Session
 ) -> None:
@@ -221,3 +238,44 @@ def test_migration_without_a_credential_or_with_a_wrong_one_changes_nothing(
     assert without.status == ExitStatus.USAGE
     assert "--zk-credential FILE" in without.stderr
     assert wrong.status == ExitStatus.CONFLICT
+
+
+def test_an_embedded_zookeeper_is_closed_and_its_users_commands_find_the_credential(
+    spawn: Spawn, run_process: Invoke, tmp_path: Path, java: Java
+) -> None:
+    data = tmp_path / "data"
+    options = ("--port", "0", "--zookeeper-port", "0", "--output", "json")
+    environ = {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
+    process = spawn("broker", "start", "--data", str(data), *options, env=environ)
+    assert process.stdout is not None
+    address = json.loads(process.stdout.readline())["zookeeper"]
+
+    def run(*words: str, stdin: bytes = b"") -> Result:
+        return run_process(*words, "-Z", address, stdin=stdin)
+
+    assert run("produce", "orders", stdin=b"one\n").status == 0
+    found = run(
+        *("consume", "orders", "--group", "g", "--default-offset", "start", "--max-messages", "1")
+    )
+    assert found.stdout == b"one\n", found.stderr
+    changed = run("config", "set", "-t", "orders", "--absent", "retention.ms=3600000", "--yes")
+    assert changed.status == 0, changed.stderr
+    with spawn(
+        *("broker", "start", "--id", "1", "--port", "0", "-Z", address),
+        *("--data", str(tmp_path / "other")),
+    ) as second:  # another broker of this user
+        assert second.stdout is not None
+        assert second.stdout.readline().startswith(b"READY broker=1")
+        with Session(address, security=ZooKeeperSecurity()) as stranger:
+            for path in ("/controller", "/brokers/ids/1", "/config/topics/orders"):
+                with pytest.raises(RegistryAccessError):
+                    stranger.set(path, b"")
+                with pytest.raises(RegistryAccessError):
+                    stranger.delete(path)
+            with pytest.raises(RegistryAccessError):
+                stranger.create("/acls")
+            stranger.create("/consumers/of-kafka-07/ids/c", b"{}", ephemeral=True)
+        second.terminate()
+        second.communicate(timeout=60)
+    for file, mode in ((data / "zookeeper", 0o700), (data / "zookeeper" / "zk.secret", 0o600)):
+        assert stat.S_IMODE(file.stat().st_mode) == mode
