@@ -437,6 +437,14 @@ class BrokerConfig(BaseConfig):
             _TEXT,
             "users who may do everything, as User:alice;User:bob",
         ),
+        _P(
+            "inter.broker.auth",
+            "inter_broker_auth",
+            _TEXT,
+            "whether orders of brokers need a proof; offered: for a rolling upgrade, anybody's are "
+            "taken",
+            choices=("required", "offered"),
+        ),
         _P("enable.zookeeper", "enable_zookeeper", _BOOL, "whether to use zk.connect"),
         *ZOOKEEPER_PROPERTIES,
         _P(
@@ -483,6 +491,7 @@ class BrokerConfig(BaseConfig):
             "quota_producer_bytes",
             "quota_consumer_bytes",
             "quota_request_percent",
+            "inter_broker_auth",
         )
     )
     """The fields that change while the broker runs; all others need a restart."""
@@ -564,6 +573,7 @@ class BrokerConfig(BaseConfig):
     controlled_shutdown_backoff_ms: int = 5000
     enforces_rules: bool = False
     super_users: str = ""
+    inter_broker_auth: str = "required"
     enable_zookeeper: bool = True
     zookeeper: str = ""
     zk_session_timeout_ms: int = 6000

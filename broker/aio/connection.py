@@ -170,7 +170,12 @@ class AsyncConnection(asyncio.BufferedProtocol):
             request = next(exchange)
             try:
                 while True:
-                    request = exchange.send(await self.call(request))
+                    try:
+                        body = await self.call(request)
+                    except errors.ServerError as error:
+                        request = exchange.throw(error)
+                    else:
+                        request = exchange.send(body)
             except StopIteration:
                 pass
             except errors.ServerError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 import time
@@ -93,6 +94,7 @@ class Connection:
         self._receive_bytes = receive_bytes
         self.security = security
         self._mechanism = mechanism
+        self._prove_again_s = math.inf
         self._socket: socket.socket | None = None
         self._tls: ssl.SSLSocket | None = None  # the same, if it is one
         self._poll = select.poll()
@@ -131,12 +133,21 @@ class Connection:
 
             assert self.security is not None
             channel = channel_of(self._tls, self.security.tls_files)
+        self._prove_again_s = math.inf
         try:
             exchange = authenticate(mechanism, channel)
             request = next(exchange)
-            with suppress(StopIteration):
-                while True:
-                    request = exchange.send(self.call(request))
+            while True:
+                try:
+                    body = self.call(request)
+                except errors.ServerError as error:
+                    request = exchange.throw(error)
+                else:
+                    request = exchange.send(body)
+        except StopIteration as end:
+            lifetime_ms: int = end.value
+            if lifetime_ms:
+                self._prove_again_s = time.monotonic() + lifetime_ms / 2000
         except errors.BrokerError as error:
             self.close()
             if self.security is None or not isinstance(error, errors.ServerError):
@@ -303,6 +314,8 @@ class Connection:
         Raises:
             ServerError: the response carries an error code.
         """
+        if self._mechanism is not None and time.monotonic() > self._prove_again_s and self.is_open:
+            self._authenticate(self._mechanism)
         correlation_id = self.send_extension(request)
         return self.receive_extension(correlation_id)
 
@@ -332,7 +345,7 @@ class Connection:
         """
         try:
             return self._protocol.open(frame, correlation_id)
-        except (errors.ProtocolError, errors.BrokerStoppedError):
+        except (errors.ProtocolError, errors.BrokerStoppedError, errors.AuthenticationError):
             self.close()
             raise
 

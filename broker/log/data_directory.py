@@ -50,6 +50,8 @@ REPLICAS_NAME = "replicas"
 HIGH_WATERMARKS_NAME = "replication-offset-checkpoint"
 DELETED_NAME = ".deleted"
 """Holds the logs of deleted topics until they are removed."""
+CLUSTER_KEY_NAME = "cluster.key"
+"""What brokers prove themselves with, for its owner only."""
 SETTINGS_NAME = "settings"
 """The last good settings that came from ZooKeeper, used where its nodes are damaged at a start."""
 MOVING_NAME = ".moving"
@@ -75,6 +77,7 @@ _OWN_NAMES = frozenset(
         PLACES_NAME,
         CHECKPOINT_NAME,
         SETTINGS_NAME,
+        CLUSTER_KEY_NAME,
     )
 )
 _COUNTS_FIRST_LINE = "pylogctl-partition-counts 1"

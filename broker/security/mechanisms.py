@@ -7,9 +7,10 @@ sent in, and the next own message comes out. An error that one raises ends the e
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from broker.errors import ProtocolError
+from broker.errors import ProtocolError, ServerError
 from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.primitives import Reader
 from broker.security.principal import Principal
@@ -45,6 +46,8 @@ class Proved(NamedTuple):
     data: bytes
     lifetime_ms: int = 0
     """Until it must be proved again on the same connection; 0 for no limit."""
+    still_holds: Callable[[], bool] = lambda: True
+    """Returns False once the proof counts no more: its key or its user is gone."""
 
 
 ServerExchange = Generator[bytes, bytes, Proved]
@@ -58,13 +61,23 @@ ServerMechanisms = Mapping[str, Callable[[Channel], ServerExchange]]
 
 def authenticate(
     mechanism: ClientMechanism, channel: Channel
-) -> Generator[AuthenticateRequest, Reader, None]:
-    """Yield each request of an exchange; the body of its response is sent in."""
+) -> Generator[AuthenticateRequest, Reader, int]:
+    """Yield each request of an exchange; the body of its response is sent in, or an error thrown.
+
+    Returns after how many milliseconds the client has to prove it again; 0 for never. The mechanism
+    may take an error as the end, such as that of a broker that does not know AUTHENTICATE.
+    """
     exchange = mechanism.exchange(channel)
     data = next(exchange)
     step = 0
     while True:
-        answer = AUTHENTICATED.decode((yield AuthenticateRequest(mechanism.name, step, data)))
+        try:
+            body = yield AuthenticateRequest(mechanism.name, step, data)
+        except ServerError as error:
+            with suppress(StopIteration):
+                exchange.throw(error)
+            return 0
+        answer = AUTHENTICATED.decode(body)
         try:
             data = exchange.send(answer.data)
         except StopIteration:
@@ -72,7 +85,7 @@ def authenticate(
                 raise ProtocolError(
                     f"the broker goes on with {mechanism.name} after its end"
                 ) from None
-            return
+            return answer.lifetime_ms
         if answer.is_done:
             raise ProtocolError(f"the broker ended {mechanism.name} before its own proof")
         step += 1

@@ -17,9 +17,12 @@ from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.extension_requests import ALL_PARTS, StatusParts
 from broker.protocol.responses import BrokerAddress, HelloResponse, encode_last_response
-from broker.security.mechanisms import Channel, ServerExchange, ServerMechanisms
+from broker.security.cluster_proof import CLUSTER_PROOF
+from broker.security.mechanisms import PLAIN, Channel, ServerExchange, ServerMechanisms
+from broker.security.principal import Principal
 from broker.security.rules import NO_VERSION, RuleSet, StoredRules, parse_super_users
 from broker.security.users import SCRAM, SCRAM_PLUS, Users
+from broker.server.cluster.cluster_keys import ClusterKeyStore
 from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.cluster_view import ClusterView
 from broker.server.cluster.replica_manager import ReplicaManager
@@ -31,6 +34,7 @@ from broker.server.requests.admin import AdminHandler, supported_versions
 from broker.server.requests.audit_log import AuditLog
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
+from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import RequestHandlers
@@ -86,15 +90,26 @@ class Broker:
         logs.on_no_directory = self._fail
         logs.on_directory_failure = self._note_directory_failure
         self._users = Users()
+        self._logins = _logins(config, self._users)
+        self._keys = ClusterKeyStore(
+            config,
+            clock,
+            epoch=lambda: replicas.table.broker_epoch,
+            known_epoch=replicas.brokers.epoch_of,
+            endpoints=self.endpoints,
+        )
+        replicas.brokers.proof_to = self._keys.proof_to
+        self._judge = Judge(config.broker_id, lambda: self._keys.requires_proof)
+        self._delays = FailureDelays(clock)
         self._server = SocketServer(
             config,
             clock,
             lambda name: name in logs.topics or name in replicas.table.topics,
-            partial(Client, mechanisms=_logins(config, self._users)),
+            self._make_client,
         )
         self._view = view = ClusterView(config.zookeeper_connect, self.address())
         replicas.brokers.on_noted = view.set_racks
-        self._membership = ClusterMembership(logs, replicas, view, self.changes, clock)
+        self._membership = ClusterMembership(logs, replicas, view, self.changes, clock, self._keys)
         self._control = ControlHandler(replicas, self._server.errors)
         self._creations = TopicCreations(
             config,
@@ -110,7 +125,6 @@ class Broker:
         self._pattern_filter = PatternFilter(clock, max_entry_bytes=config.max_request_bytes)
         self._shutdown = Shutdown(clock)
         self._super_users = parse_super_users(config.super_users)
-        self._judge = Judge(config.broker_id)
         if config.enforces_rules:
             self._apply_rules(StoredRules(), NO_VERSION)
         self._status = BrokerStatus(
@@ -182,6 +196,26 @@ class Broker:
                 },
             )
 
+    def _make_client(
+        self,
+        address: str,
+        *,
+        listener: str,
+        channel: Channel = PLAIN,
+        certified: Principal | None = None,
+        port: int = 0,
+    ) -> Client:
+        return Client(
+            address,
+            listener=listener,
+            channel=channel,
+            certified=certified,
+            port=port,
+            mechanisms={**self._logins, CLUSTER_PROOF: self._keys.door(listener).serve},
+            now_s=self._clock.monotonic_s,
+            check_start=self._judge.check_start,
+        )
+
     def _apply_settings(self, overrides: Overrides) -> None:
         """Use the settings of the start, overridden by those in ZooKeeper."""
         config = self._start_config.changed(overrides.broker)
@@ -191,6 +225,9 @@ class Broker:
         self._server.reconfigure(config, overrides.users)
         if self._membership.controller is not None:
             self._membership.controller.settings_changed()
+        self._keys.set_mode(
+            config.inter_broker_auth, is_changed_here="inter.broker.auth" in overrides.broker
+        )
         self.config = config  # the status shows what is in effect
 
     def _apply_rules(self, stored: StoredRules, version: int) -> None:
@@ -260,6 +297,8 @@ class Broker:
             ),
             metrics,
             self._judge,
+            self._server.workers,
+            self._delays,
         )
 
     def _fail(self, failure: StorageError) -> None:
@@ -342,6 +381,7 @@ class Broker:
     def _stop_everything(self) -> None:
         lingering: list[LingeringClient] = []
         self._membership.request_stop()
+        self._delays.stop()
         self._shutdown.run("close connections", lambda: self._close_connections(lingering))
         self._membership.leave_office()
         self._replicas.stop()  # ends orders that are being carried out

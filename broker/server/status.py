@@ -314,6 +314,12 @@ class BrokerStatus:
             "runs_zookeeper": self.runs_zookeeper,
             "session": self._session(),
             "rules": self._rules(),
+            "security": {
+                "inter_broker_auth": self.membership.keys.effective_mode,
+                "key_ids": self.membership.keys.key_ids,
+                "orders_without_proof": self.judge.unproved_orders,
+                "orders_refused": self.judge.refused_orders,
+            },
         }
 
     def _rules(self) -> dict[str, Any]:

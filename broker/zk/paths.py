@@ -23,6 +23,8 @@ _MIRRORS = "/mirrors"
 _CREATION_IDS = "/creation-ids"
 CLUSTER_ID = "/cluster/id"
 """The id of the cluster, as in later Kafka (persistent)."""
+CLUSTER_KEYS = "/cluster/keys"
+"""The keys with which brokers prove that they are of the cluster (persistent, secret)."""
 
 TOPIC_SETTINGS = "/config/topics"
 """Its children are the topics that have settings of their own, as in Kafka 0.8."""

@@ -16,6 +16,7 @@ from broker.endpoints import PLAIN_LISTENER, Endpoint
 from broker.errors import ConfigError, RegistryUnreachableError
 from broker.log.manager import LogManager
 from broker.protocol.responses import BrokerAddress
+from broker.server.cluster.cluster_keys import ClusterKeyStore
 from broker.server.cluster.cluster_view import ClusterView, RegistryFeed
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.cluster.state_change_log import StateChangeLog
@@ -43,7 +44,9 @@ class ClusterMembership:
         view: ClusterView,
         changes: StateChangeLog,
         clock: Clock,
+        keys: ClusterKeyStore,
     ) -> None:
+        self.keys = keys
         self._logs = logs
         self._replicas = replicas
         self._view = view
@@ -68,6 +71,7 @@ class ClusterMembership:
         apply_rules: Callable[[StoredRules, int], None],
     ) -> None:
         """Connect to ZooKeeper, join its cluster, and apply the settings and rules there."""
+        directories = self._logs.directories
         if not config.zookeeper_connect:
             if config.enforces_rules:
                 raise ConfigError("acl.enable needs zk.connect: the rules are in ZooKeeper")
@@ -76,6 +80,7 @@ class ClusterMembership:
                     f"default.replication.factor={factor} needs zk.connect: replicas are on other "
                     "brokers of a cluster"
                 )
+            self.keys.open(directories.first_path(), directories.cluster_id() or "", None)
             return
         # late: kazoo, which a broker may do without
         from broker.server.cluster.rules import RulesFollower
@@ -89,9 +94,11 @@ class ClusterMembership:
             security=security_of(config, sets_acls=config.zk_set_acl),
         )
         self.registry.start(timeout_s=config.zk_connection_timeout_ms / 1000)
-        directories = self._logs.directories
         proposed_id = directories.cluster_id() or _new_cluster_id()
-        directories.join_cluster(self.registry.join_cluster(proposed_id))
+        cluster_id = self.registry.join_cluster(proposed_id)
+        directories.join_cluster(cluster_id)
+        self.keys.stored_epoch = self._stored_epoch
+        self.keys.open(directories.first_path(), cluster_id, self.registry.session)
         self.settings = SettingsFollower(
             self.registry.session, config.broker_id, directories.first_path(), apply
         )
@@ -100,6 +107,15 @@ class ClusterMembership:
         if config.enforces_rules:
             self.rules = RulesFollower(self.registry.session, self._clock, apply_rules)
             self.rules.load()
+
+    def _stored_epoch(self, broker_id: int) -> int | None:
+        from broker.zk import paths  # late: kazoo
+
+        assert self.registry is not None
+        if not self.has_session:
+            raise RegistryUnreachableError("there is no session at present")
+        stat = self.registry.session.exists(paths.replicated_broker(broker_id))
+        return None if stat is None else stat.czxid
 
     def settings_of(self, topic: str) -> Mapping[str, str]:
         """Return the settings of a topic in ZooKeeper, by name."""
@@ -186,12 +202,13 @@ class ClusterMembership:
             balance=balance if config.balances_leaders else None,
             stats_period_s=config.monitoring_period_ms / 1000,
             push_timeout_s=config.controller_socket_timeout_ms / 1000,
+            proof_to=self.keys.proof_to,
         )
         return ControllerRequests(self.controller, registry, topics)
 
     @property
     def _followers(self) -> list[ZookeeperFollower]:
-        return [one for one in (self.settings, self.rules) if one is not None]
+        return [one for one in (self.settings, self.rules, self.keys.follower) if one is not None]
 
     def start(self) -> None:
         """Stand for election as the controller, and follow changes of settings and rules."""

@@ -13,6 +13,7 @@ from broker.ids import NO_CONTROLLER
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import BrokerAddress
+from broker.security.mechanisms import ClientMechanism
 
 _CONNECT_TIMEOUT_S = 2.0
 
@@ -24,6 +25,8 @@ class LiveBrokers:
         self.controller_id = NO_CONTROLLER  # as far as this broker knows
         self.on_noted: Callable[[Iterable[LiveBroker]], object] = lambda _brokers: None
         """Called with the live brokers of each push."""
+        self.proof_to: Callable[[BrokerAddress], ClientMechanism | None] = lambda _address: None
+        """Returns how this broker proves itself to the one at an address."""
         self._client_id = f"broker-{config.broker_id}"
         self._timeout_s = config.replica_socket_timeout_ms / 1000
         self._by_id: dict[int, LiveBroker] = {}
@@ -41,6 +44,11 @@ class LiveBrokers:
         """Return the address of a live broker, None for another."""
         broker = self._by_id.get(broker_id)
         return None if broker is None else BrokerAddress(broker.id, broker.host, broker.port)
+
+    def epoch_of(self, broker_id: int) -> int | None:
+        """Return the registration of a live broker, None for another."""
+        broker = self._by_id.get(broker_id)
+        return None if broker is None else broker.epoch
 
     def connect(
         self,
@@ -65,6 +73,7 @@ class LiveBrokers:
             client_id=self._client_id,
             retries_refused=False,
             receive_bytes=receive_bytes,
+            mechanism=self.proof_to(address),
         )
 
     def ask_controller(self, request: ExtensionRequest) -> Reader:

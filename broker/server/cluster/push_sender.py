@@ -16,6 +16,7 @@ from broker.controller.pushes import Push
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS, PushStatesRequest
 from broker.protocol.responses import BrokerAddress
 from broker.replica_records import UnknownReplica
+from broker.security.mechanisms import ClientMechanism
 from broker.stats import ELECTION_BOUNDS_S, SharedStats, WindowedStats
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class PushAnswer(NamedTuple):
     unknown: list[UnknownReplica]  # replicas with logs there that a full push does not name
 
 
+ProofTo = Callable[[BrokerAddress], ClientMechanism | None]
 _OnAnswer = Callable[[Controller, int, Push, PushAnswer], None]
 
 
@@ -55,6 +57,7 @@ class PushSender:
         clock: Clock,
         stats: WindowedStats,
         timeout_s: float,
+        proof_to: ProofTo,
     ) -> None:
         self.broker = broker
         self.controller = controller
@@ -67,12 +70,14 @@ class PushSender:
         self._changed = threading.Condition()  # guards the fields above and the one below
         self._is_stopped = False
         self._reported_error = ""
+        address = BrokerAddress(broker.id, broker.host, broker.port)
         self._connection = Connection(
-            BrokerAddress(broker.id, broker.host, broker.port),
+            address,
             timeout_s=timeout_s,  # to carry out a push
             connect_timeout_s=_CONNECT_TIMEOUT_S,
             client_id=f"controller-{controller.me}",
             retries_refused=False,
+            mechanism=proof_to(address),
         )
         self._thread = threading.Thread(
             target=self._run, name=f"controller-to-{broker.id}", daemon=True
@@ -158,8 +163,15 @@ class PushSenders:
     """The senders to all brokers, for the time that their controller is in office."""
 
     def __init__(
-        self, on_answer: _OnAnswer, clock: Clock, *, stats_period_s: float, timeout_s: float
+        self,
+        on_answer: _OnAnswer,
+        clock: Clock,
+        *,
+        stats_period_s: float,
+        timeout_s: float,
+        proof_to: ProofTo = lambda _address: None,
     ) -> None:
+        self._proof_to = proof_to  # returns how the controller proves itself to a broker
         self._on_answer = on_answer
         self._clock = clock
         self._stats_period_s = stats_period_s  # the windows of times
@@ -201,7 +213,8 @@ class PushSenders:
                 broker.id, SharedStats(self._clock, self._stats_period_s, ELECTION_BOUNDS_S)
             )
             sender = self._senders[broker.id] = PushSender(
-                broker, controller, self._on_answer, self._clock, stats, self._timeout_s
+                *(broker, controller, self._on_answer, self._clock, stats, self._timeout_s),
+                self._proof_to,
             )
         return sender
 

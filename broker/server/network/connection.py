@@ -97,11 +97,14 @@ class ServerConnection:
         self._clock = clock
         self.state = State.READING
         self._queued_bytes = queued_bytes
+        self._make_client = make_client
+        self.client = make_client(peer, listener=listener, port=_port_of(sock))
         self.receiver = FrameReceiver(
             self._transport,
             max_frame_bytes=max_frame_bytes,
             queued_bytes=queued_bytes,
             on_granted=partial(on_granted, self),
+            check_start=self.client.check_start,
         )
         self.responses = ResponseQueue()
         self._work: Future[Any] | None = None
@@ -113,8 +116,6 @@ class ServerConnection:
         self.fault: Exception | None = None  # why no more requests are received
         self.half_closed_s: float | None = None
         """Since when the client sends no more, by the clock; it may have left altogether."""
-        self._make_client = make_client
-        self.client = make_client(peer, listener=listener, port=_port_of(sock))
         self.throttled_until_s = 0.0  # by the clock; 0 if it is not throttled
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
@@ -194,6 +195,7 @@ class ServerConnection:
             certified=self.tls.principal,
             port=self.client.port,
         )
+        self.receiver.check_start = self.client.check_start
 
     def note_half_closed(self) -> None:
         """Note that the client sends nothing after the bytes that the socket holds now."""
@@ -359,6 +361,10 @@ class ServerConnection:
         has_stalled = self.receiver.has_stalled(now_s, is_kept_waiting=is_kept_waiting)
         if has_stalled and self._queued_bytes.waiting_count:
             return f"too little of a large request came in {STALL_S:g}s, and others need the room"
+        if self.state is not State.OFFLOADED and (
+            reason := self.client.authentication.reason_to_close()
+        ):
+            return reason
         is_waited_for = self.responses.delayed or self.receiver.is_awaiting_buffer
         if is_waited_for or self.state in (State.OFFLOADED, State.THROTTLED):
             return ""

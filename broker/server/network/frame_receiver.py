@@ -107,11 +107,14 @@ class FrameReceiver:
         max_frame_bytes: int,
         queued_bytes: QueuedBytes,
         on_granted: Callable[[], None],
+        check_start: Callable[[memoryview, int], None] = lambda start, size: None,
     ) -> None:
         self.fault: Exception | None = None
         self._transport = transport
         self._max_frame_bytes = max_frame_bytes
         self._queued_bytes = queued_bytes
+        # raises `BrokerError` if a large frame that starts so may not be received
+        self.check_start = check_start
         self._on_granted = on_granted  # called, from any thread, when `resume` can continue
         self._tail = b""
         self._last_cut = _NOTHING
@@ -205,6 +208,7 @@ class FrameReceiver:
         """Keep the start of a frame; `needed` is its length, 0 if that is unknown."""
         if needed > LARGE_FRAME_BYTES:
             try:
+                self.check_start(start[SIZE_BYTES:], needed - SIZE_BYTES)
                 self._queued_bytes.check(needed)
             except BrokerError as error:
                 self.fault = without_traceback(error)

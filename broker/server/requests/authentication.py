@@ -8,13 +8,16 @@
     CHALLENGED  the last step, which proves an identity     KNOWN
     CHALLENGED  another request, or a step out of turn      FAILED
     KNOWN       step 0                                      CHALLENGED
+    KNOWN       the proof holds no more                     FAILED
     ==========  ==========================================  ==========
 
-After FAILED the connection is closed.
+After FAILED the connection is closed; so is one that is CHALLENGED for `CHALLENGE_S`.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from enum import Enum, auto
 
 from broker import errors
@@ -23,8 +26,11 @@ from broker.protocol.authentication import (
     Authenticated,
     AuthenticateRequest,
 )
-from broker.security.mechanisms import Channel, ServerExchange, ServerMechanisms
+from broker.protocol.requests import RequestType
+from broker.security.mechanisms import Channel, Proved, ServerExchange, ServerMechanisms
 from broker.security.principal import ANONYMOUS, Principal
+
+CHALLENGE_S = 10.0
 
 
 class AuthState(Enum):
@@ -47,6 +53,7 @@ class Authentication:
         mechanisms: ServerMechanisms,
         channel: Channel,
         certified: Principal | None = None,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._first = certified or ANONYMOUS
         self.identity: Principal = self._first
@@ -56,6 +63,36 @@ class Authentication:
         self._name = ""
         self._next_step = 0
         self._exchange: ServerExchange | None = None
+        self._now_s = now_s
+        self._since_s = 0.0  # of the state
+        self._proved: Proved | None = None
+
+    def check(self, request_type: int) -> None:
+        """Raise `AuthenticationStateError` if no request of this type may be handled now."""
+        reason = self.reason_to_close()
+        if request_type == RequestType.AUTHENTICATE and self.state is not AuthState.FAILED:
+            return
+        if self.state is AuthState.CHALLENGED:
+            reason = "an AUTHENTICATE exchange is under way: finish it first"
+        if reason:
+            self.fail()
+            raise errors.AuthenticationStateError(reason)
+
+    def reason_to_close(self) -> str:
+        """Return why the connection must end: a challenge without an answer, or an old proof."""
+        if self.state is AuthState.ANONYMOUS:
+            return ""
+        age_s = self._now_s() - self._since_s
+        if self.state is AuthState.FAILED:
+            return "the client did not prove who it is"
+        if self.state is AuthState.CHALLENGED and age_s > CHALLENGE_S:
+            return f"no answer to a challenge in {CHALLENGE_S:g}s"
+        if (proved := self._proved) is not None and self.state is AuthState.KNOWN:
+            if proved.lifetime_ms and age_s > proved.lifetime_ms / 1000:
+                return f"{self.identity} was to prove itself again"
+            if not proved.still_holds():
+                return f"the proof of {self.identity} holds no more"
+        return ""
 
     @property
     def mechanism(self) -> str:
@@ -99,13 +136,13 @@ class Authentication:
         try:
             data = exchange.send(request.data)
         except StopIteration as end:
-            proved = end.value
+            proved: Proved = end.value
             if self.identity not in (self._first, proved.principal):
                 raise errors.AuthenticationStateError(
                     f"this connection is {self.identity}'s already: open another one"
                 ) from None
             self.identity, self.state = proved.principal, AuthState.KNOWN
-            self._exchange = None
+            self._exchange, self._proved, self._since_s = None, proved, self._now_s()
             return Authenticated(True, proved.lifetime_ms, str(proved.principal), proved.data)
         return Authenticated(False, 0, "", data)
 
@@ -121,4 +158,5 @@ class Authentication:
         self._exchange = exchange = make(self._channel)
         next(exchange)
         self._name, self._next_step, self.state = mechanism, 0, AuthState.CHALLENGED
+        self._since_s = self._now_s()
         return exchange

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from broker import errors
@@ -46,6 +48,10 @@ class Client:
         mechanisms: ServerMechanisms | None = None,
         certified: Principal | None = None,
         port: int = 0,
+        now_s: Callable[[], float] = time.monotonic,
+        check_start: Callable[[Client, memoryview, int], None] = lambda _client, _start, _size: (
+            None
+        ),
     ) -> None:
         self.address = address
         self.port = port  # of the client
@@ -53,9 +59,14 @@ class Client:
         self.is_tls = bool(channel.server_certificate)
         self.host = _host_of(address)
         self.listener = listener  # its name
-        self.authentication = Authentication(mechanisms or {}, channel, certified)
+        self._check_start = check_start
+        self.authentication = Authentication(mechanisms or {}, channel, certified, now_s)
         self.refused: RefusedPartitions = {}
         self.worked_s = 0.0  # by a worker, for the request that it handled last
+
+    def check_start(self, start: memoryview, size: int) -> None:
+        """Raise unless a large frame that begins so may be received as a whole."""
+        self._check_start(self, start, size)
 
 
 def _host_of(address: str) -> str:

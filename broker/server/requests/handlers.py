@@ -10,8 +10,9 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from broker import errors
@@ -55,8 +56,10 @@ from broker.protocol.replica_requests import (
 from broker.protocol.responses import encode_extension_error, encode_extension_response
 from broker.security.rules import CLUSTER
 from broker.server.requests.admin import AdminHandler, request_name
+from broker.server.requests.authentication import AuthState
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
+from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.judge import AUTHENTICATE, Judge
 from broker.server.requests.metrics import ProcessorMetrics, request_group
@@ -119,8 +122,12 @@ class RequestHandlers:
         admin: AdminHandler,
         metrics: ProcessorMetrics,
         judge: Judge,
+        workers: Executor,
+        delays: FailureDelays,
     ) -> None:
         self._judge = judge
+        self._workers = workers  # for steps of exchanges, which may look into ZooKeeper
+        self._delays = delays
         self._validator = validator  # that of the produce handler
         self._produce = produce
         self._fetch = fetch
@@ -168,6 +175,8 @@ class RequestHandlers:
                 if position and (self._validator.is_turn_used_up or started_s > end_s):
                     yield position, YieldTurn()
                     return
+                if client.authentication.state is not AuthState.ANONYMOUS:
+                    client.authentication.check(_type_of(frames[position]))
                 request_type = frames[position][:2]
                 if position >= single_end and request_type in (PUBLISH_TYPE, PRODUCE_TYPE):
                     end = _end_of_type(frames, position)
@@ -199,6 +208,9 @@ class RequestHandlers:
                 position += 1
                 if single is not None:
                     yield position, single
+        except errors.AuthenticationStateError as error:
+            for last in self._end(frames[position], error):
+                yield len(frames), last
         except ValidationBudgetExceededError:
             yield position + 1, Offload(frames[position : position + 1])
         except errors.ProtocolError as error:
@@ -264,6 +276,16 @@ class RequestHandlers:
             one.group = work.group
         return [*found]
 
+    def _end(
+        self, frame: memoryview, error: errors.AuthenticationStateError
+    ) -> Iterator[Response | CloseConnection]:
+        """Refuse a request as the identity of its connection has ended, and close that."""
+        reader = Reader(frame)
+        if reader.int16() >= requests.FIRST_EXTENSION_TYPE:
+            header = requests.RequestHeader.decode(reader)
+            yield self._refuse(_group(frame), header.correlation_id, error)
+        yield CloseConnection(error, is_bad_frame=False)
+
     def _close(self, group: RequestGroup, error: errors.BrokerError) -> CloseConnection:
         """Return the refusal of one of 0.7's requests."""
         if isinstance(error, errors.ServerError):
@@ -308,8 +330,8 @@ class RequestHandlers:
                 raise errors.UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
+            self._judge.check_order(client, kind, reader.rest)
             if kind is PushStatesRequest:
-                self._judge.judge(kind, client)
                 return self._control.push(reader.rest, header)
             if kind is AuthenticateRequest:
                 return self._authenticate(kind.decode(reader), header, client)
@@ -324,14 +346,28 @@ class RequestHandlers:
     def _authenticate(
         self, request: AuthenticateRequest, header: requests.RequestHeader, client: Client
     ) -> Future[list[Response]]:
-        """Return the answer as if another thread had made it: what is behind it waits for it."""
+        """Have a worker take a step of an exchange; what is pipelined behind waits for it."""
         outcome: Future[list[Response]] = Future()
-        try:
-            body = AUTHENTICATED.encode(client.authentication.take(request))
-            outcome.set_result([Response(encode_extension_response(header.correlation_id, body))])
-        except errors.ServerError as error:
-            self._judge.note(client, request, AUTHENTICATE, CLUSTER, str(error))
-            outcome.set_exception(error)
+        outcome.set_running_or_notify_cancel()  # completed even if the client leaves
+
+        def take() -> None:
+            try:
+                body = AUTHENTICATED.encode(client.authentication.take(request))
+            except errors.ServerError as error:
+                self._judge.note(client, request, AUTHENTICATE, CLUSTER, str(error))
+                refuse = partial(outcome.set_exception, error)
+                if isinstance(error, errors.AuthenticationFailedError):
+                    self._delays.after_failure(client.address, refuse)
+                else:
+                    refuse()
+            except Exception as bug:  # it costs one connection
+                outcome.set_exception(bug)
+                raise
+            else:
+                response = Response(encode_extension_response(header.correlation_id, body))
+                outcome.set_result([response])
+
+        self._workers.submit(take)
         return outcome
 
     def _dispatch(
@@ -376,6 +412,11 @@ class RequestHandlers:
                 return self._replica_reads.read(request, header)
             case ControllerRequest() | ListUnknownReplicasRequest():
                 return self._control.handle(request, header, rights)
+
+
+def _type_of(frame: memoryview) -> int:
+    """Return the type of a request; -1 for a frame too short for one."""
+    return INT16.unpack_from(frame)[0] if len(frame) >= INT16.size else -1
 
 
 def _group(frame: memoryview) -> RequestGroup:

@@ -7,19 +7,21 @@ looks for the topic. Without the right to describe a topic, a refusal looks as i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, NamedTuple, get_args
 
 from broker import errors
 from broker.protocol import client_requests, cluster_requests, extension_requests, replica_requests
 from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import (
     BASE_REQUESTS,
     MultiProduceRequest,
     ProduceRequest,
     RequestType,
 )
-from broker.security.principal import BROKER, Principal
+from broker.security.principal import BROKER, Principal, broker_principal
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, RuleSet
 from broker.server.requests.audit_log import AuditLog, Decided, Event
 from broker.server.requests.client import Client
@@ -29,7 +31,7 @@ class Scope(Enum):
     """What a request is about."""
 
     NOTHING = auto()  # anyone may send it
-    BROKERS = auto()  # an order, for brokers of the cluster only
+    BROKERS = auto()  # an order, for brokers of the cluster only; see `Judge.check_order`
     ON_CLUSTER = auto()
     ON_TOPIC = auto()  # one, and refused as a whole
     ON_PARTS = auto()  # topics of which its handler asks, one by one
@@ -66,7 +68,7 @@ _ADMINISTRATIVE = (Operation.CREATE, Operation.DELETE, Operation.ALTER)
 ORDER, AUTHENTICATE = "order", "authenticate"
 """How the audit log names what rules know not: what only brokers may send, and proofs."""
 
-NEEDS: dict[type, Need] = {
+NEEDS: dict[Any, Need] = {
     client_requests.HelloRequest: _NOTHING,
     AuthenticateRequest: _NOTHING,
     client_requests.PublishRequest: _WRITE_PARTS,
@@ -109,6 +111,10 @@ def require_needs(kinds: set[Any], types_of_07: set[int]) -> None:
     if unstated:
         raise TypeError(f"no needs are stated for {', '.join(sorted(unstated))}")
 
+
+_ORDERS = {(one.TYPE, one.VERSION): one for one, need in NEEDS.items() if need is _BROKERS}
+MAX_UNPROVED_BYTES = 64 << 10
+"""A longer order of a client that is no broker ends its connection before it is received."""
 
 require_needs(set(get_args(extension_requests.ExtensionRequest)), set(BASE_REQUESTS))
 
@@ -187,10 +193,50 @@ class Rights:
 class Judge:
     """Decides who may send what, on any thread; `rules` is None while rules are off."""
 
-    def __init__(self, broker_id: int) -> None:
+    def __init__(self, broker_id: int, requires_proof: Callable[[], bool] = lambda: True) -> None:
         self.broker_id = broker_id
+        self._requires_proof = requires_proof  # returns whether orders need one now
+        self.unproved_orders = 0  # carried out although their sender had not proved itself
+        self.refused_orders = 0
         self.rules: RuleSet | None = None
         self.audit: AuditLog | None = None
+
+    def check_start(self, client: Client, start: memoryview, size: int) -> None:
+        """Raise unless a large frame, of which a few bytes are there, may be received."""
+        who = client.authentication.identity
+        if size <= MAX_UNPROVED_BYTES or who.kind == BROKER or not self._requires_proof():
+            return
+        head = Reader(start)
+        kind = _ORDERS.get((head.int16(), head.int16())) if len(start) >= INT32.size else None
+        if kind is not None:
+            text = f"{who} sends an order of {size} bytes, which only brokers may"
+            raise self._refuse_order(client, kind, text)
+
+    def _refuse_order(self, client: Client, kind: Any, text: str) -> errors.ServerError:
+        self.refused_orders += 1
+        self.note(client, kind, ORDER, CLUSTER, text)
+        return errors.ClusterAuthorizationError(text)
+
+    def check_order(self, client: Client, kind: Any, body: Buffer) -> None:
+        """Raise if a request is a broker's order, and the client is not proved to be that broker.
+
+        Called before the request is decoded; the body of each order begins with the id of the
+        broker that sends it. The text tells nothing of the cluster.
+        """
+        if NEEDS[kind].scope is not Scope.BROKERS:
+            return
+        who = client.authentication.identity
+        if who.kind == BROKER:
+            if len(body) >= INT32.size and who == broker_principal(Reader(body).int32()):
+                return
+        elif not self._requires_proof():
+            self.unproved_orders += 1
+            return
+        text = (
+            "only a broker of this cluster may send this, in its own name, on a connection on "
+            "which it has proved itself"
+        )
+        raise self._refuse_order(client, kind, text)
 
     def judge(self, request: Any, client: Client) -> Rights | None:
         """Return the rights of who sends a request, None for all; a class stands for its requests.
@@ -245,12 +291,7 @@ class Judge:
             return None
         is_unanswered = isinstance(request, ProduceRequest | MultiProduceRequest)
         rights = Rights(self, client, request, need.operation, hides=not is_unanswered)
-        if need.scope is Scope.BROKERS:
-            if rights.who.kind != BROKER:
-                text = f"{rights.who} is no broker of this cluster: only these send such orders"
-                self.note(client, request, ORDER, CLUSTER, text)
-                raise errors.ClusterAuthorizationError(text)
-        elif need.scope is Scope.ON_CLUSTER:
+        if need.scope is Scope.ON_CLUSTER:
             rights.check_cluster()
         elif need.scope is Scope.CREATION:
             if (refusal := rights.creation_refusal(request.topic)) is not None:

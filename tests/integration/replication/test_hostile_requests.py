@@ -1,15 +1,13 @@
 """Requests that no broker, controller or client of ours would send, on the port of a broker.
 
-Whoever reaches the port of a broker may give it orders, as docs/operations/cluster.md says; this
-is about bytes and orders that are invalid: they change nothing, and cost no more than their
-connection.
+This is about bytes, and about invalid orders of a client that has proved to be a broker: they
+change nothing, and cost no more than their connection.
 """
 
 from __future__ import annotations
 
 import random
 import re
-import socket
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -70,10 +68,12 @@ from broker.protocol.replica_requests import (
     ReplicaPosition,
 )
 from broker.protocol.responses import decode_publish_response
+from broker.security.cluster_proof import OwnBroker
 from broker.topic import TopicPartition
 from broker.zk import paths
 from tests.integration.broker.server.peer import Peer, extension_frame
 from tests.integration.replication.replicated_cluster import ReplicatedCluster, is_alive
+from tests.support.broker_proof import prove, registered
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
@@ -93,13 +93,14 @@ class Requests:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self.sender = 0  # of orders: the broker that was proved, more often than not
 
     def __iter__(self) -> Iterator[ExtensionRequest]:
         makers = (
             self._fetch,
             self._push,
             self._change_isr,
-            lambda: ControlledShutdownRequest(self._number(), -1),
+            lambda: ControlledShutdownRequest(self.sender, -1),
             self._create,
             lambda: DeleteReplicatedTopicRequest(self.random.choice(_NAMES[1:])),
             lambda: AddPartitionsRequest(self._name(), self.random.choice((-(2**31), -1, 0))),
@@ -127,7 +128,7 @@ class Requests:
     def _fetch(self) -> ReplicaFetchRequest:
         number = self._number
         return ReplicaFetchRequest(
-            self.random.choice((-1, 7, 2**31 - 1)),
+            self.random.choice((-1, self.sender, self.sender)),
             number(),
             self.random.choice((-1, 0, 5)),
             number(),
@@ -152,7 +153,7 @@ class Requests:
         number = self._number
         epochs = self.random.choice(((-1, 2**62), (0, 2**62), (2**31 - 1, 0), (2**31 - 1, -1)))
         return PushStatesRequest(
-            number(),
+            self.sender,
             *epochs,
             self.random.random() < 0.5,
             self._many(lambda: LiveBroker(number(), "host", number(), number(), True, "rack")),
@@ -163,7 +164,7 @@ class Requests:
     def _change_isr(self) -> ChangeIsrRequest:
         number = self._number
         return ChangeIsrRequest(
-            number(),
+            self.sender,
             self.random.choice((-(2**63), -1, 0, 2**63 - 1)),
             self._many(
                 lambda: IsrChange(
@@ -205,19 +206,25 @@ class Requests:
         return INT32.pack(len(kept) + len(body)) + kept + body
 
 
-def send(cluster: ReplicatedCluster, broker_id: int, frame: bytes) -> None:
+def proved(cluster: ReplicatedCluster, broker_id: int, sender: OwnBroker) -> Peer:
+    """Connect to a broker, as another one of the cluster, or itself."""
+    peer = Peer(cluster.brokers[broker_id].port)
+    prove(peer.call, sender, broker_id, cluster.network.door_to_broker(broker_id))
+    return peer
+
+
+def send(cluster: ReplicatedCluster, broker_id: int, sender: OwnBroker, frame: bytes) -> None:
     """Send a frame on a connection of its own, and wait for a response or the end, but not for
     data that a fetch may wait for as long as it says."""
-    port = cluster.brokers[broker_id].port
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as peer, suppress(TimeoutError):
-        peer.sendall(frame)
-        peer.settimeout(1)
-        peer.recv(65536)
+    with proved(cluster, broker_id, sender) as peer, suppress(TimeoutError):
+        peer.send_bytes(frame)
+        peer.socket.settimeout(1)
+        peer.socket.recv(65536)
 
 
 def push_frame(controller_epoch: int, broker_epoch: int, rest: bytes) -> bytes:
     """Return a push that names no partitions, with its last two counts replaced by other bytes."""
-    request = PushStatesRequest(9, controller_epoch, broker_epoch, False, (), (), ())
+    request = PushStatesRequest(0, controller_epoch, broker_epoch, False, (), (), ())
     kept = extension_frame(request)[INT32.size : -2 * INT32.size]
     return INT32.pack(len(kept) + len(rest)) + kept + rest
 
@@ -246,11 +253,15 @@ def test_broker_when_invalid_requests_come_then_goes_on_and_nothing_has_changed(
     cluster.await_full_isr(partitions)
     states = [cluster.state(one) for one in partitions]
     requests = Requests(SEED)
+    made = iter(requests)
+    senders = [registered(cluster.session, one) for one in cluster.brokers]
     memory_mb = {}
-    for count, request in zip(range(600), requests, strict=False):
-        frame = extension_frame(request)
+    for count in range(600):
+        requests.sender = count % 2
+        frame = extension_frame(next(made))
         for broker_id in cluster.brokers:
-            send(cluster, broker_id, frame if count % 3 == 0 else requests.mutated(frame))
+            sent = frame if count % 3 == 0 else requests.mutated(frame)
+            send(cluster, broker_id, senders[count % 2], sent)
         if count == 100:
             memory_mb = {id: one.memory_mb("VmRSS") for id, one in cluster.brokers.items()}
 
@@ -293,7 +304,7 @@ def test_request_when_it_names_what_no_topic_can_be_named_then_says_so_and_looks
     (partition,) = cluster.create_topic("t", 1, 1)
     cluster.await_full_isr([partition])
     names = ("", ".", "..", "../../t", "a/b", "t\n", "\0", "\ue000", "x" * 256)
-    with Peer(cluster.brokers[0].port) as peer:
+    with proved(cluster, 0, registered(cluster.session, 0)) as peer:
         for name in names:
             for request in requests_that_name(name, partition):
                 peer.send_bytes(extension_frame(request))
@@ -317,7 +328,7 @@ def test_push_when_not_of_the_controller_then_is_refused_by_its_header_and_tells
     controller_epoch, broker_epoch = epochs_of(cluster, 0)
     garbage = b"\xff" * (3 << 20)  # what is decoded ends the connection
 
-    with Peer(cluster.brokers[0].port) as peer:
+    with proved(cluster, 0, registered(cluster.session, 0)) as peer:
         for of_controller, of_broker, refusal in (
             (controller_epoch - 1, broker_epoch, StaleControllerEpochError),
             (controller_epoch, broker_epoch - 1, StaleBrokerEpochError),
@@ -344,7 +355,7 @@ def test_push_when_invalid_or_of_more_partitions_than_a_cluster_has_then_only_it
     memory_mb = cluster.brokers[0].memory_mb("VmRSS")
 
     for rest in (b"\xff" * 8, INT32.pack(1_150_000) + bytes(95 << 20)):
-        with Peer(cluster.brokers[0].port) as peer:
+        with proved(cluster, 0, registered(cluster.session, 0)) as peer:
             peer.send_bytes(push_frame(*epochs, rest))
             assert peer.is_closed()
 

@@ -25,9 +25,10 @@ from broker.server.requests.forwarder import MAX_READ_BYTES
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
+from tests.support.broker_proof import give_key, prove_to
 from tests.support.waiting import wait_until
 
-HOME, LEADER, NOBODY = 0, 1, -1
+HOME, LEADER, CONTROLLER, NOBODY = 0, 1, 9, -1
 PARTITIONS = [TopicPartition("moved", HOME, index) for index in range(2)]
 ONE, TWO = encode([b"first"]), encode([b"second"])
 
@@ -40,13 +41,17 @@ class MovedTopic:
 
     def __init__(self, start: BrokerFactory, connect: PeerFactory, directory: Path) -> None:
         settings = {"flush_interval_messages": 1, "segment_bytes": 2 << 20, "num_threads": 1}
-        self.home: Broker = start(broker_id=HOME, data_dir=directory / "home", **settings)
-        self.leader: Broker = start(broker_id=LEADER, data_dir=directory / "leader", **settings)
+        self.home: Broker = start(broker_id=HOME, data_dir=give_key(directory / "home"), **settings)
+        self.leader: Broker = start(
+            broker_id=LEADER, data_dir=give_key(directory / "leader"), **settings
+        )
         for broker in (self.home, self.leader):
             broker._replicas.table.registered_epoch = lambda: 1  # as if in ZooKeeper
         self.connect: Callable[[], Peer] = lambda: connect(self.home)
         self.peer = self.connect()
         self.at_leader = connect(self.leader)
+        prove_to(self.home, self.peer.call, CONTROLLER)
+        prove_to(self.leader, self.at_leader.call, CONTROLLER)
         self._epoch = 0
         self.decide(LEADER)
 
@@ -59,7 +64,7 @@ class MovedTopic:
         states = tuple(
             ReplicatedPartition(one, "id", (LEADER,), 1, state, self._epoch) for one in PARTITIONS
         )
-        request = PushStatesRequest(-1, 1, 1, False, brokers, states, ())
+        request = PushStatesRequest(CONTROLLER, 1, 1, False, brokers, states, ())
         for peer in (self.peer, self.at_leader):
             peer.call(request)
 

@@ -26,6 +26,7 @@ from tests.integration.broker.server.peer import (
     publish_request,
     read_request,
 )
+from tests.support.broker_proof import prove_to
 from tests.support.waiting import wait_until
 
 ONE = encode([b"one message"])
@@ -132,7 +133,7 @@ def test_connection_when_frame_is_one_byte_too_large_then_closed(
 
 
 @pytest.mark.parametrize(
-    "asked", [ReassignRequest(()), ChangeIsrRequest(0, 1, ()), RestorePartitionsRequest(())]
+    "asked", [ReassignRequest(()), ChangeIsrRequest(7, 1, ()), RestorePartitionsRequest(())]
 )
 def test_request_to_the_controller_when_longer_than_any_needed_then_refused_without_being_decoded(
     running_broker: Broker, connect: PeerFactory, asked: ExtensionRequest
@@ -140,6 +141,7 @@ def test_request_to_the_controller_when_longer_than_any_needed_then_refused_with
     frame = extension_frame(asked)[INT32.size : -INT32.size]
     garbage = b"\xff" * (MAX_CONTROLLER_REQUEST_BYTES + 1)  # what is decoded ends the connection
     peer = connect(running_broker)
+    prove_to(running_broker, peer.call, 7)
     peer.send_bytes(INT32.pack(len(frame) + len(garbage)) + frame + garbage)
     with pytest.raises(InvalidRequestError, match="too long"):
         peer.receive_extension()

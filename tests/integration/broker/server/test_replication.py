@@ -51,11 +51,14 @@ from broker.server.cluster.hosted_replica import HostedReplica
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
+from tests.support.broker_proof import give_key, prove_to
 from tests.support.waiting import wait_until
 
 PARTITION = TopicPartition("events", 0, 0)
 ONE = encode([b"one message"])
 TWO = encode([b"another message"])
+
+CONTROLLER = 9
 
 
 class ScriptedCluster:
@@ -75,7 +78,9 @@ class ScriptedCluster:
             self.start(broker_id)
 
     def start(self, broker_id: int) -> None:
-        broker = self._start(broker_id=broker_id, data_dir=self._directory / str(broker_id))
+        broker = self._start(
+            broker_id=broker_id, data_dir=give_key(self._directory / str(broker_id))
+        )
         broker._replicas.table.registered_epoch = lambda: 1  # as if in ZooKeeper
         self.brokers[broker_id] = broker
 
@@ -92,7 +97,8 @@ class ScriptedCluster:
 
     def peer(self, broker_id: int) -> Peer:
         if broker_id not in self._peers:
-            self._peers[broker_id] = self.connect(broker_id)
+            self._peers[broker_id] = peer = self.connect(broker_id)
+            prove_to(self.brokers[broker_id], peer.call, CONTROLLER)
         return self._peers[broker_id]
 
     def decide(self, leader: int, isr: tuple[int, ...], *, min_isr: int = 1) -> None:
@@ -114,7 +120,7 @@ class ScriptedCluster:
             for one in self.brokers.values()
         )
         request = PushStatesRequest(
-            controller_id=-1,
+            controller_id=CONTROLLER,
             controller_epoch=self.controller_epoch,
             broker_epoch=1,
             is_full=False,
@@ -357,7 +363,9 @@ def test_orders_when_to_lead_and_to_follow_then_it_leads_first(
         )
         for n, leader in enumerate(leaders)
     ]
-    connect(broker).call(PushStatesRequest(-1, 1, 1, False, (), tuple(partitions), ()))
+    peer = connect(broker)
+    prove_to(broker, peer.call, CONTROLLER)
+    peer.call(PushStatesRequest(CONTROLLER, 1, 1, False, (), tuple(partitions), ()))
     told = [one.getMessage() for one in caplog.records if one.name == "broker.state_change"]
     assert ["leads" in one for one in told] == [True, True, False, False]
 
@@ -427,7 +435,7 @@ def test_start_when_a_topic_is_gone_by_the_first_orders_then_clients_are_not_tol
     broker._note_states([ReplicatedPartition(gone, "id", (1,), 1, state, 0)], ())
     assert broker._view.snapshot().topic("gone") is not None
 
-    cluster.peer(0).call(PushStatesRequest(1, 1, 1, True, (), (), ()))
+    cluster.peer(0).call(PushStatesRequest(CONTROLLER, 1, 1, True, (), (), ()))
 
     assert broker._view.snapshot().topic("gone") is None
 

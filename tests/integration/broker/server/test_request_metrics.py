@@ -45,6 +45,7 @@ from tests.integration.broker.server.peer import (
     publish_request,
     read_request,
 )
+from tests.support.broker_proof import prove_to
 from tests.support.waiting import wait_until
 
 ONE = encode([b"one message"])
@@ -165,7 +166,7 @@ REFUSED: dict[str, tuple[Callable[[Peer], object], dict[str, int]]] = {
         {"other.not_controller": 1},
     ),
     "push, by another thread": (
-        asks(PushStatesRequest(1, 1, 99, False, (), (), ())),
+        asks(PushStatesRequest(7, 1, 99, False, (), (), ())),
         {"push.stale_broker_epoch": 1},
     ),
 }
@@ -190,6 +191,7 @@ def test_errors_when_requests_of_each_kind_are_refused_then_each_is_counted_by_c
     before: dict[str, int] = {}
     for name, (send, _) in REFUSED.items():
         with connect(broker) as peer:
+            prove_to(broker, peer.call, 7)
             send(peer)
         after = counts(broker.status())
         found[name] = {

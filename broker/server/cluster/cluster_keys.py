@@ -1,0 +1,206 @@
+"""The keys of the cluster at a running broker: in ZooKeeper, in its data directory, in its proofs.
+
+The first broker of a cluster makes the key. Without ZooKeeper the file alone has it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.endpoints import PLAIN_LISTENER, Endpoint
+from broker.errors import ConfigError, CoordinationError
+from broker.files import TEMPORARY_SUFFIX, open_file, sync_directory, write_all
+from broker.log.data_directory import CLUSTER_KEY_NAME
+from broker.protocol.responses import BrokerAddress
+from broker.security.cluster_keys import ClusterKeys, new_key
+from broker.security.cluster_proof import BrokerProof, Door, OwnBroker
+
+if TYPE_CHECKING:
+    from broker.server.cluster.cluster_key_follower import ClusterKeyFollower
+    from broker.zk.session import Session
+
+logger = logging.getLogger(__name__)
+
+_KEY_FILE_MODE = 0o600
+REQUIRED = "required"
+OFFERED = "offered"
+
+
+class ClusterKeyStore:
+    """The keys that a broker accepts, and its halves of the proof; for any thread.
+
+    Args:
+        config: of the broker.
+        clock: for the age of keys.
+        epoch: returns the broker's registration, -1 before it.
+        known_epoch: returns the registration of another broker as told last, None if unknown.
+        endpoints: returns what others dial, of each listener.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        *,
+        epoch: Callable[[], int],
+        known_epoch: Callable[[int], int | None],
+        endpoints: Callable[[], Sequence[Endpoint]],
+    ) -> None:
+        self.mode = config.inter_broker_auth
+        self.falls_back = False
+        """Whether orders without proof are taken, as brokers of an earlier release are here."""
+        self.stored_epoch: Callable[[int], int | None] | None = None
+        """Looks up a broker's registration in ZooKeeper; None without ZooKeeper."""
+        self._me = config.broker_id
+        self._clock = clock
+        self._epoch = epoch
+        self._known_epoch = known_epoch
+        self._endpoints = endpoints
+        self._cluster_id = ""
+        self._keys = ClusterKeys(())
+        self._file = Path()
+        self.follower: ClusterKeyFollower | None = None
+
+    @property
+    def requires_proof(self) -> bool:
+        """Return whether orders are taken only from brokers that have proved themselves."""
+        return self.mode == REQUIRED and not self.falls_back
+
+    @property
+    def effective_mode(self) -> str:
+        """Return what is in effect of inter.broker.auth."""
+        return REQUIRED if self.requires_proof else OFFERED
+
+    @property
+    def key_ids(self) -> list[str]:
+        """Return the ids of the keys that are accepted now, the one to choose first."""
+        return [one.id.hex() for one in self._keys.accepted(self._clock.time_ms())]
+
+    def set_mode(self, mode: str, *, is_changed_here: bool) -> None:
+        """Use a value of inter.broker.auth; one set while the broker runs ends the fallback."""
+        self.mode = mode
+        if is_changed_here:
+            self.falls_back = False
+
+    def open(self, directory: Path, cluster_id: str, session: Session | None) -> None:
+        """Read the keys, or make them; `ConfigError` if they are another cluster's, or readable."""
+        self._file = directory / CLUSTER_KEY_NAME
+        self._cluster_id = cluster_id
+        kept = self._read_file()
+        if session is None:
+            self._keys = kept or ClusterKeys((new_key(self._clock.time_ms()),))
+        else:
+            # late: kazoo, which a broker may do without
+            from broker.server.cluster.cluster_key_follower import ClusterKeyFollower
+
+            self.follower = ClusterKeyFollower(session, self._first_keys, self._use)
+            self._keys = self.follower.load(kept, self._me)
+            if self.follower.found_others and self.requires_proof:
+                self.falls_back = True
+                logger.warning(
+                    "this broker made the key of a cluster in which others run already: until its "
+                    "next start it takes orders without proof, from anybody who reaches its port; "
+                    "upgrade all brokers with inter.broker.auth=offered, then set it to required"
+                )
+            if kept is not None and not self._keys.replaces(kept):
+                raise ConfigError(
+                    f"the keys of the cluster in ZooKeeper ({self._keys.ids_text()}) are not those "
+                    f"in {self._file} ({kept.ids_text()}): is zk.connect right? If ZooKeeper's are "
+                    "to be used, remove the file"
+                )
+        if self._keys != kept:
+            self._write_file()
+
+    def _first_keys(self) -> ClusterKeys:
+        """Return the keys for a cluster that has none."""
+        return self._keys if self._keys.keys else ClusterKeys((new_key(self._clock.time_ms()),))
+
+    def _use(self, keys: ClusterKeys) -> None:
+        """Use the keys that stand in ZooKeeper now, if they are of this cluster."""
+        if keys == self._keys:
+            return
+        if not keys.replaces(self._keys):
+            logger.error(
+                "the keys of the cluster in ZooKeeper (%s) replace none of this broker's (%s): "
+                "they are not used",
+                *(keys.ids_text(), self._keys.ids_text()),
+            )
+            return
+        self._keys = keys
+        logger.info("the keys of the cluster are %s now", keys.ids_text())
+        self._write_file()
+
+    def proof_to(self, address: BrokerAddress) -> BrokerProof:
+        """Return how this broker proves itself to another one."""
+        return BrokerProof(
+            self._own,
+            address.id,
+            PLAIN_LISTENER,
+            f"{address.host}:{address.port}",
+            lambda: self.requires_proof,
+        )
+
+    def door(self, listener: str) -> Door:
+        """Return how other brokers prove themselves to this one, at one of its listeners."""
+        return Door(self._own, listener, partial(self._endpoint_of, listener), self._is_registered)
+
+    def _endpoint_of(self, listener: str) -> str:
+        return next(
+            (f"{one.host}:{one.port}" for one in self._endpoints() if one.listener == listener), ""
+        )
+
+    def _own(self) -> OwnBroker:
+        keys = self._keys.accepted(self._clock.time_ms())
+        return OwnBroker(self._me, self._epoch(), self._cluster_id, keys)
+
+    def _is_registered(self, broker_id: int, epoch: int) -> bool:
+        known = self._epoch() if broker_id == self._me else self._known_epoch(broker_id)
+        if known == epoch:
+            return True
+        if self.stored_epoch is None:
+            return known is None
+        try:
+            return self.stored_epoch(broker_id) == epoch
+        except CoordinationError as error:
+            logger.warning("broker %d is not recognised: %s", broker_id, error)
+            return False
+
+    def _read_file(self) -> ClusterKeys | None:
+        try:
+            fd = open_file(self._file, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ConfigError(f"cannot read {self._file}: {error.strerror}") from error
+        with os.fdopen(fd, "rb") as file:
+            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            if mode & 0o077:
+                raise ConfigError(
+                    f"{self._file} can be read by others (mode {mode:04o}): who may have read it "
+                    "can give orders to brokers; run chmod 600, and rotate the key of the cluster"
+                )
+            return ClusterKeys.decode(file.read(), str(self._file))
+
+    def _write_file(self) -> None:
+        temporary = self._file.with_name(self._file.name + TEMPORARY_SUFFIX)
+        try:
+            temporary.unlink(missing_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            fd = os.open(temporary, flags, _KEY_FILE_MODE)
+            try:
+                write_all(fd, self._keys.encode())
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            temporary.replace(self._file)
+            sync_directory(self._file.parent)
+        except OSError as error:
+            logger.warning("cannot keep the keys of the cluster in %s: %s", self._file, error)

@@ -1,0 +1,97 @@
+"""The wait before a failed AUTHENTICATE is answered: longer for each failure of an address."""
+
+from __future__ import annotations
+
+import heapq
+import ipaddress
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+
+from broker.clock import Clock
+
+FIRST_DELAY_S = 0.1
+MAX_DELAY_S = 5.0
+_FORGOTTEN_S = 600.0
+_MAX_ADDRESSES = 10_000
+_IPV6_NETWORK_BITS = 64
+
+
+class FailureDelays:
+    """Runs what answers a failed attempt later; by address, never by user, who would be locked out.
+
+    One thread waits for all; it starts with the first failure.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failed: OrderedDict[str, tuple[float, int]] = OrderedDict()  # last, and how often
+        self._due: list[tuple[float, int, Callable[[], object]]] = []
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()  # guards the fields above and below
+        self._is_stopped = False
+        self._thread: threading.Thread | None = None
+
+    def after_failure(self, address: str, answer: Callable[[], object]) -> float:
+        """Run `answer` after the delay of an address, at the latest at the stop; return it in s."""
+        with self._changed:
+            now_s = self._clock.monotonic_s()
+            delay_s = self._delay_s(_network_of(address), now_s)
+            if not self._is_stopped:
+                due = (now_s + delay_s, next(self._numbers), answer)
+                heapq.heappush(self._due, due)
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=self._run, name="failure-delays", daemon=True
+                    )
+                    self._thread.start()
+                self._changed.notify()
+                return delay_s
+        answer()
+        return 0.0
+
+    def _delay_s(self, network: str, now_s: float) -> float:
+        last_s, count = self._failed.pop(network, (now_s, 0))
+        if now_s - last_s > _FORGOTTEN_S:
+            count = 0
+        self._failed[network] = (now_s, count + 1)
+        if len(self._failed) > _MAX_ADDRESSES:
+            self._failed.popitem(last=False)
+        return min(FIRST_DELAY_S * 2.0 ** min(count, 10), MAX_DELAY_S)
+
+    def stop(self) -> None:
+        """Run everything that waits, now."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._is_stopped and (wait_s := self._wait_s()) is not None:
+                    self._changed.wait(wait_s or None)
+                if not self._due:
+                    return
+                _, _, answer = heapq.heappop(self._due)
+            answer()
+
+    def _wait_s(self) -> float | None:
+        """Return how long to wait, 0 without an end; None if something is due."""
+        if not self._due:
+            return 0.0
+        wait_s = self._due[0][0] - self._clock.monotonic_s()
+        return wait_s if wait_s > 0 else None
+
+
+def _network_of(address: str) -> str:
+    """Return the address, or the network of an IPv6 one: a client has many addresses in it."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    return str(ipaddress.ip_network((int(parsed), _IPV6_NETWORK_BITS), strict=False))
