@@ -170,7 +170,6 @@ def test_migration_closes_a_running_cluster_and_opens_it_again_also_if_interrupt
 
     def access() -> dict[str, str]:
         wait_until(lambda: public.exists("/controller"), "a controller")
-        wait_until(lambda: public.exists("/brokers/topics/orders/0"), "the topic's registration")
         return {path: access_of(public, path) for path in CLOSED}
 
     opened = dict.fromkeys(CLOSED, "write")
