@@ -411,6 +411,12 @@ class BrokerConfig(BaseConfig):
             choices=("SCRAM-SHA-256", ""),
         ),
         _P(
+            "authentication.required",
+            "requires_authentication",
+            _BOOL,
+            "serve only clients that have proved who they are, by a login or by a certificate",
+        ),
+        _P(
             "controlled.shutdown.enable",
             "enable_controlled_shutdown",
             _BOOL,
@@ -568,6 +574,7 @@ class BrokerConfig(BaseConfig):
     leader_balance_interval_ms: int = 300_000
     max_leader_imbalance: int = 10
     sasl_mechanisms: str = "SCRAM-SHA-256"
+    requires_authentication: bool = False
     enable_controlled_shutdown: bool = True
     controlled_shutdown_retries: int = 3
     controlled_shutdown_backoff_ms: int = 5000

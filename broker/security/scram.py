@@ -61,12 +61,12 @@ class ScramClient:
 
 def serve_scram(users: Users, channel: Channel, name: str = SCRAM) -> ServerExchange:
     """Return the broker's half of SCRAM-SHA-256, or of `-PLUS`, which needs a certificate."""
-    user, used = "", None
+    user = ""
 
     def note_user(named: str) -> Credential:
-        nonlocal user, used
-        user, used = named, users.credential(named)
-        return used
+        nonlocal user
+        user = named
+        return users.credential(named)
 
     binding = _binding_of(channel)
     if name == SCRAM_PLUS and binding is None:
@@ -77,9 +77,8 @@ def serve_scram(users: Users, channel: Channel, name: str = SCRAM) -> ServerExch
         server.set_client_first(message.decode())
         message = yield server.get_server_first().encode()
         server.set_client_final(message.decode())
-        if users.credential(user) != used:  # changed or removed meanwhile
-            _refuse()
-        return Proved(Principal(USER, user), server.get_server_final().encode())
+        final = server.get_server_final().encode()
+        return Proved(Principal(USER, user), final, still_holds=lambda: user in users)
     except (ScramException, ValueError):
         _refuse()
 

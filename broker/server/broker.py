@@ -214,6 +214,7 @@ class Broker:
             mechanisms={**self._logins, CLUSTER_PROOF: self._keys.door(listener).serve},
             now_s=self._clock.monotonic_s,
             check_start=self._judge.check_start,
+            must_log_in=self.config.requires_authentication,
         )
 
     def _apply_settings(self, overrides: Overrides) -> None:

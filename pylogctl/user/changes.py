@@ -51,7 +51,7 @@ def set_password(env: Environment, session: Session, name: str, new: NewPassword
         env.write_line(new.password.reveal())
     env.note(
         f"user '{name}' can log in with this password at brokers that offer SCRAM-SHA-256"
-        + (": they do not show it again" if new.is_generated else "")
+        + ("; it is not shown again" if new.is_generated else "")
     )
 
 

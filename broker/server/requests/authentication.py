@@ -4,6 +4,8 @@
     state       event                                       next state
     ==========  ==========================================  ==========
     ANONYMOUS   step 0                                      CHALLENGED
+    UNPROVED    step 0                                      CHALLENGED
+    UNPROVED    another request                             FAILED
     CHALLENGED  the next step                               CHALLENGED
     CHALLENGED  the last step, which proves an identity     KNOWN
     CHALLENGED  another request, or a step out of turn      FAILED
@@ -11,7 +13,8 @@
     KNOWN       the proof holds no more                     FAILED
     ==========  ==========================================  ==========
 
-After FAILED the connection is closed; so is one that is CHALLENGED for `CHALLENGE_S`.
+The first state is UNPROVED where clients must log in. After FAILED the connection is closed; so is
+one that is CHALLENGED for `CHALLENGE_S`.
 """
 
 from __future__ import annotations
@@ -31,12 +34,16 @@ from broker.security.mechanisms import Channel, Proved, ServerExchange, ServerMe
 from broker.security.principal import ANONYMOUS, Principal
 
 CHALLENGE_S = 10.0
+MAX_UNPROVED_BYTES = 64 << 10
+"""A longer frame is not received: an order of a client that is no broker, or anything before a
+login that is required; its connection is closed."""
 
 
 class AuthState(Enum):
     """How far a connection's client has proved who it is."""
 
     ANONYMOUS = auto()
+    UNPROVED = auto()
     CHALLENGED = auto()
     KNOWN = auto()
     FAILED = auto()
@@ -54,10 +61,13 @@ class Authentication:
         channel: Channel,
         certified: Principal | None = None,
         now_s: Callable[[], float] = time.monotonic,
+        *,
+        is_required: bool = False,
     ) -> None:
         self._first = certified or ANONYMOUS
         self.identity: Principal = self._first
-        self.state = AuthState.ANONYMOUS if certified is None else AuthState.KNOWN
+        unknown = AuthState.UNPROVED if is_required else AuthState.ANONYMOUS
+        self.state = unknown if certified is None else AuthState.KNOWN
         self._mechanisms = mechanisms
         self._channel = channel
         self._name = ""
@@ -72,7 +82,9 @@ class Authentication:
         reason = self.reason_to_close()
         if request_type == RequestType.AUTHENTICATE and self.state is not AuthState.FAILED:
             return
-        if self.state is AuthState.CHALLENGED:
+        if self.state is AuthState.UNPROVED:
+            reason = "this broker serves only clients that have logged in (authentication.required)"
+        elif self.state is AuthState.CHALLENGED:
             reason = "an AUTHENTICATE exchange is under way: finish it first"
         if reason:
             self.fail()
@@ -80,7 +92,7 @@ class Authentication:
 
     def reason_to_close(self) -> str:
         """Return why the connection must end: a challenge without an answer, or an old proof."""
-        if self.state is AuthState.ANONYMOUS:
+        if self.state in (AuthState.ANONYMOUS, AuthState.UNPROVED):
             return ""
         age_s = self._now_s() - self._since_s
         if self.state is AuthState.FAILED:

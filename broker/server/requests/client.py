@@ -11,7 +11,11 @@ from broker.endpoints import PLAIN_LISTENER
 from broker.security.mechanisms import PLAIN, Channel, ServerMechanisms
 from broker.security.principal import Principal
 from broker.security.rules import host_of
-from broker.server.requests.authentication import Authentication
+from broker.server.requests.authentication import (
+    MAX_UNPROVED_BYTES,
+    Authentication,
+    AuthState,
+)
 from broker.topic import TopicPartition
 
 
@@ -52,6 +56,7 @@ class Client:
         check_start: Callable[[Client, memoryview, int], None] = lambda _client, _start, _size: (
             None
         ),
+        must_log_in: bool = False,
     ) -> None:
         self.address = address
         self.port = port  # of the client
@@ -60,12 +65,18 @@ class Client:
         self.host = _host_of(address)
         self.listener = listener  # its name
         self._check_start = check_start
-        self.authentication = Authentication(mechanisms or {}, channel, certified, now_s)
+        self.authentication = Authentication(
+            mechanisms or {}, channel, certified, now_s, is_required=must_log_in
+        )
         self.refused: RefusedPartitions = {}
         self.worked_s = 0.0  # by a worker, for the request that it handled last
 
     def check_start(self, start: memoryview, size: int) -> None:
         """Raise unless a large frame that begins so may be received as a whole."""
+        if self.authentication.state is AuthState.UNPROVED and size > MAX_UNPROVED_BYTES:
+            raise errors.AuthenticationStateError(
+                f"a frame of {size} bytes of a client that has not logged in"
+            )
         self._check_start(self, start, size)
 
 

@@ -24,6 +24,7 @@ from broker.protocol.requests import (
 from broker.security.principal import BROKER, Principal, broker_principal
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, RuleSet
 from broker.server.requests.audit_log import AuditLog, Decided, Event
+from broker.server.requests.authentication import MAX_UNPROVED_BYTES
 from broker.server.requests.client import Client
 
 
@@ -113,8 +114,6 @@ def require_needs(kinds: set[Any], types_of_07: set[int]) -> None:
 
 
 _ORDERS = {(one.TYPE, one.VERSION): one for one, need in NEEDS.items() if need is _BROKERS}
-MAX_UNPROVED_BYTES = 64 << 10
-"""A longer order of a client that is no broker ends its connection before it is received."""
 
 require_needs(set(get_args(extension_requests.ExtensionRequest)), set(BASE_REQUESTS))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import socket
+import struct
 from collections.abc import Callable
 from contextlib import closing
 
@@ -12,8 +14,9 @@ from broker import Broker, errors
 from broker.admin import users
 from broker.client.connection import Connection
 from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
-from broker.protocol.client_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.client_requests import Acks, HelloRequest, PartitionSet, PublishRequest
 from broker.protocol.codec import encode
+from broker.protocol.requests import OffsetsRequest, encode_request
 from broker.protocol.responses import BrokerAddress, decode_publish_response
 from broker.security.scram import ScramClient, make_credential
 from broker.security.users import SCRAM
@@ -27,6 +30,7 @@ pytestmark = pytest.mark.zookeeper
 StartBroker = Callable[..., Broker]
 PENCIL = Secret("pencil")
 ONE = encode([b"one"])
+TOO_LONG = struct.pack(">ih", 65 << 10, 0) + bytes(100)  # the start of a frame
 
 
 def connection_of(broker: Broker, user: str, password: Secret = PENCIL) -> Connection:
@@ -50,16 +54,15 @@ def identities(broker: Broker) -> set[str]:
 
 
 @pytest.fixture
-def broker(start_broker: StartBroker, zookeeper: str) -> Broker:
-    return start_broker(zookeeper=zookeeper)
+def alice(session: Session) -> str:
+    """A user with the password `pencil`."""
+    users.set_credential(session, "alice", make_credential(PENCIL, 4096))
+    return "alice"
 
 
 @pytest.fixture
-def alice(broker: Broker, session: Session) -> str:
-    """A user with the password `pencil`, whom the broker knows."""
-    users.set_credential(session, "alice", make_credential(PENCIL, 4096))
-    wait_until(lambda: can_log_in(broker, "alice"), "the broker knows alice")
-    return "alice"
+def broker(start_broker: StartBroker, zookeeper: str, alice: str) -> Broker:
+    return start_broker(zookeeper=zookeeper)
 
 
 def test_user_when_logged_in_then_publishes_in_its_own_name(broker: Broker, alice: str) -> None:
@@ -72,12 +75,38 @@ def test_user_when_logged_in_then_publishes_in_its_own_name(broker: Broker, alic
         assert "User:alice" in identities(broker)
 
 
-def test_user_when_removed_then_cannot_log_in_any_more(
+def test_user_when_removed_then_cannot_log_in_and_its_connections_end(
     broker: Broker, session: Session, alice: str
 ) -> None:
-    users.remove_user(session, alice)
+    with closing(connection_of(broker, alice)) as connection:
+        connection.connect()
+        users.remove_user(session, alice)
+        wait_until(lambda: not can_log_in(broker, alice), "the broker has removed alice")
 
-    wait_until(lambda: not can_log_in(broker, alice), "the broker has removed alice")
+        with pytest.raises(errors.AuthenticationStateError, match="User:alice holds no more"):
+            connection.call(HelloRequest())
+
+    users.set_credential(session, alice, make_credential(PENCIL, 4096))
+    wait_until(lambda: can_log_in(broker, alice), "the broker knows alice again")
+
+
+def test_broker_when_a_login_is_required_then_serves_nobody_else(
+    start_broker: StartBroker, zookeeper: str, alice: str
+) -> None:
+    broker = start_broker(zookeeper=zookeeper, requires_authentication=True)
+    address = BrokerAddress(0, "127.0.0.1", broker.port)
+
+    with closing(connection_of(broker, alice)) as connection:
+        assert connection.hello() is not None
+    with closing(Connection(address)) as stranger:
+        with pytest.raises(errors.AuthenticationStateError, match="have logged in"):
+            stranger.call(HelloRequest())
+        with pytest.raises(errors.BrokerUnreachableError):
+            stranger.receive()
+    for sent in (encode_request(OffsetsRequest("t", 0, -1, 1)), TOO_LONG):
+        with socket.create_connection(("127.0.0.1", broker.port), 60) as of_07:
+            of_07.sendall(sent)
+            assert of_07.recv(1) == b""
 
 
 @pytest.mark.parametrize("user", ["alice", "eve", "", "=2C", "\ufb01", "b" * 5000])
