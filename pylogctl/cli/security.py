@@ -98,4 +98,7 @@ def password_in_file(path: Path) -> str:
     """Return the first line of a file, which not all users may be able to read."""
     if path.stat().st_mode & _OTHERS_READ:
         raise UsageError(f"'{path}' is a password that all users can read: chmod 600 {path}")
-    return path.read_text(encoding="utf-8").partition("\n")[0]
+    password = path.read_text(encoding="utf-8").partition("\n")[0]
+    if not password:
+        raise UsageError(f"the first line of '{path}' has no password")
+    return password

@@ -110,6 +110,10 @@ def test_wrong_uses_are_usage_errors_or_name_the_option(
     shown = invoke("topic", "list", *at, "--user", "alice", "--password-file", str(secret))
     assert shown.status == ExitStatus.USAGE
     assert f"chmod 600 {secret}" in shown.stderr
+    secret.write_text("")
+    secret.chmod(0o600)
+    empty = invoke("topic", "list", *at, "--user", "alice", "--password-file", str(secret))
+    assert empty.stderr == f"error: the first line of '{secret}' has no password\n"
 
 
 def test_password_of_a_descriptor_or_the_environment_is_never_shown(
@@ -197,3 +201,19 @@ def test_python_clients_read_and_join_groups_over_tls(
         raise AssertionError
 
     assert asyncio.run(read()) == b"y"
+
+
+def test_copy_from_a_context_over_tls_to_a_plain_broker_secures_each_side_as_it_is(
+    invoke: Invoke,
+    tls_only: tuple[Broker, list[str]],
+    start_broker: Callable[..., Broker],
+    tmp_path: Path,
+) -> None:
+    _, options = tls_only
+    target = f"brokers=127.0.0.1:{start_broker(broker_id=7, data_dir=tmp_path / 'other').port}"
+    assert invoke("context", "add", "source", *options).status == 0
+    assert invoke("produce", "events", "-c", "source", stdin=b"a\n").status == 0
+    copied = invoke("copy", "events", "copies", "--from", "source", "--to", target)
+    assert copied.status == 0, copied.stderr
+    read = invoke("consume", "copies", "--from-beginning", "-e", "-b", target.partition("=")[2])
+    assert read.stdout == b"a\n"
