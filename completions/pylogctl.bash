@@ -169,20 +169,20 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl acl add')
         commands='' words=''
-        options='--deny --host --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--host --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--deny --host --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--host --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl acl remove')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl acl list')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl acl check')
         commands='' words=''
-        options='--host --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--host --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--host --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--host --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group')
         commands='list describe lag members verify watch reset export import clone delete rebalance' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -1088,18 +1088,33 @@ __pylogctl_values() {
     'pylogctl acl --progress') words='auto always never' ;;
     'pylogctl acl add --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl acl add --zk-credential') words='@file' ;;
+    'pylogctl acl add --tls-ca') words='@file' ;;
+    'pylogctl acl add --tls-cert') words='@file' ;;
+    'pylogctl acl add --tls-key') words='@file' ;;
+    'pylogctl acl add --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl acl add --password-file') words='@file' ;;
     'pylogctl acl add --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl acl add -c' | 'pylogctl acl add --context') words='@context' ;;
     'pylogctl acl add --log-format') words='text json' ;;
     'pylogctl acl add --color') words='auto always never' ;;
     'pylogctl acl remove --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl acl remove --zk-credential') words='@file' ;;
+    'pylogctl acl remove --tls-ca') words='@file' ;;
+    'pylogctl acl remove --tls-cert') words='@file' ;;
+    'pylogctl acl remove --tls-key') words='@file' ;;
+    'pylogctl acl remove --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl acl remove --password-file') words='@file' ;;
     'pylogctl acl remove --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl acl remove -c' | 'pylogctl acl remove --context') words='@context' ;;
     'pylogctl acl remove --log-format') words='text json' ;;
     'pylogctl acl remove --color') words='auto always never' ;;
     'pylogctl acl list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl acl list --zk-credential') words='@file' ;;
+    'pylogctl acl list --tls-ca') words='@file' ;;
+    'pylogctl acl list --tls-cert') words='@file' ;;
+    'pylogctl acl list --tls-key') words='@file' ;;
+    'pylogctl acl list --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl acl list --password-file') words='@file' ;;
     'pylogctl acl list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl acl list -c' | 'pylogctl acl list --context') words='@context' ;;
     'pylogctl acl list --log-format') words='text json' ;;
@@ -1108,6 +1123,11 @@ __pylogctl_values() {
     'pylogctl acl check --columns') words='allowed role id effect principal operation resource host' ;;
     'pylogctl acl check --sort') words='allowed role id effect principal operation resource host' ;;
     'pylogctl acl check --zk-credential') words='@file' ;;
+    'pylogctl acl check --tls-ca') words='@file' ;;
+    'pylogctl acl check --tls-cert') words='@file' ;;
+    'pylogctl acl check --tls-key') words='@file' ;;
+    'pylogctl acl check --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl acl check --password-file') words='@file' ;;
     'pylogctl acl check --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl acl check -c' | 'pylogctl acl check --context') words='@context' ;;
     'pylogctl acl check --log-format') words='text json' ;;

@@ -1301,6 +1301,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1321,6 +1328,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1341,6 +1355,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l wide -d 'All column
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1359,6 +1380,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l wide -d 'All colum
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l password-fd -d 'Read the password from an open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'

@@ -11,6 +11,7 @@ from pylogctl.cli.options import (
     DRY_RUN,
     OUTPUT,
     REGISTRY,
+    SECURITY,
     TIMEOUT,
     accepts,
     argument,
@@ -31,6 +32,7 @@ _Host = Annotated[
 @accepts(
     *OUTPUT,
     *REGISTRY,
+    *SECURITY,
     *TIMEOUT,
     *CONFIRM,
     *DRY_RUN,
@@ -71,6 +73,7 @@ def add(
 @accepts(
     *OUTPUT,
     *REGISTRY,
+    *SECURITY,
     *TIMEOUT,
     *CONFIRM,
     *DRY_RUN,
@@ -93,6 +96,7 @@ def remove(
 @accepts(
     *OUTPUT,
     *REGISTRY,
+    *SECURITY,
     *TIMEOUT,
     exits=_READS,
     examples=("pylogctl acl list", "pylogctl acl list User:alice"),
@@ -115,6 +119,7 @@ def list_(
 @accepts(
     *OUTPUT,
     *REGISTRY,
+    *SECURITY,
     *TIMEOUT,
     exits=(*_READS, ExitStatus.NOT_ALLOWED),
     examples=(
