@@ -306,9 +306,9 @@ class StoredRules(NamedTuple):
                 "operation": rule.operation,
                 "type": rule.resource.type,
                 "name": rule.resource.name,
-                "pattern": "prefix" if rule.is_prefix else "literal",
-                "effect": "allow" if rule.is_allowed else "deny",
-                "host": rule.host,
+                **({"pattern": "prefix"} if rule.is_prefix else {}),  # else literal
+                **({} if rule.is_allowed else {"effect": "deny"}),  # else allow
+                **({} if rule.host == ANY else {"host": rule.host}),
             }
             for rule in self.rules
         ]
@@ -344,8 +344,8 @@ def _decode_rule(found: dict[str, str]) -> Rule:
         parse_principal(found["principal"]),
         Operation(found["operation"]),
         Resource(ResourceType(found["type"]), str(found["name"])),
-        _IS_PREFIX[found["pattern"]],
-        _IS_ALLOWED[found["effect"]],
-        str(found["host"]),
+        _IS_PREFIX[found.get("pattern", "literal")],
+        _IS_ALLOWED[found.get("effect", "allow")],
+        str(found.get("host", ANY)),
         int(found["id"]),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
+from broker.errors import AuthenticationError, ClusterAuthorizationError
 from pylogctl.cli.columns import (
     HIDDEN,
     UNKNOWN,
@@ -131,6 +132,8 @@ def status_row(
     """Return the row of a broker's status, or of its absence; see `StatusResponse`."""
     where = (address.id, address.host, address.port)
     if document is None:
+        if isinstance(error, AuthenticationError | ClusterAuthorizationError):
+            return StatusRow(*where, UNKNOWN)  # it runs, and does not say more to this user
         return StatusRow(*where, "down" if error else "running (0.7)")
     session = document["session"] or {}
     sockets = document["metrics"]["SocketServerStats"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial as bind
+from pathlib import Path
 
 import pytest
 
@@ -350,6 +351,56 @@ def test_read_that_waits_when_the_right_is_taken_away_then_gets_no_message(
     assert (part.error, bytes(part.message_set)) == (128, b"")
     (filtered,) = decode_filtered_read_response(alices[1].receive_extension())
     assert (filtered.error, filtered.runs) == (128, ())
+
+
+def test_right_when_taken_away_then_open_producers_of_all_brokers_are_refused_within_a_second(
+    start_broker: BrokerFactory, as_user: AsUser, zookeeper: str, tmp_path: Path
+) -> None:
+    brokers = [
+        start_broker(
+            broker_id=number,
+            data_dir=tmp_path / str(number),
+            zookeeper=zookeeper,
+            enforces_rules=True,
+            super_users=str(ROOT),
+        )
+        for number in (1, 2)
+    ]
+    set_rules(brokers[0], allow("alice", Operation.ALL, topic("orders")))
+    peers = [as_user(one, Principal("User", "alice")) for one in brokers]
+    for peer in peers:
+        wait_until(bind(_may_publish, peer), "the right")
+    set_rules(brokers[0])
+    began_s = time.monotonic()
+    for peer in peers:
+        wait_until(lambda: not _may_publish(peer), "the refusal")  # noqa: B023  # called at once
+    assert time.monotonic() - began_s < 1
+
+
+def _may_publish(peer: Peer) -> bool:
+    return peer.publish("orders", ONE).error == NO_ERROR
+
+
+def test_rules_when_zookeeper_is_lost_then_the_last_stay(broker: Broker, as_user: AsUser) -> None:
+    as_user(broker, ROOT).publish("orders", ONE)
+    set_rules(broker, allow("alice", Operation.READ, topic("orders")))
+    registry = broker._membership.registry
+    assert registry is not None
+    registry.session.stop()
+    alice, mallory = (as_user(broker, Principal("User", who)) for who in ("alice", "mallory"))
+    assert alice.read("orders", 0).error == NO_ERROR
+    assert mallory.read("orders", 0).error == 128
+    assert broker.status()["rules"]["read_ms"] > 0
+
+
+def test_rules_when_there_are_seven_thousand_then_brokers_judge_by_them(
+    broker: Broker, as_user: AsUser
+) -> None:
+    as_user(broker, ROOT).publish("orders", ONE)
+    others = [allow(f"user-{number}", Operation.READ, topic("orders")) for number in range(6999)]
+    set_rules(broker, *others, allow("alice", Operation.READ, topic("orders")))
+    assert as_user(broker, Principal("User", "alice")).read("orders", 0).error == NO_ERROR
+    assert as_user(broker, Principal("User", "user-7000")).read("orders", 0).error == 128
 
 
 def test_rules_when_the_node_is_broken_then_the_last_stay_and_when_gone_none(
