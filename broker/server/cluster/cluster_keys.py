@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.endpoints import PLAIN_LISTENER, Endpoint
+from broker.endpoints import Endpoint
 from broker.errors import ConfigError, CoordinationError
 from broker.files import TEMPORARY_SUFFIX, open_file, sync_directory, write_all
 from broker.log.data_directory import CLUSTER_KEY_NAME
@@ -60,6 +60,7 @@ class ClusterKeyStore:
         self.stored_epoch: Callable[[int], int | None] | None = None
         """Looks up a broker's registration in ZooKeeper; None without ZooKeeper."""
         self._me = config.broker_id
+        self._listener = config.inter_broker_endpoint.listener
         self._clock = clock
         self._epoch = epoch
         self._known_epoch = known_epoch
@@ -143,7 +144,7 @@ class ClusterKeyStore:
         return BrokerProof(
             self._own,
             address.id,
-            PLAIN_LISTENER,
+            self._listener,
             f"{address.host}:{address.port}",
             lambda: self.requires_proof,
         )

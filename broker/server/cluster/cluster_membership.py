@@ -18,6 +18,7 @@ from broker.log.manager import LogManager
 from broker.protocol.responses import BrokerAddress
 from broker.server.cluster.cluster_keys import ClusterKeyStore
 from broker.server.cluster.cluster_view import ClusterView, RegistryFeed
+from broker.server.cluster.live_brokers import security_between
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.cluster.state_change_log import StateChangeLog
 
@@ -204,6 +205,7 @@ class ClusterMembership:
             push_timeout_s=config.controller_socket_timeout_ms / 1000,
             proof_to=self.keys.proof_to,
         )
+        self.controller.senders.security = security_between(config)
         return ControllerRequests(self.controller, registry, topics)
 
     @property

@@ -13,9 +13,27 @@ from broker.ids import NO_CONTROLLER
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import BrokerAddress
+from broker.security.client_security import ClientSecurity
 from broker.security.mechanisms import ClientMechanism
 
 _CONNECT_TIMEOUT_S = 2.0
+
+
+def security_between(config: BrokerConfig) -> ClientSecurity | None:
+    """Return how brokers secure connections to each other; None if that listener is plain.
+
+    The certificate of the listeners is a client's here. It is not given to a broker that does not
+    ask for it: each side proves itself with what both have seen.
+    """
+    if not config.inter_broker_endpoint.is_tls:
+        return None
+    is_asked_for = config.ssl_client_auth != "none"
+    return ClientSecurity(
+        security_protocol="SSL",
+        tls_ca=config.ssl_ca,
+        tls_cert=config.ssl_certificate if is_asked_for else None,
+        tls_key=config.ssl_key if is_asked_for else None,
+    )
 
 
 class LiveBrokers:
@@ -28,6 +46,7 @@ class LiveBrokers:
         self.proof_to: Callable[[BrokerAddress], ClientMechanism | None] = lambda _address: None
         """Returns how this broker proves itself to the one at an address."""
         self._client_id = f"broker-{config.broker_id}"
+        self._security = security_between(config)
         self._timeout_s = config.replica_socket_timeout_ms / 1000
         self._by_id: dict[int, LiveBroker] = {}
         self._is_stopped = False
@@ -72,6 +91,7 @@ class LiveBrokers:
             connect_timeout_s=_CONNECT_TIMEOUT_S,
             client_id=self._client_id,
             retries_refused=False,
+            security=self._security,
             receive_bytes=receive_bytes,
             mechanism=self.proof_to(address),
         )

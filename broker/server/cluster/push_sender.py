@@ -16,6 +16,7 @@ from broker.controller.pushes import Push
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS, PushStatesRequest
 from broker.protocol.responses import BrokerAddress
 from broker.replica_records import UnknownReplica
+from broker.security.client_security import ClientSecurity
 from broker.security.mechanisms import ClientMechanism
 from broker.stats import ELECTION_BOUNDS_S, SharedStats, WindowedStats
 
@@ -58,6 +59,7 @@ class PushSender:
         stats: WindowedStats,
         timeout_s: float,
         proof_to: ProofTo,
+        security: ClientSecurity | None,
     ) -> None:
         self.broker = broker
         self.controller = controller
@@ -74,6 +76,7 @@ class PushSender:
         self._connection = Connection(
             address,
             timeout_s=timeout_s,  # to carry out a push
+            security=security,
             connect_timeout_s=_CONNECT_TIMEOUT_S,
             client_id=f"controller-{controller.me}",
             retries_refused=False,
@@ -176,6 +179,7 @@ class PushSenders:
         self._clock = clock
         self._stats_period_s = stats_period_s  # the windows of times
         self._timeout_s = timeout_s  # to carry out a push
+        self.security: ClientSecurity | None = None  # of the connections to brokers
         self._senders: dict[int, PushSender] = {}
         self._stats: dict[int, WindowedStats] = {}  # kept for a broker that comes back
 
@@ -215,6 +219,7 @@ class PushSenders:
             sender = self._senders[broker.id] = PushSender(
                 *(broker, controller, self._on_answer, self._clock, stats, self._timeout_s),
                 self._proof_to,
+                self.security,
             )
         return sender
 

@@ -493,3 +493,34 @@ def test_certificate_when_it_ends_soon_then_the_log_warns_and_the_metric_has_the
     assert broker.status()["certificate"]["not_after_ms"] == pytest.approx(
         1000 * (NOW + left).timestamp(), abs=2000
     )
+
+
+@pytest.mark.parametrize("client_auth", ["none", "required"])
+def test_replication_when_brokers_reach_each_other_by_tls_only_then_messages_are_copied(
+    zookeeper: str,
+    start_broker: Callable[..., Broker],
+    certificates: Certificates,
+    tmp_path: Path,
+    client_auth: str,
+) -> None:
+    settings = certificates.settings(
+        port=-1, ssl_client_auth=client_auth, ssl_ca=certificates.ca_file
+    )
+    brokers = [
+        start_broker(
+            data_dir=tmp_path / str(number),
+            broker_id=number,
+            zookeeper=zookeeper,
+            default_replication_factor=2,
+            min_insync_replicas=2,
+            **settings,
+        )
+        for number in (1, 2)
+    ]
+    leaf = certificates.ca.issue_cert("localhost", common_name="alice")
+
+    def is_published() -> bool:  # once the topic is made, and both are in sync
+        with Peer(tls_port(brokers[0]), tls=certificates.client(leaf)) as client:
+            return client.publish("events", encode([b"x"])).error == 0
+
+    wait_until(is_published, "both replicas having the message")
