@@ -11,6 +11,7 @@ from broker.errors import (
     ConfigError,
     SecurityDisabledError,
     ServerError,
+    UnsupportedMechanismError,
 )
 from broker.properties import BaseConfig, Property, PropertyKind
 from broker.values import Secret
@@ -18,9 +19,11 @@ from broker.values import Secret
 if TYPE_CHECKING:
     from broker.security.mechanisms import ClientMechanism
 
+_WITHOUT_LOGIN = "connect without --user (or sasl.*), or at another port of the broker"
 _LOGIN_HINTS: dict[type[ServerError], str] = {
     AuthenticationFailedError: "check the name and where the password comes from",
-    SecurityDisabledError: "connect without --user (or sasl.*), or at another port of the broker",
+    SecurityDisabledError: _WITHOUT_LOGIN,
+    UnsupportedMechanismError: _WITHOUT_LOGIN,
 }
 _NO_PASSWORD = Secret("")
 _P = Property
