@@ -40,8 +40,8 @@ def doctor(env: Environment) -> None:
     """Check that everything needed is in place.
 
     Checks interpreter, libraries, codecs, Java, disk, limits, ZooKeeper and brokers: their clocks,
-    whether strangers may use them, and the rights of key files on this machine. Exit status 1 means
-    that something needed is missing.
+    certificates, whether strangers may use them, and the rights of key files on this machine. Exit
+    status 1 means that something needed is missing.
     """
     from pylogctl.doctor.checks import run_checks
     from pylogctl.doctor.finding import Verdict

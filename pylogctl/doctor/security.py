@@ -15,6 +15,8 @@ from broker.units import format_duration
 from pylogctl.doctor.finding import Finding, Verdict
 
 _MAX_CLOCK_ERROR_MS = 1000
+_DAY_MS = 86_400_000
+_FEW_DAYS = 30
 _KEY_SETTINGS = ("ssl.key.location", "ssl.certificate.location")
 """Files of a broker that have its key; the second one if there is no first one."""
 CLUSTER_KEY = "cluster.key"
@@ -35,6 +37,8 @@ def check_exposure(broker: str, settings: Mapping[str, str]) -> Finding:
     open_hosts = [host for host in hosts if not _is_loopback(host)]
     if settings.get("acl.enable") == "true":
         return Finding(Verdict.OK, "exposure", f"{broker} enforces rules")
+    if settings.get("authentication.required") == "true":
+        return Finding(Verdict.OK, "exposure", f"{broker} serves those who log in only")
     if not open_hosts:
         return Finding(Verdict.OK, "exposure", f"{broker} listens on loopback only")
     where = ", ".join(one or "all addresses" for one in open_hosts)
@@ -59,6 +63,23 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def check_certificate(broker: str, certificate: Mapping[str, Any], now_ms: int) -> Finding:
+    """Check how long the certificate of a broker's TLS listeners is valid, by its status."""
+    left_days = (certificate["not_after_ms"] - now_ms) / _DAY_MS
+    path = certificate["path"]
+    if left_days <= 0:
+        verdict, words = Verdict.FAIL, f"expired {-left_days:.0f} days ago"
+    else:
+        verdict = Verdict.WARN if left_days < _FEW_DAYS else Verdict.OK
+        words = f"is valid for {left_days:.0f} days"
+    return Finding(
+        verdict,
+        "certificate",
+        f"{path} of {broker} {words}",
+        "replace the file: the broker loads it while it runs",
+    )
 
 
 def check_clocks(readings: Iterable[ClockReading]) -> Iterator[Finding]:

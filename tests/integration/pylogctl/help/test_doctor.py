@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from pylogctl.doctor.finding import Verdict
 from pylogctl.doctor.security import (
     CLUSTER_KEY,
     ClockReading,
+    check_certificate,
     check_clocks,
     check_exposure,
     check_key_files,
 )
+from tests.support.certificates import Certificates
 from tests.support.command_line import Invoke
 
 
@@ -63,6 +66,7 @@ def test_doctor_when_others_can_read_the_cluster_key_then_fails_and_says_what_to
         ({"host": "0.0.0.0"}, Verdict.WARN),
         ({"host": "10.0.0.7", "acl.enable": "false"}, Verdict.WARN),
         ({"host": "10.0.0.7", "acl.enable": "true"}, Verdict.OK),
+        ({"host": "10.0.0.7", "authentication.required": "true"}, Verdict.OK),
         ({"host": "127.0.0.1", "listeners": "OUT=tls://0.0.0.0:9093"}, Verdict.WARN),
         ({"host": "", "port": "-1", "listeners": "IN=tls://[::1]:9093"}, Verdict.OK),
     ],
@@ -89,6 +93,33 @@ def test_clocks_when_one_differs_then_named_with_its_difference(
     (found,) = check_clocks(readings)
     assert found.verdict is verdict
     assert words in found.detail
+
+
+def test_doctor_when_a_broker_has_a_certificate_then_says_how_long_it_is_valid(
+    start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Path
+) -> None:
+    broker = start_broker(**Certificates(tmp_path).settings())
+    _, found = findings(invoke, broker)
+    assert found["certificate"][0] == "ok"
+    assert "broker.pem of broker 0 is valid for " in found["certificate"][1]
+    assert found["key file"] == ("ok", "broker.key, cluster.key of broker 0: for its user")
+
+
+@pytest.mark.parametrize(
+    ("left_days", "verdict", "words"),
+    [
+        (90, Verdict.OK, "a.pem of broker 0 is valid for 90 days"),
+        (29, Verdict.WARN, "a.pem of broker 0 is valid for 29 days"),
+        (-2, Verdict.FAIL, "a.pem of broker 0 expired 2 days ago"),
+    ],
+)
+def test_certificate_when_it_expires_soon_or_has_then_said(
+    left_days: int, verdict: Verdict, words: str
+) -> None:
+    not_after_ms = 1_000_000 + left_days * 86_400_000
+    certificate = {"path": "a.pem", "not_after_ms": not_after_ms}
+    found = check_certificate("broker 0", certificate, 1_000_000)
+    assert (found.verdict, found.detail) == (verdict, words)
 
 
 def test_key_files_when_absent_then_skipped_and_when_private_then_ok(tmp_path: Path) -> None:
