@@ -99,7 +99,8 @@ class SocketServer:
                 one.listener, self.tls if one.is_tls else None, one.listener in reserved
             )
             found.append(one._replace(port=sock.getsockname()[1]))
-            _warn_if_exposed(sock)
+            if not (config.requires_authentication or config.enforces_rules):
+                _warn_if_exposed(sock)
         self.endpoints = tuple(found)
 
     @property

@@ -18,15 +18,16 @@ class ListensElsewhere(socket.socket):
 
 
 @pytest.mark.parametrize(
-    ("address", "warns"),
+    ("address", "must_log_in", "warns"),
     [
-        ("0.0.0.0", True),
-        ("::", True),
-        ("192.0.2.1", True),
-        ("fe80::1%eth0", True),
-        ("127.0.0.1", False),
-        ("127.0.0.2", False),
-        ("::1", False),
+        ("0.0.0.0", False, True),
+        ("0.0.0.0", True, False),
+        ("::", False, True),
+        ("192.0.2.1", False, True),
+        ("fe80::1%eth0", False, True),
+        ("127.0.0.1", False, False),
+        ("127.0.0.2", False, False),
+        ("::1", False, False),
     ],
 )
 def test_start_when_other_machines_may_reach_the_port_then_warns(
@@ -34,6 +35,7 @@ def test_start_when_other_machines_may_reach_the_port_then_warns(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     address: str,
+    must_log_in: bool,
     warns: bool,
 ) -> None:
     def listen(_host: str, _port: int, **_: object) -> socket.socket:
@@ -45,6 +47,6 @@ def test_start_when_other_machines_may_reach_the_port_then_warns(
         return listener
 
     monkeypatch.setattr("broker.server.network.socket_server.listen", listen)
-    start_broker()
+    start_broker(requires_authentication=must_log_in)
     assert (f"listening on {address}:" in caplog.text) is warns
     assert ("without authentication" in caplog.text) is warns
