@@ -200,10 +200,14 @@ class Judge:
         self.rules: RuleSet | None = None
         self.audit: AuditLog | None = None
 
+    def _demands_proof(self) -> bool:
+        """Return whether orders need a proof: always where rules are on, as no rule allows them."""
+        return self.rules is not None or self._requires_proof()
+
     def check_start(self, client: Client, start: memoryview, size: int) -> None:
         """Raise unless a large frame, of which a few bytes are there, may be received."""
         who = client.authentication.identity
-        if size <= MAX_UNPROVED_BYTES or who.kind == BROKER or not self._requires_proof():
+        if size <= MAX_UNPROVED_BYTES or who.kind == BROKER or not self._demands_proof():
             return
         head = Reader(start)
         kind = _ORDERS.get((head.int16(), head.int16())) if len(start) >= INT32.size else None
@@ -228,7 +232,7 @@ class Judge:
         if who.kind == BROKER:
             if len(body) >= INT32.size and who == broker_principal(Reader(body).int32()):
                 return
-        elif not self._requires_proof():
+        elif not self._demands_proof():
             self.unproved_orders += 1
             return
         text = (
