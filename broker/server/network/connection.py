@@ -128,7 +128,9 @@ class ServerConnection:
     def interest(self) -> int:
         """Return the selector events to wait for; 0 for none."""
         events = selectors.EVENT_READ if self.state is State.READING else 0
-        return events | selectors.EVENT_WRITE if self.has_unsent else events
+        if self.responses.has_unsent or (self.tls is not None and self.tls.has_unsent):
+            return events | selectors.EVENT_WRITE  # `has_unsent`, without a call more each turn
+        return events
 
     @property
     def has_unsent(self) -> bool:
