@@ -44,7 +44,7 @@ __pylogctl_tables() {
         options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from --from-context --to --to-context --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-o --offset -n --max-messages --rate --on-corrupt --from --from-context --to --to-context --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl cluster')
-        commands='describe health recover changes' words=''
+        commands='describe health recover keys rotate-key changes' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
         valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl cluster describe')
@@ -59,6 +59,14 @@ __pylogctl_tables() {
         commands='' words=''
         options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--topic --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+    'pylogctl cluster keys')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+    'pylogctl cluster rotate-key')
+        commands='' words=''
+        options='--now -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl cluster changes')
         commands='' words='@file'
         options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -698,8 +706,8 @@ __pylogctl_values() {
     'pylogctl cluster --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
     'pylogctl cluster --password-file') words='@file' ;;
     'pylogctl cluster --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl cluster --columns') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all copies restored loss creation_id settings' ;;
-    'pylogctl cluster --sort') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all copies restored loss creation_id settings' ;;
+    'pylogctl cluster --columns') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all key made until brokers copies restored loss creation_id settings' ;;
+    'pylogctl cluster --sort') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all key made until brokers copies restored loss creation_id settings' ;;
     'pylogctl cluster --progress') words='auto always never' ;;
     'pylogctl cluster describe --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl cluster describe --columns') words='broker state live address rack controller leads preferred replicas in_sync offline offline_partitions' ;;
@@ -741,6 +749,29 @@ __pylogctl_values() {
     'pylogctl cluster recover -c' | 'pylogctl cluster recover --context') words='@context' ;;
     'pylogctl cluster recover --log-format') words='text json' ;;
     'pylogctl cluster recover --color') words='auto always never' ;;
+    'pylogctl cluster keys --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl cluster keys --columns') words='key state made until brokers' ;;
+    'pylogctl cluster keys --sort') words='key state made until brokers' ;;
+    'pylogctl cluster keys --zk-credential') words='@file' ;;
+    'pylogctl cluster keys --tls-ca') words='@file' ;;
+    'pylogctl cluster keys --tls-cert') words='@file' ;;
+    'pylogctl cluster keys --tls-key') words='@file' ;;
+    'pylogctl cluster keys --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl cluster keys --password-file') words='@file' ;;
+    'pylogctl cluster keys --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl cluster keys -c' | 'pylogctl cluster keys --context') words='@context' ;;
+    'pylogctl cluster keys --log-format') words='text json' ;;
+    'pylogctl cluster keys --color') words='auto always never' ;;
+    'pylogctl cluster rotate-key --zk-credential') words='@file' ;;
+    'pylogctl cluster rotate-key --tls-ca') words='@file' ;;
+    'pylogctl cluster rotate-key --tls-cert') words='@file' ;;
+    'pylogctl cluster rotate-key --tls-key') words='@file' ;;
+    'pylogctl cluster rotate-key --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
+    'pylogctl cluster rotate-key --password-file') words='@file' ;;
+    'pylogctl cluster rotate-key --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl cluster rotate-key -c' | 'pylogctl cluster rotate-key --context') words='@context' ;;
+    'pylogctl cluster rotate-key --log-format') words='text json' ;;
+    'pylogctl cluster rotate-key --color') words='auto always never' ;;
     'pylogctl cluster changes --topic') words='@topic' ;;
     'pylogctl cluster changes --since') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl cluster changes --output') words='table json jsonl csv tsv plain markdown name' ;;

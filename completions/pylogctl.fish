@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster changes' ' top' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' user' ' user add' ' user list' ' user password' ' user quota' ' user remove' ' acl' ' acl add' ' acl remove' ' acl list' ' acl check' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' metrics' ' metrics serve' ' metrics dump' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk secure' ' zk open' ' zk shell' ' zk start' ' web' ' context' ' context list' ' context show' ' context use' ' context add' ' context current' ' context rename' ' context test' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker decommission' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster recover' ' cluster keys' ' cluster rotate-key' ' cluster changes' ' top' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config show' ' config diff' ' user' ' user add' ' user list' ' user password' ' user quota' ' user remove' ' acl' ' acl add' ' acl remove' ' acl list' ' acl check' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log grep' ' log index' ' log verify' ' log stat' ' log recover' ' log repair' ' log split' ' log merge' ' log replay' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror status' ' mirror verify' ' metrics' ' metrics serve' ' metrics dump' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk find' ' zk watch' ' zk sessions' ' zk health' ' zk set' ' zk create' ' zk rm' ' zk export' ' zk import' ' zk diff' ' zk secure' ' zk open' ' zk shell' ' zk start' ' web' ' context' ' context list' ' context show' ' context use' ' context add' ' context current' ' context rename' ' context test' ' context remove' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -415,6 +415,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s h -l help -l help-all -
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a describe -d 'Show the brokers, the controller, and how partitions are spread'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a health -d 'Check that brokers are there, disks work, partitions are led, and replicas are in sync'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a recover -d 'Make topics again that ZooKeeper has lost, over the logs that brokers have of them'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a keys -d 'Show the keys with which brokers prove themselves, and who accepts which; not the secrets'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a rotate-key -d 'Give the brokers another key to prove themselves with, while they run'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a changes -d 'Show who led what, when and why, from the state-change logs of all brokers in one order'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -440,8 +442,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l timeout -d 'Limit of
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all copies restored loss creation_id settings'
-complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all copies restored loss creation_id settings'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all key made until brokers copies restored loss creation_id settings'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text state live address rack controller leads preferred replicas in_sync offline offline_partitions check result count detail all key made until brokers copies restored loss creation_id settings'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -527,6 +529,52 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l log-format -
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'key state made until brokers'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'key state made until brokers'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l password-fd -d 'Read the password from an open descriptor' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -s h -l help -l help-all -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l now -d 'The key has leaked: end it at once, and do not wait for any broker'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l tls-key -d 'PEM file of its key' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l user -d 'Log in at brokers as this user' -r -a 'segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l password-file -d 'Read the password from the first line of a file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l password-fd -d 'Read the password from an open descriptor' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l topic -d 'This topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r

@@ -150,7 +150,7 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         elif document is not None:  # a 0.7 broker has none
             statuses[address.id] = document
     lost = lost_check(connect, metadata.brokers, silent)
-    checks = [*health_checks(metadata), storage_check(statuses), lost]
+    checks = [*health_checks(metadata), storage_check(statuses), proof_check(statuses), lost]
     return Health((*checks, losses_check(registry, connect)))
 
 
@@ -250,6 +250,17 @@ def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> He
             if not any(error in one["error"] for error in lost):
                 found.append(f"broker {broker_id} {one['state']}: {one['error']}")
     return _check("storage", FAIL, tuple(found))
+
+
+def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
+    """Check that brokers take orders only from brokers that have proved themselves."""
+    found = tuple(
+        f"broker {broker_id}"
+        for broker_id, status in statuses.items()
+        if not isinstance(status, BrokerError)
+        and status.get("security", {}).get("inter_broker_auth") == "offered"
+    )
+    return _check("orders without proof", FAIL, found)
 
 
 def lost_check(

@@ -111,6 +111,56 @@ def recover(
     work(env, topic or (), executes=execute, discards=discard)
 
 
+@app.command("keys", cls=Command)
+@accepts(
+    *shared.OUTPUT,
+    *shared.CONNECTION,
+    exits=(ExitStatus.NOT_FOUND,),
+    examples=("pylogctl cluster keys",),
+)
+def keys(env: Environment) -> None:
+    """Show the keys with which brokers prove themselves, and who accepts which; not the secrets."""
+    from broker.admin.cluster_keys import list_keys
+    from pylogctl.cli.connections import connector, open_registry
+    from pylogctl.cluster.document import KEYS, key_row
+
+    with open_registry(env) as registry:
+        found = list_keys(registry, connector(env))
+    render(env, KEYS, map(key_row, found))
+
+
+@app.command("rotate-key", cls=Command)
+@accepts(
+    *shared.CONNECTION,
+    *shared.CONFIRM,
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
+    examples=("pylogctl cluster rotate-key --yes", "pylogctl cluster rotate-key --now"),
+)
+def rotate_key(
+    env: Environment,
+    now: bool = flag(
+        "--now", "Options", "The key has leaked: end it at once, and do not wait for any broker."
+    ),
+) -> None:
+    """Give the brokers another key to prove themselves with, while they run.
+
+    All brokers that are registered accept the new key first; then they choose it, and the old one
+    ends an hour later, when all connections have proved themselves anew. A rotation that was broken
+    off is continued by the next one.
+    """
+    from broker.admin.cluster_keys import rotate
+    from pylogctl.cli.confirmation import confirm
+    from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector, open_registry
+
+    with open_registry(env) as registry:
+        question = "end the cluster's key now, and" if now else "rotate the cluster's key:"
+        confirm(env, "cluster rotate-key", f"{question} give the brokers another one?")
+        timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+        key_id = rotate(registry, connector(env), timeout_s=timeout_s, at_once=now)
+    ends = "ended" if now else "ends in an hour"
+    env.note(f"brokers prove themselves with key {key_id} now; the one before {ends}")
+
+
 @app.command("changes", cls=Command)
 @accepts(
     *shared.OUTPUT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from broker.admin.cluster import BrokerInfo, HealthCheck
 from broker.state_changes import LoggedChange
@@ -19,6 +19,9 @@ from pylogctl.cli.columns import (
     Text,
     if_known,
 )
+
+if TYPE_CHECKING:
+    from broker.admin.cluster_keys import KeyInfo
 
 
 class BrokerFacts(Row):
@@ -71,6 +74,17 @@ class StateChangeRow(Row):
     text: Annotated[Text, "reason", Fit.WRAP, HIDDEN]
 
 
+class KeyRow(Row):
+    """A row of `cluster keys`."""
+
+    key: Annotated[Text, "id of the key, which does not tell it", Fit.WHOLE]
+    state: Annotated[Text, "chosen by brokers, accepted, or next: not yet chosen", Fit.WHOLE]
+    made: Annotated[Millis, "when it was made"]
+    until: Annotated[Millis, "when it ends; missing if no other one has replaced it"]
+    brokers: Annotated[tuple[int, ...], "live brokers that accept it", Fit.WRAP]
+
+
+KEYS = Document("cluster.keys/1", KeyRow, empty="no keys")
 DESCRIBE = Document("cluster.describe/1", BrokerFacts, empty="no brokers")
 HEALTH = Document("cluster.health/1", CheckRow, empty="no checks")
 CHANGES = Document("cluster.changes/1", StateChangeRow, empty="no changes")
@@ -99,6 +113,12 @@ def check_row(check: HealthCheck) -> CheckRow:
     shown = ", ".join(check.found[:3])
     detail = f"{shown}, ..." if len(check.found) > 3 else shown
     return CheckRow(check.name, check.result, len(check.found), detail, check.found)
+
+
+def key_row(one: KeyInfo) -> KeyRow:
+    """Return a row of `KEYS`."""
+    state = "chosen" if one.is_chosen else "accepted" if one.until_ms else "next"
+    return KeyRow(one.id, state, one.made_ms, one.until_ms or None, one.brokers)
 
 
 def change_row(one: LoggedChange) -> StateChangeRow:

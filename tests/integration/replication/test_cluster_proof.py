@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import socket
@@ -19,9 +20,16 @@ from broker.cluster_state import (
     creation_key,
 )
 from broker.endpoints import PLAIN_LISTENER
-from broker.errors import ClusterAuthorizationError, ServerError, UnknownEpochError
+from broker.errors import (
+    AuthenticationFailedError,
+    AuthenticationStateError,
+    ClusterAuthorizationError,
+    ServerError,
+    UnknownEpochError,
+)
 from broker.protocol.authentication import AuthenticateRequest
-from broker.protocol.client_requests import HelloRequest
+from broker.protocol.client_requests import Acks, HelloRequest, PartitionSet, PublishRequest
+from broker.protocol.codec import encode
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import (
@@ -32,15 +40,19 @@ from broker.protocol.replica_requests import (
     ReplicaPosition,
     decode_replica_fetch_response,
 )
-from broker.protocol.responses import decode_extension_response
+from broker.protocol.responses import decode_extension_response, decode_publish_response
+from broker.security.cluster_keys import ClusterKeys
 from broker.security.cluster_proof import CLUSTER_PROOF, BrokerProof
 from broker.security.mechanisms import PLAIN
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.replicated_topics import ReplicatedTopics
+from pylogctl.cli.errors import ExitStatus
 from tests.integration.broker.server.peer import Peer, extension_frame
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.broker_proof import prove, registered
+from tests.support.command_line import Invoke
+from tests.support.waiting import wait_until
 
 StartCluster = Callable[..., ReplicatedCluster]
 pytestmark = pytest.mark.zookeeper
@@ -232,3 +244,67 @@ def test_exchange_when_broken_off_or_out_of_turn_then_ends_and_the_broker_goes_o
         assert code_of(peer.receive()) == 0
         assert not peer.has_answer()  # nothing follows until the client proves it
     assert "Traceback" not in cluster.output_of(0)
+
+
+def test_key_when_rotated_while_running_then_brokers_go_on_and_the_old_one_ends(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster(2)
+    (partition,) = cluster.create_topic("t", 1, 2)
+    cluster.await_full_isr([partition])
+    before = registered(cluster.session, 0)
+    where = ("-Z", cluster.zookeeper)
+
+    with Known(cluster, partition).connect(0, 1) as held:
+        assert invoke("cluster", "rotate-key", "--yes", *where).status == ExitStatus.OK
+        listed = json.loads(invoke("cluster", "keys", "--output", "json", *where).text)["data"]
+        assert [one["state"] for one in listed] == ["chosen", "accepted"]
+        assert listed[0]["brokers"] == [0, 1]
+        assert before.keys[0].secret.hex() not in str(listed)
+        with pytest.raises(UnknownEpochError):  # of the old key, which is still accepted
+            held.call(PushStatesRequest(1, 2**31 - 1, before.epoch, False, (), (), ()))
+
+        assert invoke("cluster", "rotate-key", "--now", "--yes", *where).status == ExitStatus.OK
+        newest = ClusterKeys.decode(cluster.session.get(paths.CLUSTER_KEYS)[0], "").keys[0]
+
+        def is_used() -> bool:
+            ids = [status_of(cluster, one)["security"]["key_ids"] for one in (0, 1)]
+            return ids == [[newest.id.hex()]] * 2
+
+        wait_until(is_used, "the new key on both brokers")
+        with pytest.raises(AuthenticationStateError):
+            held.call(PushStatesRequest(1, 2**31 - 1, before.epoch, False, (), (), ()))
+    with pytest.raises(AuthenticationFailedError), Peer(cluster.brokers[0].port) as peer:
+        prove(peer.call, before._replace(id=1), 0, cluster.network.door_to_broker(0))
+
+    connection = cluster.connect(cluster.leader(partition))
+    request = PublishRequest(Acks.COMMITTED, 30_000, (PartitionSet(partition, encode([b"after"])),))
+    (published,) = decode_publish_response(connection.call(request))
+    assert published.error == 0
+    connection.close()
+    cluster.await_equal_logs(partition)
+    cluster.await_full_isr([partition])
+
+
+def test_broker_when_it_takes_orders_without_proof_then_counts_them_and_is_not_healthy(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster(1, inter_broker_auth="offered")
+    where = ("-Z", cluster.zookeeper)
+    epoch = registered(cluster.session, 0).epoch
+    order = PushStatesRequest(0, 2**31 - 1, epoch, False, (), (), ())
+    with Peer(cluster.brokers[0].port) as peer, pytest.raises(UnknownEpochError):
+        peer.call(order)
+    assert status_of(cluster, 0)["security"]["orders_without_proof"] == 1
+    health = invoke("cluster", "health", *where)
+    assert health.status == ExitStatus.THRESHOLD
+    assert "orders without proof" in health.text
+
+    change = ("config", "set", "--broker", "0", "inter.broker.auth=required", "--yes")
+    assert invoke(*change, *where).status == ExitStatus.OK
+    wait_until(
+        lambda: status_of(cluster, 0)["security"]["inter_broker_auth"] == "required", "the setting"
+    )
+    with Peer(cluster.brokers[0].port) as peer, pytest.raises(ClusterAuthorizationError):
+        peer.call(order)
+    assert invoke("cluster", "health", *where).status == ExitStatus.OK
