@@ -501,8 +501,8 @@ __pylogctl_tables() {
         valued='--log-format --color' ;;
     'pylogctl context add')
         commands='' words=''
-        options='-Z --zookeeper -b --broker --protected --read-only --tls --tls-ca --tls-cert --tls-key --user --password-file -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper -b --broker --tls-ca --tls-cert --tls-key --user --password-file --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential -b --broker --protected --read-only --tls --tls-ca --tls-cert --tls-key --user --password-file -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --log-format --color' ;;
     'pylogctl context current')
         commands='' words=''
         options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -2034,6 +2034,7 @@ __pylogctl_values() {
     'pylogctl context show --color') words='auto always never' ;;
     'pylogctl context use --log-format') words='text json' ;;
     'pylogctl context use --color') words='auto always never' ;;
+    'pylogctl context add --zk-credential') words='@file' ;;
     'pylogctl context add --tls-ca') words='@file' ;;
     'pylogctl context add --tls-cert') words='@file' ;;
     'pylogctl context add --tls-key') words='@file' ;;

@@ -72,6 +72,9 @@ def add(
     zookeeper: str | None = option(
         "-Z, --zookeeper HOST:PORT[,..][/CHROOT]", "Options", "ZooKeeper of the cluster."
     ),
+    zk_credential: str | None = option(
+        "--zk-credential FILE", "Options", "File with a line user:password for ZooKeeper."
+    ),
     brokers: str | None = option(
         "-b, --broker HOST:PORT[,..]", "Options", "Its brokers, if it has no ZooKeeper."
     ),
@@ -87,6 +90,7 @@ def add(
         raise UsageError("give the cluster's ZooKeeper (-Z) or its brokers (-b)")
     given: dict[str, str | bool | None] = {
         "zookeeper": zookeeper,
+        "zk_credential": zk_credential and str(Path(zk_credential).absolute()),
         "brokers": brokers,
         "protected": protected,
         "read_only": read_only,

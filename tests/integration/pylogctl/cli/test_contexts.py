@@ -225,3 +225,12 @@ def test_project_file_when_in_a_directory_above_then_counts_before_the_users(
         check=False,
     )
     assert run.returncode == 0, run.stderr
+
+
+def test_context_when_added_with_zookeepers_credential_then_its_file_is_found_from_everywhere(
+    invoke: Invoke, config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    added = invoke("context", "add", "closed", "-Z", UNUSED, "--zk-credential", "zk.secret")
+    assert added.status == 0, added.stderr
+    assert f'zk_credential = "{tmp_path / "zk.secret"}"' in config.read_text()
