@@ -89,7 +89,7 @@ class Shell:
         path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         path.chmod(0o755)
 
-    def run(self, script: str) -> str:
+    def run(self, script: str, deadline_s: float = _DEADLINE_S) -> str:
         """Run commands until one fails; return what they write. What they leave is killed."""
         written = self.directory / "written"
         with written.open("wb") as file:
@@ -103,7 +103,7 @@ class Shell:
                 start_new_session=True,
             )
             try:
-                status = shell.wait(_DEADLINE_S)
+                status = shell.wait(deadline_s)
             finally:
                 text = written.read_text(encoding="utf-8", errors="replace")
                 with suppress(ProcessLookupError):
