@@ -34,4 +34,4 @@ def test_guide_when_run_then_alone_a_user_with_rights_sees_the_topic(tmp_path: P
     stranger, _, alice = written.rpartition("no topics")
     assert "orders" in alice, written
     assert "orders" in stranger
-    assert "status 1" in alice
+    assert "status 15" in alice
