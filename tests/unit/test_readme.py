@@ -22,7 +22,8 @@ PAGES = sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")])
 
 def _commands() -> list[list[str]]:
     """The words behind `pylogctl` of every command line in the README and the documents."""
-    lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
+    texts = [page.read_text(encoding="utf-8").replace("\\\n", " ") for page in PAGES]
+    lines = [line for text in texts for line in text.splitlines()]
     found = []
     for line in dict.fromkeys(lines):
         if line.startswith("|"):
@@ -31,7 +32,7 @@ def _commands() -> list[list[str]]:
             continue
         words: list[str] = []
         for word in [*shlex.split(line.replace(";", " ; "), comments=True), ";"]:
-            if word in ("|", "&&", "<", ">", ";"):
+            if word in ("|", "||", "&", "&&", "<", ">", ";"):
                 if "pylogctl" in words:
                     found.append(words[words.index("pylogctl") + 1 :])
                 words = []
