@@ -150,8 +150,9 @@ class Connection:
                 self._prove_again_s = time.monotonic() + lifetime_ms / 2000
         except errors.BrokerError as error:
             self.close()
-            if self.security is None or not isinstance(error, errors.ServerError):
+            if self._mechanism is not None or not isinstance(error, errors.ServerError):
                 raise
+            assert self.security is not None  # it is a user's login
             raise self.security.refused_login(self.name, error) from error
 
     def _connect(self) -> socket.socket:
