@@ -1093,6 +1093,8 @@ __pylogctl_values() {
     'pylogctl user password --log-format') words='text json' ;;
     'pylogctl user password --color') words='auto always never' ;;
     'pylogctl user quota --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl user quota --columns') words='user bytes_in bytes_out work' ;;
+    'pylogctl user quota --sort') words='user bytes_in bytes_out work' ;;
     'pylogctl user quota --zk-credential') words='@file' ;;
     'pylogctl user quota --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl user quota -c' | 'pylogctl user quota --context') words='@context' ;;
@@ -1118,6 +1120,8 @@ __pylogctl_values() {
     'pylogctl acl --sort') words='id effect principal operation resource host allowed role' ;;
     'pylogctl acl --progress') words='auto always never' ;;
     'pylogctl acl add --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl acl add --columns') words='id effect principal operation resource host' ;;
+    'pylogctl acl add --sort') words='id effect principal operation resource host' ;;
     'pylogctl acl add --zk-credential') words='@file' ;;
     'pylogctl acl add --tls-ca') words='@file' ;;
     'pylogctl acl add --tls-cert') words='@file' ;;
@@ -1129,6 +1133,8 @@ __pylogctl_values() {
     'pylogctl acl add --log-format') words='text json' ;;
     'pylogctl acl add --color') words='auto always never' ;;
     'pylogctl acl remove --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl acl remove --columns') words='id effect principal operation resource host' ;;
+    'pylogctl acl remove --sort') words='id effect principal operation resource host' ;;
     'pylogctl acl remove --zk-credential') words='@file' ;;
     'pylogctl acl remove --tls-ca') words='@file' ;;
     'pylogctl acl remove --tls-cert') words='@file' ;;
@@ -1140,6 +1146,8 @@ __pylogctl_values() {
     'pylogctl acl remove --log-format') words='text json' ;;
     'pylogctl acl remove --color') words='auto always never' ;;
     'pylogctl acl list --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl acl list --columns') words='id effect principal operation resource host' ;;
+    'pylogctl acl list --sort') words='id effect principal operation resource host' ;;
     'pylogctl acl list --zk-credential') words='@file' ;;
     'pylogctl acl list --tls-ca') words='@file' ;;
     'pylogctl acl list --tls-cert') words='@file' ;;

@@ -1273,8 +1273,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l bytes-in -d 'Most
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l bytes-out -d 'Most bytes a second to the user' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l work -d 'Most work for the user, of one thread'\''s time' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'user bytes_in bytes_out work'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'user bytes_in bytes_out work'
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1341,8 +1341,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l no-pager -d 'Never start
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l deny -d 'Forbid it; that wins over all rules that allow it'
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l host -d 'The IP address of the client; * is each' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'id effect principal operation resource host'
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'id effect principal operation resource host'
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1368,8 +1368,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l color -d 'Colour and
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'id effect principal operation resource host'
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'id effect principal operation resource host'
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1395,8 +1395,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l color -d 'Colour 
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
-complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'id effect principal operation resource host'
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'id effect principal operation resource host'
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l wide -d 'All columns of tables, wider than the terminal or not'

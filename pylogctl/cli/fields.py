@@ -14,6 +14,9 @@ from pylogctl.cli.render import render
 
 # Commands that write documents of others, or several.
 _OTHERS = {
+    "acl.add": ("acl.change",),
+    "acl.list": ("acl.rules",),
+    "acl.remove": ("acl.change",),
     "broker.decommission": ("topic.reassign-plan",),
     "config.diff": ("config.topic", "config.broker-diff", "config.brokers-diff"),
     "config.list": ("config.overrides", "config.topic", "config.broker"),
@@ -33,6 +36,7 @@ _OTHERS = {
         *("top.broker", "top.partitions", "top.group"),  # --into
     ),
     "topic.alter": ("topic.create",),
+    "user.quota": ("user.quotas",),
     "zk.create": ("zk.change",),
     "zk.import": ("zk.change",),
     "zk.open": ("zk.acls",),

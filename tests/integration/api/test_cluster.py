@@ -224,7 +224,7 @@ def test_stop_when_done_then_the_other_brokers_do_not_name_it(
         serving(tmp_path, broker_id=7, zookeeper=cluster.zookeeper),
         cluster.connect() as client,
     ):
-        assert 7 in [one.id for one in client.brokers()]
+        wait_until(lambda: 7 in [one.id for one in client.brokers()], "the new broker")
         client.stop_broker(7)
 
         assert 7 not in [one.id for one in client.brokers() if one.is_live]
