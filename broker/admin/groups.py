@@ -17,7 +17,8 @@ from broker.errors import ArgumentError, ConfigError, CoordinationError, GroupNo
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.creations import read_creations
-from broker.zk.session import NodeStat, Session
+from broker.zk.nodes import NodeStat
+from broker.zk.session import Session
 from broker.zk.values import (
     Subscription,
     decode_number,

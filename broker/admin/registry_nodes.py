@@ -17,8 +17,9 @@ from itertools import islice
 from typing import Literal, NamedTuple, TypeVar
 
 from broker.errors import ArgumentError, CoordinationError, RegistryConflictError
+from broker.zk.nodes import DeleteNode, NodeStat
 from broker.zk.paths import resolve
-from broker.zk.session import DeleteNode, NodeStat, Session
+from broker.zk.session import Session
 
 _NODES_AT_ONCE = 64  # each may have a value of a megabyte
 _SYSTEM_NODES = "/zookeeper"

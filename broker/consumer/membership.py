@@ -29,8 +29,9 @@ from broker.threads import StoppableThread
 from broker.topic import TopicPartition, validate_topic_name
 from broker.zk import paths, values
 from broker.zk.creations import Creations, read_creations
+from broker.zk.nodes import NodeStat
 from broker.zk.replicated_values import decode_assignment
-from broker.zk.session import NodeStat, Session
+from broker.zk.session import Session
 from broker.zk.watched_reads import WatchedReads
 
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.zk import paths
-from broker.zk.session import CreateNode, DeleteNode, Session, SetNode, Watch
+from broker.zk.nodes import CreateNode, DeleteNode, SetNode
+from broker.zk.session import Session, Watch
 from broker.zk.values import decode_number, encode_number
 
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from broker import errors
 from broker.endpoints import Endpoint
 from broker.zk import paths, values
+from broker.zk.nodes import NodeStat
 from broker.zk.replicated_values import encode_replicated_broker
-from broker.zk.session import NodeStat, Session
+from broker.zk.session import Session
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,9 @@ from typing import NamedTuple, TypeVar
 from broker import errors
 from broker.zk import paths, values
 from broker.zk.creations import record_creations, record_deletions
+from broker.zk.nodes import NodeStat
 from broker.zk.own_broker import OwnBroker, create_own
-from broker.zk.session import NodeStat, Session, SessionState
+from broker.zk.session import Session, SessionState
 
 logger = logging.getLogger(__name__)
 

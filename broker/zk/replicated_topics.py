@@ -29,16 +29,15 @@ from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 from broker.topic_settings import normalize
 from broker.zk import paths, replicated_values
-from broker.zk.session import (
+from broker.zk.nodes import (
     CheckNode,
     CreateNode,
     DeleteNode,
     NodeChange,
-    Session,
     SetNode,
     TransactionOutcome,
-    Watch,
 )
+from broker.zk.session import Session, Watch
 from broker.zk.values import broker_ids, decode_settings, encode_settings
 
 logger = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """A session with ZooKeeper: connecting, reading and writing nodes, states and errors.
 
-Only this module and `handshakes` use kazoo; its errors are translated into those of `broker.errors`
-here. Paths are relative to the chroot, which is created with the first write below it.
+Only this module, `handshakes` and `translation` use kazoo. Paths are relative to the chroot, which
+is created with the first write below it.
 """
 
 from __future__ import annotations
@@ -13,160 +13,34 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
-from kazoo.retry import ForceRetryError, KazooRetry
+from kazoo.retry import KazooRetry
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
 
 from broker import deadlines, errors
 from broker.stats import SharedHistogram
 from broker.zk.handshakes import Handshakes
+from broker.zk.nodes import (
+    CheckNode,
+    CreateNode,
+    DeleteNode,
+    NodeChange,
+    NodeStat,
+    SetNode,
+    TransactionOutcome,
+    node_stat,
+)
 from broker.zk.paths import CLUSTER_ID, Protection, parse_connect_string, protection_of, resolve
 from broker.zk.security import Credential, ZooKeeperSecurity, found_security
+from broker.zk.translation import FOREIGN, LOST_REQUEST, translated, translated_error
 
-_FOREIGN = (kazoo_errors.KazooException, KazooTimeoutError, ForceRetryError)
-
-# The request or its response was lost: it may or may not have been carried out.
-LOST_REQUEST = (
-    kazoo_errors.ConnectionLoss,
-    kazoo_errors.OperationTimeoutError,
-    kazoo_errors.SessionExpiredError,
-)
-
-_UNREACHABLE: dict[type[Exception], str] = {
-    kazoo_errors.ConnectionLoss: "the connection was lost",
-    kazoo_errors.OperationTimeoutError: "it took too long",
-    kazoo_errors.SessionExpiredError: "the session expired",
-    kazoo_errors.SessionMovedError: "the session moved to another server",
-    KazooTimeoutError: "none came in time",
-    ForceRetryError: "the connection was lost",
-}
-"""Why no response came, by kazoo's error."""
-
-_CHANGED = (
-    kazoo_errors.BadVersionError,
-    kazoo_errors.RolledBackError,
-    kazoo_errors.RuntimeInconsistency,
-)
 _NOT_AT_FAULT = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
 """Results of the changes of a transaction that were not made because another one failed."""
-
-
-@contextmanager
-def translated(servers: str, path: str, user: str | None = None) -> Iterator[None]:
-    """Translate kazoo's errors into those of `broker.errors`, which name servers and node."""
-    try:
-        yield
-    except _FOREIGN as error:
-        raise _translate(error, servers, path, user) from error
-
-
-def _translate(
-    error: Exception, servers: str, path: str, user: str | None
-) -> errors.CoordinationError:
-    cause = next((text for kind, text in _UNREACHABLE.items() if isinstance(error, kind)), None)
-    if cause is not None:
-        return errors.RegistryUnreachableError(f"no answer from ZooKeeper at {servers}: {cause}")
-    if isinstance(error, kazoo_errors.NoNodeError):
-        return errors.RegistryNodeNotFoundError(f"no node {path} in ZooKeeper")
-    if isinstance(error, kazoo_errors.NodeExistsError):
-        return errors.RegistryConflictError(f"node {path} exists already")
-    if isinstance(error, _CHANGED):
-        return errors.RegistryConflictError(f"node {path} was changed by another client")
-    if isinstance(error, kazoo_errors.NoAuthError):
-        return _no_right(servers, path, user)
-    if isinstance(error, kazoo_errors.NotEmptyError):
-        return errors.CoordinationError(f"node {path} has children")
-    if isinstance(error, kazoo_errors.NoChildrenForEphemeralsError):
-        return errors.CoordinationError(f"the parent of node {path} is ephemeral")
-    return errors.CoordinationError(f"ZooKeeper refused a request for {path}: {error!r}")
-
-
-def _no_right(servers: str, path: str, user: str | None) -> errors.RegistryAccessError:
-    if user is None:
-        who, hint = "a client without a credential", "give that of the brokers"
-    else:
-        # a wrong password makes another identity, which the server tells nobody
-        who, hint = (
-            f"the credential of user '{user}'",
-            "compare user and password with the brokers'",
-        )
-    return errors.RegistryAccessError(
-        f"ZooKeeper at {servers} does not allow this with node {path} to {who}",
-        hints=[f"{hint}: --zk-credential FILE, or zookeeper.credential.file"],
-        details={"path": path, "user": user},
-    )
-
-
-class NodeStat(NamedTuple):
-    """ZooKeeper's metadata of a node.
-
-    Times are milliseconds since 1970; `ephemeral_owner` is a session id, 0 for a persistent node.
-    """
-
-    czxid: int
-    mzxid: int
-    ctime_ms: int
-    mtime_ms: int
-    version: int
-    cversion: int
-    aversion: int
-    ephemeral_owner: int
-    data_length: int
-    children_count: int
-
-
-def _node_stat(stat: Any) -> NodeStat:
-    return NodeStat(*stat[: len(NodeStat._fields)])  # kazoo's begins with the same fields
-
-
-class CreateNode(NamedTuple):
-    """A change of a transaction: create a node; `is_sequential` appends a growing number."""
-
-    path: str
-    value: bytes
-    ephemeral: bool = False
-    is_sequential: bool = False
-
-
-class SetNode(NamedTuple):
-    """A change of a transaction: give a node of a version (-1 for any) another value."""
-
-    path: str
-    value: bytes
-    version: int
-
-
-class DeleteNode(NamedTuple):
-    """A change of a transaction: delete a node of a version (-1 for any)."""
-
-    path: str
-    version: int
-
-
-class CheckNode(NamedTuple):
-    """A condition of a transaction: a node has this version."""
-
-    path: str
-    version: int
-
-
-NodeChange = CreateNode | SetNode | DeleteNode
-
-
-class TransactionOutcome(NamedTuple):
-    """Whether a transaction was made; None if the connection was lost meanwhile.
-
-    `failed` is the position of the change or condition that does not fit; -1 if none.
-    """
-
-    is_done: bool | None
-    failed: int = -1
-
 
 # Kazoo logs every failed attempt to connect; `Registry` logs each change of state once.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
@@ -334,19 +208,19 @@ class Session:
     def get(self, path: str, *, watch: Watch | None = None) -> tuple[bytes, NodeStat]:
         """Return a node's value and metadata."""
         value, stat = self._read(self._client.get_async, {path: watch}, must_exist=True)[path]
-        return value, _node_stat(stat)
+        return value, node_stat(stat)
 
     def get_many(
         self, node_paths: Iterable[str], *, watch: WatchOf = _unwatched
     ) -> dict[str, tuple[bytes, NodeStat]]:
         """Return values and metadata of nodes; missing ones are left out, and not watched."""
         found = self._read(self._client.get_async, {path: watch(path) for path in node_paths})
-        return {path: (value, _node_stat(stat)) for path, (value, stat) in found.items()}
+        return {path: (value, node_stat(stat)) for path, (value, stat) in found.items()}
 
     def exists(self, path: str, *, watch: Watch | None = None) -> NodeStat | None:
         """Return a node's metadata, None if it is missing; the watch reports its creation, too."""
         stat = self._read(self._client.exists_async, {path: watch})[path]
-        return None if stat is None else _node_stat(stat)
+        return None if stat is None else node_stat(stat)
 
     def children(self, path: str, *, watch: Watch | None = None) -> list[str]:
         """Return the names of a node's children, sorted; the watch reports new and deleted ones."""
@@ -402,8 +276,8 @@ class Session:
                 return found
             except LOST_REQUEST:
                 self._await_connection(deadline_s)
-            except _FOREIGN as error:
-                raise _translate(error, self._address.servers, path, self._user) from error
+            except FOREIGN as error:
+                raise translated_error(error, self._address.servers, path, self._user) from error
 
     def walk(self, path: str = "/", *, max_depth: int | None = None) -> Iterator[tuple[int, str]]:
         """Yield depth and path of a node and all nodes below it, parents first, in order of name.

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from broker import errors
 from broker.topic import validate_topic_name
 from broker.zk import paths, values
-from broker.zk.session import CreateNode, DeleteNode, NodeChange, Session, SetNode
+from broker.zk.nodes import CreateNode, DeleteNode, NodeChange, SetNode
+from broker.zk.session import Session
 from broker.zk.watched_reads import WatchedReads
 
 _ATTEMPTS = 10

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from broker.zk.session import NodeStat, Session
+from broker.zk.nodes import NodeStat
+from broker.zk.session import Session
 from broker.zk.watched_reads import WatchedReads
 
 _NODES_AT_ONCE = 256

@@ -8,7 +8,8 @@ from functools import partial
 from typing import TypeVar
 
 from broker.errors import CoordinationError
-from broker.zk.session import NodeStat, Session, Watch, WatchOf
+from broker.zk.nodes import NodeStat
+from broker.zk.session import Session, Watch, WatchOf
 
 _T = TypeVar("_T")
 

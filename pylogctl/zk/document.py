@@ -26,7 +26,7 @@ from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
     from broker.admin.registry_nodes import NodeChange, NodeDifference
-    from broker.zk.session import NodeStat
+    from broker.zk.nodes import NodeStat
 
 _SHOWN_BYTES = 256
 

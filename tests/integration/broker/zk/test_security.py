@@ -9,10 +9,11 @@ import pytest
 
 from broker.errors import ConfigError, RegistryAccessError, RegistryConflictError
 from broker.zk import paths
+from broker.zk.nodes import CreateNode
 from broker.zk.paths import OPEN_TREES, Protection, protection_of
 from broker.zk.registry import Registry
 from broker.zk.security import Credential, ZooKeeperSecurity, read_credential
-from broker.zk.session import CreateNode, Session
+from broker.zk.session import Session
 
 OWN = Credential("brokers", "s3:cret")
 PUBLIC = ZooKeeperSecurity()

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from broker import errors
-from broker.zk.session import CheckNode, CreateNode, DeleteNode, Session, SetNode
+from broker.zk.nodes import CheckNode, CreateNode, DeleteNode, SetNode
+from broker.zk.session import Session
 from pylogctl.testing import memory_cluster
 from pylogctl.testing.zookeeper import MemoryZooKeeper
 from tests.support.waiting import wait_until
