@@ -31,6 +31,7 @@ from bench import (
     report,
     spark,
     start,
+    tls,
     verify,
 )
 from bench.broker_process import REPOSITORY
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "latency": latency.run,
     "memory": memory.run,
     "replication": replication.run,
+    "tls": tls.run,
     "start": start.run,
     "commands": commands.run,
     "spark": spark.run,

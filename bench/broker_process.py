@@ -15,6 +15,7 @@ from pathlib import Path
 
 from broker.client.connection import Connection
 from broker.protocol.responses import BrokerAddress
+from broker.security.client_security import ClientSecurity
 
 REPOSITORY = Path(__file__).parents[1]
 PYLOGCTL = Path(sys.executable).with_name("pylogctl")
@@ -28,10 +29,14 @@ class BrokerProcess:
 
     Args:
         directory: where its data, settings and log output are.
-        properties: settings by 0.7's names.
+        security: how to connect to it; None for plain connections.
+        properties: settings by their names.
     """
 
-    def __init__(self, directory: Path, **properties: str) -> None:
+    def __init__(
+        self, directory: Path, security: ClientSecurity | None = None, /, **properties: str
+    ) -> None:
+        self._security = security
         self.data = directory / "data"
         self.id = int(properties.get("brokerid", "0"))
         settings = {
@@ -69,7 +74,7 @@ class BrokerProcess:
 
     def connect(self) -> Connection:
         """Return a connection to it."""
-        return Connection(self.address, timeout_s=60)
+        return Connection(self.address, timeout_s=60, security=self._security)
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal; one that stops the process has done so on return."""
@@ -122,10 +127,12 @@ def temporary_directory(parent: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def running_broker(parent: Path, **properties: str) -> Iterator[BrokerProcess]:
+def running_broker(
+    parent: Path, security: ClientSecurity | None = None, /, **properties: str
+) -> Iterator[BrokerProcess]:
     """Yield a broker with a new data directory; stop and remove both afterwards."""
     with temporary_directory(parent) as directory:
-        broker = BrokerProcess(directory, **properties)
+        broker = BrokerProcess(directory, security, **properties)
         try:
             yield broker
         finally:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from broker.cluster_state import ReplicatedPartition
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
 from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress
+from broker.security.client_security import ClientSecurity
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import find_java
@@ -38,12 +40,19 @@ class BenchCluster:
         directory: where everything is kept.
         zookeeper: connect string.
         broker_count: how many brokers.
-        properties: of all brokers, by 0.7's names.
+        properties: of all brokers, by their names.
+        security: how to connect to them; None for plain connections.
     """
 
     def __init__(
-        self, directory: Path, zookeeper: str, broker_count: int, properties: dict[str, str]
+        self,
+        directory: Path,
+        zookeeper: str,
+        broker_count: int,
+        properties: dict[str, str],
+        security: ClientSecurity | None = None,
     ) -> None:
+        self._security = security
         self._directory = directory
         self._properties = {"zk.connect": zookeeper, "zk.sessiontimeout.ms": "6000", **properties}
         self.session = Session(zookeeper)
@@ -56,7 +65,9 @@ class BenchCluster:
         """Start a broker, with the data it had before."""
         directory = self.data(broker_id).parent
         directory.mkdir(exist_ok=True)
-        broker = BrokerProcess(directory, brokerid=str(broker_id), **self._properties)
+        broker = BrokerProcess(
+            directory, self._security, brokerid=str(broker_id), **self._properties
+        )
         self.brokers[broker_id] = broker
         return broker
 
@@ -92,7 +103,8 @@ class BenchCluster:
         addresses = [
             BrokerAddress(number, "127.0.0.1", one.port) for number, one in self.brokers.items()
         ]
-        body = ask_controller(addresses, Connection, request, timeout_s=_WAIT_S)
+        connect = partial(Connection, security=self._security)
+        body = ask_controller(addresses, connect, request, timeout_s=_WAIT_S)
         created = PARTITIONS.decode(body)
         partitions = sorted(one.partition for one in created)
         self.await_isr(partitions, factor)
@@ -127,13 +139,18 @@ def await_condition(condition: Callable[[], object]) -> None:
 
 @contextmanager
 def running_cluster(
-    parent: Path, broker_count: int = 3, **properties: str
+    parent: Path,
+    broker_count: int = 3,
+    security: ClientSecurity | None = None,
+    /,
+    **properties: str,
 ) -> Iterator[BenchCluster]:
     """Yield a cluster with new data; stop and remove it afterwards.
 
     Args:
         parent: directory for its data.
         broker_count: how many brokers.
+        security: how to connect to them; None for plain connections.
         properties: of all brokers; underscores in names stand for dots.
     """
     settings = {name.replace("_", "."): value for name, value in properties.items()}
@@ -141,7 +158,7 @@ def running_cluster(
         temporary_directory(parent) as directory,
         EmbeddedZooKeeper(directory / "zookeeper", java=find_java(), is_durable=False) as zookeeper,
     ):
-        cluster = BenchCluster(directory, zookeeper.connect, broker_count, settings)
+        cluster = BenchCluster(directory, zookeeper.connect, broker_count, settings, security)
         try:
             yield cluster
         finally:

@@ -63,7 +63,13 @@ def _measure(
 
 
 def end_to_end(
-    brokers: Sequence[BrokerProcess], rate: float, seconds: float, *, size: int, acks: str = "-1"
+    brokers: Sequence[BrokerProcess],
+    rate: float,
+    seconds: float,
+    *,
+    size: int,
+    acks: str = "-1",
+    options: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the record of one run on topic `latency`.
 
@@ -73,6 +79,7 @@ def end_to_end(
         seconds: how long to measure.
         size: of payloads, in bytes.
         acks: value of `request.required.acks`.
+        options: others of the command.
     """
     command = [str(PYLOGCTL), "perf", "e2e", "latency", "--rate", f"{rate:g}/s"]
     for broker in brokers:
@@ -87,6 +94,7 @@ def end_to_end(
         "--quiet",
         "-X",
         f"request.required.acks={acks}",
+        *options,
     ]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=_TIMEOUT_S)
     (record,) = json.loads(done.stdout)["data"]

@@ -21,6 +21,7 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
 from broker.protocol import codec
 from broker.protocol.client_requests import Acks
+from broker.security.client_security import ClientSecurity
 from broker.topic import MessagePosition, TopicPartition
 
 _PARTITION = TopicPartition("lines", 0, 0)
@@ -43,23 +44,26 @@ def run(plan: Plan) -> Iterator[Measurement]:
             name = f"library produce, acks {acks.name.lower()}"
             yield Measurement(name, "MB/s", rates, Goal(IN_MB_S), ChartPosition(RATES, "", name))
         with running_broker(plan.directory) as broker:
-            _produce(broker, source, Acks.WRITTEN)
+            produce(broker, source, Acks.WRITTEN)
             end = total // LINE_BYTES * ENTRY_BYTES
-            rates = repeat_rate(plan, total / _MB, partial(_consume, broker, end))
+            rates = repeat_rate(plan, total / _MB, partial(consume, broker, end))
             name = "library consume"
             yield Measurement(name, "MB/s", rates, Goal(OUT_MB_S), ChartPosition(RATES, "", name))
 
 
 def _produce_fresh(plan: Plan, source: Path, acks: Acks) -> float:
     with running_broker(plan.directory) as broker:
-        return _produce(broker, source, acks)
+        return produce(broker, source, acks)
 
 
-def _produce(broker: BrokerProcess, source: Path, acks: Acks) -> float:
+def produce(
+    broker: BrokerProcess, source: Path, acks: Acks, security: ClientSecurity | None = None
+) -> float:
     """Return the seconds from the first line read until all are readable."""
     started_s = time.perf_counter()
-    cluster = StaticCluster([broker.address], Connection)
-    with Producer(cluster, Connection, acks=acks) as producer, source.open("rb") as file:
+    connect = partial(Connection, security=security)
+    cluster = StaticCluster([broker.address], connect)
+    with Producer(cluster, connect, acks=acks) as producer, source.open("rb") as file:
         partition = producer.choose_partition(_PARTITION.topic)
         rest = b""
         while data := file.read(_CHUNK_BYTES):
@@ -80,10 +84,10 @@ def _produce(broker: BrokerProcess, source: Path, acks: Acks) -> float:
     return time.perf_counter() - started_s
 
 
-def _consume(broker: BrokerProcess, end: int) -> float:
+def consume(broker: BrokerProcess, end: int, security: ClientSecurity | None = None) -> float:
     """Return the seconds to consume all lines and write them to /dev/null."""
     started_s = time.perf_counter()
-    fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0})
+    fetcher = Fetcher(Connection(broker.address, security=security), {_PARTITION: 0})
     reader = PartitionReader(_PARTITION, MessagePosition(0))
     with Path("/dev/null").open("wb", buffering=0) as output:
         while reader.offset < end:

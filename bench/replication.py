@@ -34,6 +34,7 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.layouts import DATA
 from broker.protocol.responses import decode_publish_response
+from broker.security.client_security import ClientSecurity
 from broker.topic import TopicPartition
 
 _MB = 1e6
@@ -64,7 +65,7 @@ def _publishes(plan: Plan) -> Iterator[Measurement]:
     amount = message_count * 200 / _MB
     found: dict[tuple[str, int], list[float]] = {}
     for factor in (1, 3):
-        ours = repeat_rate(plan, amount, partial(_publish_fresh_s, plan, factor, message_count))
+        ours = repeat_rate(plan, amount, partial(publish_s, plan, factor, message_count))
         found["pylogctl", factor] = ours
         if kafka_cluster.is_there():
             run_kafka = partial(_publish_kafka_s, plan, factor, message_count)
@@ -78,8 +79,16 @@ def _publishes(plan: Plan) -> Iterator[Measurement]:
             yield Measurement(f"{_PUBLISH}, factor {factor}: ours / Kafka's", "x", ratios, Goal(1))
 
 
-def _publish_fresh_s(plan: Plan, factor: int, message_count: int) -> float:
-    with running_cluster(plan.directory) as cluster:
+def publish_s(
+    plan: Plan,
+    factor: int,
+    message_count: int,
+    security: ClientSecurity | None = None,
+    /,
+    **properties: str,
+) -> float:
+    """Return the seconds to publish messages to a new cluster until all are committed."""
+    with running_cluster(plan.directory, 3, security, **properties) as cluster:
         created = cluster.create_topic("t", _PARTITIONS, factor)
         for one in created:
             _publish_until_taken(cluster, one.state.leader, [one.partition], codec.encode([b""]))
