@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from zlib import crc32
 
+from broker.endpoints import Endpoint
 from broker.topic import TopicPartition
 
 # of an in-sync replica that has not fetched from its leader in this term, and of the leader itself
@@ -84,6 +85,7 @@ class LiveBroker(NamedTuple):
     is_clean: bool  # its last run ended cleanly; otherwise unflushed messages may be lost
     rack: str  # empty if not set
     has_replicas: bool = False  # when it registered; not sent to other brokers
+    endpoints: tuple[Endpoint, ...] = ()  # that for other brokers first; not sent either
 
 
 class EpochStart(NamedTuple):

@@ -165,7 +165,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         if mechanism is not None:
             channel = PLAIN
             if self._files is not None and self._transport is not None:
-                channel = channel_of(self._transport.get_extra_info("ssl_object"), self._files)
+                channel = channel_of(self._transport.get_extra_info("ssl_object"))
             exchange = authenticate(mechanism, channel)
             request = next(exchange)
             try:

@@ -131,8 +131,7 @@ class Connection:
         if self._tls is not None:
             from broker.security.client_tls import channel_of
 
-            assert self.security is not None
-            channel = channel_of(self._tls, self.security.tls_files)
+            channel = channel_of(self._tls)
         self._prove_again_s = math.inf
         try:
             exchange = authenticate(mechanism, channel)

@@ -31,7 +31,6 @@ class Context(NamedTuple):
     """What connections are secured with, as its files were at a time."""
 
     ssl: ssl.SSLContext
-    certificate: bytes  # the client's, DER; empty if it has none
     stamps: _Stamps
 
 
@@ -79,12 +78,11 @@ def _made(files: TlsFiles, stamps: _Stamps) -> Context:
         except OSError as error:
             raise _unusable(files.ca, "no PEM file of a CA's certificate", error) from error
     if files.cert is None:
-        return Context(context, b"", stamps)
+        return Context(context, stamps)
     key = files.key or files.cert
     try:
         if key.stat().st_mode & _OTHERS_READ:
             raise ConfigError(f"'{key}' is a key that all users can read: chmod 600 {key}")
-        text = files.cert.read_text(encoding="ascii", errors="replace")
         # a key with a passphrase would ask for it on the terminal
         context.load_cert_chain(files.cert, key, password=lambda: "")
     except OSError as error:
@@ -97,9 +95,7 @@ def _made(files: TlsFiles, stamps: _Stamps) -> Context:
             raise ConfigError(f"the key in '{key}' is not that of '{files.cert}'") from error
         what = f"no PEM file of a certificate, or '{key}' none of a key without passphrase"
         raise _unusable(path, what, error) from error
-    begin = text.find("-----BEGIN CERTIFICATE-----")
-    end = text.find("-----END CERTIFICATE-----", begin) + len("-----END CERTIFICATE-----")
-    return Context(context, ssl.PEM_cert_to_DER_cert(text[begin:end]), stamps)
+    return Context(context, stamps)
 
 
 def _unusable(path: Path, what: str, error: OSError) -> ConfigError:
@@ -126,10 +122,9 @@ def secured(
     return tls
 
 
-def channel_of(tls: ssl.SSLSocket | ssl.SSLObject, files: TlsFiles) -> Channel:
-    """Return the certificates of a connection."""
-    known = _contexts.get(files)
-    return Channel(tls.getpeercert(True) or b"", known.certificate if known else b"")
+def channel_of(tls: ssl.SSLSocket | ssl.SSLObject) -> Channel:
+    """Return what a proof on a connection is bound to."""
+    return Channel(tls.getpeercert(True) or b"")
 
 
 def _failed_handshake(

@@ -1,9 +1,10 @@
 """CLUSTER-HMAC-SHA-256: two brokers prove to each other that they know a key of the cluster.
 
 The client proves first, so a stranger gets a nonce and the id of a key, and nothing made with it.
-Both proofs cover both opening messages whole, and with TLS the certificates: an exchange cannot be
-replayed, reflected, or relayed to another broker, listener or port. A broker may connect to itself,
-as the controller does to give its own broker orders.
+Both proofs cover both opening messages whole, and with TLS the server's certificate: an exchange
+cannot be replayed, reflected, or relayed to another broker, listener or port. The client's is not
+covered, as it cannot know whether the server asked for one. A broker may connect to itself, as the
+controller does to give its own broker orders.
 """
 
 from __future__ import annotations
@@ -84,9 +85,7 @@ def proof(
     """Return what proves that a side, 1 client or 2 server, knows the key."""
     binding = b""
     if channel.server_certificate:
-        client = channel.client_certificate
         binding = sha256(channel.server_certificate).digest()
-        binding += sha256(client).digest() if client else bytes(32)
     parts = [b"pylogctl cluster proof\0", bytes((role, bool(binding)))]
     for one in (client_open, server_open, binding):
         parts += (INT32.pack(len(one)), one)

@@ -17,10 +17,9 @@ from broker.security.principal import Principal
 
 
 class Channel(NamedTuple):
-    """The connection that an exchange runs on; certificates are DER, empty without TLS."""
+    """The connection that an exchange runs on; the certificate is DER, empty without TLS."""
 
     server_certificate: bytes = b""
-    client_certificate: bytes = b""
 
 
 PLAIN = Channel()

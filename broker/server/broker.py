@@ -98,7 +98,7 @@ class Broker:
             known_epoch=replicas.brokers.epoch_of,
             endpoints=self.endpoints,
         )
-        replicas.brokers.proof_to = self._keys.proof_to
+        replicas.brokers.peers.proof_to = self._keys.proof_to
         self._judge = Judge(config.broker_id, lambda: self._keys.requires_proof)
         self._delays = FailureDelays(clock)
         self._server = SocketServer(
@@ -109,6 +109,7 @@ class Broker:
         )
         self._view = view = ClusterView(config.zookeeper_connect, self.address())
         replicas.brokers.on_noted = view.set_racks
+        replicas.brokers.endpoints_of = view.endpoints_of
         self._membership = ClusterMembership(logs, replicas, view, self.changes, clock, self._keys)
         self._control = ControlHandler(replicas, self._server.errors)
         self._creations = TopicCreations(

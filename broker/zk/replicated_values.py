@@ -79,14 +79,7 @@ def encode_replicated_broker(
 
 def decode_endpoints(broker_id: int, value: bytes) -> tuple[Endpoint, ...]:
     """Parse the endpoints in a broker's registration for replication, which may have none."""
-
-    def parse(found: Any) -> tuple[Endpoint, ...]:
-        try:
-            return parse_endpoints(",".join(map(str, found.get("endpoints", ()))))
-        except errors.ConfigError as error:
-            raise ValueError(str(error)) from error
-
-    return _parsed(paths.replicated_broker(broker_id), value, parse)
+    return _parsed(paths.replicated_broker(broker_id), value, _endpoints)
 
 
 def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBroker:
@@ -102,6 +95,7 @@ def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBr
             found["is_clean"] is True,
             rack,
             found.get("has_replicas") is True,
+            _endpoints(found),
         )
 
     return _parsed(paths.replicated_broker(broker_id), value, parse)
@@ -190,6 +184,13 @@ def decode_deleted(creation_id: str, value: bytes) -> DeletedTopic:
         return DeletedTopic(topic, creation_id, partitions, frozenset(_ids(found["brokers"])))
 
     return _parsed(paths.deleted(creation_id), value, parse)
+
+
+def _endpoints(found: Any) -> tuple[Endpoint, ...]:
+    try:
+        return parse_endpoints(",".join(map(str, found.get("endpoints", ()))))
+    except errors.ConfigError as error:
+        raise ValueError(str(error)) from error
 
 
 def _json(document: Mapping[str, object]) -> bytes:

@@ -19,7 +19,6 @@ from broker.endpoints import Endpoint
 from broker.errors import ConfigError, CoordinationError
 from broker.files import TEMPORARY_SUFFIX, open_file, sync_directory, write_all
 from broker.log.data_directory import CLUSTER_KEY_NAME
-from broker.protocol.responses import BrokerAddress
 from broker.security.cluster_keys import ClusterKeys, new_key
 from broker.security.cluster_proof import BrokerProof, Door, OwnBroker
 
@@ -60,7 +59,6 @@ class ClusterKeyStore:
         self.stored_epoch: Callable[[int], int | None] | None = None
         """Looks up a broker's registration in ZooKeeper; None without ZooKeeper."""
         self._me = config.broker_id
-        self._listener = config.inter_broker_endpoint.listener
         self._clock = clock
         self._epoch = epoch
         self._known_epoch = known_epoch
@@ -139,13 +137,13 @@ class ClusterKeyStore:
         logger.info("the keys of the cluster are %s now", keys.ids_text())
         self._write_file()
 
-    def proof_to(self, address: BrokerAddress) -> BrokerProof:
-        """Return how this broker proves itself to another one."""
+    def proof_to(self, broker_id: int, endpoint: Endpoint) -> BrokerProof:
+        """Return how this broker proves itself to another one, at one of its endpoints."""
         return BrokerProof(
             self._own,
-            address.id,
-            self._listener,
-            f"{address.host}:{address.port}",
+            broker_id,
+            endpoint.listener,
+            f"{endpoint.host}:{endpoint.port}",
             lambda: self.requires_proof,
         )
 

@@ -18,7 +18,6 @@ from broker.log.manager import LogManager
 from broker.protocol.responses import BrokerAddress
 from broker.server.cluster.cluster_keys import ClusterKeyStore
 from broker.server.cluster.cluster_view import ClusterView, RegistryFeed
-from broker.server.cluster.live_brokers import security_between
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.cluster.state_change_log import StateChangeLog
 
@@ -200,12 +199,11 @@ class ClusterMembership:
             ControllerSettings(config.min_insync_replicas, config.allows_unclean_election),
             self._note_controller,
             self._changes,
+            self._replicas.brokers.peers,
             balance=balance if config.balances_leaders else None,
             stats_period_s=config.monitoring_period_ms / 1000,
             push_timeout_s=config.controller_socket_timeout_ms / 1000,
-            proof_to=self.keys.proof_to,
         )
-        self.controller.senders.security = security_between(config)
         return ControllerRequests(self.controller, registry, topics)
 
     @property

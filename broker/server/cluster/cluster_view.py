@@ -275,6 +275,10 @@ class ClusterView:
             self._endpoints = {**endpoints, self._own.id: self._endpoints.get(self._own.id, ())}
             self._snapshot = None
 
+    def endpoints_of(self, broker_id: int) -> tuple[Endpoint, ...]:
+        """Return the endpoints of a live broker; none if it has the plain listener only."""
+        return self._endpoints.get(broker_id, ())
+
     def set_controller(self, broker_id: int) -> None:
         """Note which broker is the controller, `NO_CONTROLLER` for none."""
         with self._lock:

@@ -25,8 +25,9 @@ from broker.controller.pushes import Push
 from broker.controller.states import StateChange
 from broker.ids import NO_CONTROLLER
 from broker.server.cluster.controller_events import ControllerEvents
+from broker.server.cluster.peers import Peers
 from broker.server.cluster.pending_creations import PendingCreations
-from broker.server.cluster.push_sender import ProofTo, PushAnswer, PushSenders
+from broker.server.cluster.push_sender import PushAnswer, PushSenders
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.stats import ELECTION_BOUNDS_S, WindowedStats
@@ -63,11 +64,11 @@ class ControllerThread:
         settings: ControllerSettings,
         on_controller: Callable[[int], None],
         changes: StateChangeLog,
+        peers: Peers,
         *,
         balance: LeaderBalance | None = None,
         stats_period_s: float = 600.0,  # the windows of rates and times
         push_timeout_s: float = 30.0,  # for a broker to carry out a push
-        proof_to: ProofTo = lambda _address: None,
     ) -> None:
         self._registry = registry
         self._topics = topics
@@ -94,9 +95,9 @@ class ControllerThread:
         self.senders = PushSenders(
             self._take_answer,
             clock,
+            peers,
             stats_period_s=stats_period_s,
             timeout_s=push_timeout_s,
-            proof_to=proof_to,
         )
         self.election_stats = WindowedStats(clock, stats_period_s, ELECTION_BOUNDS_S)
         """Events that changed leaders; timed from arrival until the states were written."""

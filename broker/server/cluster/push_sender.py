@@ -8,22 +8,18 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from broker import errors
-from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.cluster_state import LiveBroker, ReplicatedPartition
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS, PushStatesRequest
-from broker.protocol.responses import BrokerAddress
 from broker.replica_records import UnknownReplica
-from broker.security.client_security import ClientSecurity
-from broker.security.mechanisms import ClientMechanism
+from broker.server.cluster.peers import Peers
 from broker.stats import ELECTION_BOUNDS_S, SharedStats, WindowedStats
 
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.3
-_CONNECT_TIMEOUT_S = 2.0
 
 
 class PushTimes(NamedTuple):
@@ -40,7 +36,6 @@ class PushAnswer(NamedTuple):
     unknown: list[UnknownReplica]  # replicas with logs there that a full push does not name
 
 
-ProofTo = Callable[[BrokerAddress], ClientMechanism | None]
 _OnAnswer = Callable[[Controller, int, Push, PushAnswer], None]
 
 
@@ -58,8 +53,7 @@ class PushSender:
         clock: Clock,
         stats: WindowedStats,
         timeout_s: float,
-        proof_to: ProofTo,
-        security: ClientSecurity | None,
+        peers: Peers,
     ) -> None:
         self.broker = broker
         self.controller = controller
@@ -72,15 +66,11 @@ class PushSender:
         self._changed = threading.Condition()  # guards the fields above and the one below
         self._is_stopped = False
         self._reported_error = ""
-        address = BrokerAddress(broker.id, broker.host, broker.port)
-        self._connection = Connection(
-            address,
+        self._connection = peers.connection(
+            broker.id,
+            peers.endpoint(broker.host, broker.port, broker.endpoints),
             timeout_s=timeout_s,  # to carry out a push
-            security=security,
-            connect_timeout_s=_CONNECT_TIMEOUT_S,
             client_id=f"controller-{controller.me}",
-            retries_refused=False,
-            mechanism=proof_to(address),
         )
         self._thread = threading.Thread(
             target=self._run, name=f"controller-to-{broker.id}", daemon=True
@@ -169,17 +159,16 @@ class PushSenders:
         self,
         on_answer: _OnAnswer,
         clock: Clock,
+        peers: Peers,
         *,
         stats_period_s: float,
         timeout_s: float,
-        proof_to: ProofTo = lambda _address: None,
     ) -> None:
-        self._proof_to = proof_to  # returns how the controller proves itself to a broker
+        self._peers = peers
         self._on_answer = on_answer
         self._clock = clock
         self._stats_period_s = stats_period_s  # the windows of times
         self._timeout_s = timeout_s  # to carry out a push
-        self.security: ClientSecurity | None = None  # of the connections to brokers
         self._senders: dict[int, PushSender] = {}
         self._stats: dict[int, WindowedStats] = {}  # kept for a broker that comes back
 
@@ -218,8 +207,7 @@ class PushSenders:
             )
             sender = self._senders[broker.id] = PushSender(
                 *(broker, controller, self._on_answer, self._clock, stats, self._timeout_s),
-                self._proof_to,
-                self.security,
+                self._peers,
             )
         return sender
 

@@ -125,14 +125,15 @@ class ReplicaFetcher(StoppableThread):
 
     def _fetch(self) -> None:
         asked = self._collect()
-        address = self._brokers.address_of(self._leader_id)
-        if not asked or address is None:
+        connection = self._brokers.connect(
+            *(self._leader_id, self._connection),
+            receive_bytes=self._config.replica_socket_receive_bytes,
+        )
+        if not asked or connection is None:
             self._woken.wait(self._wait_s(_IDLE_S))
             self._woken.clear()
             return
-        connection = self._connection = self._brokers.connect(
-            address, self._connection, receive_bytes=self._config.replica_socket_receive_bytes
-        )
+        self._connection = connection
         if self._stopping.is_set():  # set later, the connection is found and interrupted
             return
         try:

@@ -118,7 +118,7 @@ class ReplicaManager:
         """Return whether another broker that is live has a replica of a partition."""
         known = self.table.states.known.get(partition)
         return known is not None and any(
-            one != self.table.me and self.brokers.address_of(one) is not None
+            one != self.table.me and self.brokers.epoch_of(one) is not None
             for one in known.replicas
         )
 

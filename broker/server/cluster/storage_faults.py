@@ -145,10 +145,9 @@ class StorageFaults:
                 if is_out:
                     log.truncate(offset)
             return
-        address = self._brokers.address_of(role.leader)
-        if address is None:
+        connection = self._brokers.connect(role.leader)
+        if connection is None:
             return
-        connection = self._brokers.connect(address)
 
         def read(offset: int, max_bytes: int) -> Buffer:
             if self._is_stopping:

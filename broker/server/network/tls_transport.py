@@ -125,8 +125,7 @@ class TlsTransport:
             self._object.do_handshake()
         except ssl.SSLWantReadError:
             raise BlockingIOError from None
-        # now, as OpenSSL does not tell them after an error
-        self.channel = Channel(self._certificate, self._object.getpeercert(True) or b"")
+        self.channel = Channel(self._certificate)
         if found := self._object.getpeercert():
             user = self._rules.user(subject_text(cast(Subject, found.get("subject", ()))))
             self.principal = Principal(USER, user) if user else None

@@ -226,7 +226,7 @@ class Forwarder:
     def _leader_of(self, partition: TopicPartition) -> int:
         """Return the id of a partition's leader, or raise `LeaderNotAvailableError`."""
         leader_id = self._replicas.leader_id(partition)
-        if self._brokers.address_of(leader_id) is None:
+        if self._brokers.epoch_of(leader_id) is None:
             raise errors.LeaderNotAvailableError(f"no broker that is live leads {partition}")
         return leader_id
 
@@ -237,12 +237,11 @@ class Forwarder:
 
     def _connect(self, broker_id: int) -> Connection:
         """Return this thread's connection to a broker, or raise `LeaderNotAvailableError`."""
-        address = self._brokers.address_of(broker_id)
-        if address is None:
-            raise errors.LeaderNotAvailableError(f"broker {broker_id} is not live any more")
         key = threading.get_ident(), broker_id
         former = self._connections.get(key)
-        connection = self._brokers.connect(address, former, timeout_s=_TIMEOUT_S)
+        connection = self._brokers.connect(broker_id, former, timeout_s=_TIMEOUT_S)
+        if connection is None:
+            raise errors.LeaderNotAvailableError(f"broker {broker_id} is not live any more")
         self._connections[key] = connection
         return connection
 

@@ -6,10 +6,9 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import closing
 
 from broker import errors
-from broker.client.controller_client import ask_controller
 from broker.config import BrokerConfig
 from broker.log.manager import LogManager
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
@@ -40,12 +39,11 @@ class TopicCreations:
         settings_of: Callable[[str], Mapping[str, str]],
     ) -> None:
         self._me = config.broker_id
-        self._listener = config.inter_broker_endpoint.listener
         self._is_allowed = config.auto_create_topics
         self._factor = config.default_replication_factor
         self._logs = logs
         self._replicas = replicas
-        self._connect = partial(brokers.connect, timeout_s=_TIMEOUT_S)
+        self._brokers = brokers
         self._snapshot = snapshot
         self._settings_of = settings_of  # in ZooKeeper, for a topic to be created
         self._lock = threading.Lock()  # guards the next two
@@ -95,12 +93,15 @@ class TopicCreations:
         refusal: errors.ServerError | None = None
         about: dict[str, object] = {"topic": topic}
         try:
-            brokers = self._snapshot().addresses(self._listener)
             # as many partitions at each home as a topic without replicas gets
-            count = self._logs.topics.partition_count(topic) * len(brokers)
+            count = self._logs.topics.partition_count(topic) * len(self._snapshot().brokers)
             settings = tuple(Setting(*item) for item in self._settings_of(topic).items())
             request = CreateReplicatedTopicRequest(topic, count, self._factor, settings)
-            ask_controller(brokers, self._connect, request, timeout_s=0.0)
+            connection = self._brokers.connect(self._brokers.controller_id, timeout_s=_TIMEOUT_S)
+            if connection is None:
+                raise errors.NotControllerError("no controller is known at present")
+            with closing(connection):
+                connection.call(request)
             logger.info("topic '%(topic)s' was created by its first message", about)
         except errors.TopicExistsError as error:  # this broker hears of it soon
             about["error"] = error

@@ -72,7 +72,7 @@ class ReplicatedCluster:
         self._disk_count = disk_count
         self._racks = racks
         self._lost_disks: set[Path] = set()
-        self._properties = {name.replace("_", "."): one for name, one in properties.items()}
+        self.properties = {name.replace("_", "."): one for name, one in properties.items()}
         self.start(0)  # first, so that it is the controller
         with ThreadPoolExecutor() as threads:
             list(threads.map(self.start, range(1, broker_count)))
@@ -144,7 +144,7 @@ class ReplicatedCluster:
             "replica.lag.time.max.ms": str(LAG_TIME_MS),
             "log.dirs": ",".join(map(str, self.disks_of(broker_id))),
             **({"broker.rack": self._racks[broker_id]} if self._racks else {}),
-            **self._properties,
+            **self.properties,
         }
         self.brokers[broker_id] = BrokerProcess(directory, **settings)
         self.network.open_door(broker_id, self.brokers[broker_id].port)

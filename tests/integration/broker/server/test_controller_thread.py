@@ -19,6 +19,7 @@ from broker.cluster_state import (
     TopicAssignment,
     creation_key,
 )
+from broker.config import BrokerConfig
 from broker.controller.context import ControllerSettings
 from broker.errors import (
     InvalidRequestError,
@@ -55,6 +56,7 @@ from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import encode_extension_error, encode_extension_response
 from broker.server.cluster.controller_requests import ControllerRequests
 from broker.server.cluster.controller_thread import ControllerThread, LeaderBalance
+from broker.server.cluster.peers import Peers
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
@@ -97,6 +99,7 @@ class PushTaker:
             ControllerSettings(),
             self.controllers.append,
             StateChangeLog(broker_id, SystemClock()),
+            Peers(BrokerConfig()),
             balance=LeaderBalance(0.2, 0),
         )
         self.requests = ControllerRequests(self.thread, self.registry, topics)

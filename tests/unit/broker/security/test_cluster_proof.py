@@ -38,7 +38,7 @@ OPENED = ClientOpen(
     *(bytes(range(0x20, 0x40)), (KEY.id,)),
 )
 ANSWERED = ServerOpen(1, 2, 34, bytes(range(0x40, 0x60)), KEY.id)
-TLS = Channel(b"server certificate", b"client certificate")
+TLS = Channel(b"server certificate")
 
 
 def test_vectors_of_keys_and_messages() -> None:
@@ -62,8 +62,8 @@ def test_vectors_of_keys_and_messages() -> None:
     [
         (PLAIN, 1, "37bde883283fdb0f84e9eac75bb9de60999aa66cd67d05b0c72eb73697b2a6e3"),
         (PLAIN, 2, "fb0524ab6c8bbd2b4a4e97794ff3ce9cabda2a5eb2b49230377dbcc566111eae"),
-        (TLS, 1, "0d68d8284ea5f83871711115cc4e1ee15bb86158d1c61e5bb2f9cee62e747e7f"),
-        (TLS, 2, "d30b7b4719b587dca2323ad2b497e9cefbb02f1cec07e9291abda6f60b37174d"),
+        (TLS, 1, "1ce5dbd26353d0b6e0e5e111872ac13d928739090b9e1da7d42713a7684c072e"),
+        (TLS, 2, "8494da788a12310780f7461e190a3875df1b8bc4119d839790f361d5c192fc2c"),
     ],
 )
 def test_vectors_of_proofs(channel: Channel, role: int, expected: str) -> None:
@@ -166,7 +166,7 @@ def test_exchange_when_a_field_is_not_right_then_is_refused_with_one_text(
 
 @pytest.mark.parametrize(
     ("client", "server"),
-    [(TLS, PLAIN), (PLAIN, TLS), (TLS, Channel(b"another of the same CA", b"client certificate"))],
+    [(TLS, PLAIN), (PLAIN, TLS), (TLS, Channel(b"another of the same CA"))],
     ids=["TLS ended in between", "TLS added in between", "other certificate"],
 )
 def test_exchange_when_tls_ends_at_a_proxy_then_is_refused(

@@ -9,11 +9,13 @@ from typing import cast
 
 from broker.clock import SystemClock
 from broker.cluster_state import LiveBroker
+from broker.config import BrokerConfig
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import encode_extension_response
+from broker.server.cluster.peers import Peers
 from broker.server.cluster.push_sender import PushSenders
 
 DEADLINE_S = 30
@@ -29,6 +31,7 @@ def test_push_when_the_broker_is_trusted_meanwhile_then_it_and_the_next_one_are_
     senders = PushSenders(
         lambda _controller, _id, push, _answer: told.put(push),
         SystemClock(),
+        Peers(BrokerConfig()),
         stats_period_s=1.0,
         timeout_s=DEADLINE_S,
     )
