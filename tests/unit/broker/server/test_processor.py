@@ -828,6 +828,30 @@ def test_connections_when_many_use_up_their_turns_then_one_that_asks_little_come
     assert turns_before_little[-1] - before < count // 2
 
 
+def test_connections_when_the_thread_waits_in_a_turn_then_its_connection_does_not_pay_for_it(
+    bench: Bench,
+) -> None:
+    """Of many that ask the same, none is passed over since its turn was interrupted."""
+    count = 20
+    turns: list[bytes] = []
+
+    def respond(frame: bytes) -> Outcome:
+        turns.append(frame)
+        if frame == b"wait":
+            time.sleep(0.1)
+        return YieldTurn()
+
+    bench.start(respond)
+    for number in range(count):
+        frames = [b"much"] * 300
+        if number == 0:
+            frames[100:102] = b"wait", b"next"
+        bench.connect().sendall(b"".join(map(encode_frame, frames)))
+    wait_until(lambda: b"next" in turns, "a turn after the wait")
+
+    assert turns.index(b"next") - turns.index(b"wait") < 3 * count
+
+
 def test_requests_when_thousands_come_in_one_read_then_few_are_cut_at_a_time(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
