@@ -586,6 +586,10 @@ class BrokerConfig(BaseConfig):
     zk_session_timeout_ms: int = 6000
     zk_connection_timeout_ms: int = 6000
     zk_credential_file: Path | None = None
+    zk_tls: bool = False
+    zk_tls_ca: Path | None = None
+    zk_tls_cert: Path | None = None
+    zk_tls_key: Path | None = None
     zk_set_acl: bool = False
 
     def __post_init__(self) -> None:

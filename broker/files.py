@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 TEMPORARY_SUFFIX = ".tmp"  # of a file being written; a crash or a full disk can leave one behind
@@ -13,6 +14,21 @@ _AT_FDCWD = -100  # of the system call renameat2: paths start from the working d
 _EXCHANGE = 2
 _FILE_MODE = 0o640
 DIRECTORY_MODE = 0o750  # messages are for the broker's user and group
+
+
+_CREDENTIALS = Path("/run/credentials")  # systemd makes a directory there for each service
+
+
+def is_open_to_others(path: Path, found: os.stat_result) -> bool:
+    """Return whether others than its owner may read or change a file with a secret."""
+    others = stat.S_IMODE(found.st_mode) & 0o077
+    if others != stat.S_IRGRP or found.st_uid != 0:
+        return others != 0
+    # systemd's LoadCredential= has the service's user in an ACL, whose mask is shown as the group's
+    real = path.resolve()
+    own = os.environ.get("CREDENTIALS_DIRECTORY")
+    is_systemds = own is not None and real.is_relative_to(Path(own).resolve())
+    return not (is_systemds or real.is_relative_to(_CREDENTIALS))
 
 
 def open_file(path: Path, flags: int) -> int:

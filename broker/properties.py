@@ -136,6 +136,25 @@ ZOOKEEPER_PROPERTIES = (
         PropertyKind.OPTIONAL_PATH,
         "file with a line user:password for ZooKeeper (mode 0600)",
     ),
+    Property("zookeeper.ssl.client.enable", "zk_tls", PropertyKind.BOOLEAN, "TLS with ZooKeeper"),
+    Property(
+        "zookeeper.ssl.ca.location",
+        "zk_tls_ca",
+        PropertyKind.OPTIONAL_PATH,
+        "PEM file of ZooKeeper's CA; empty: the system's CAs",
+    ),
+    Property(
+        "zookeeper.ssl.certificate.location",
+        "zk_tls_cert",
+        PropertyKind.OPTIONAL_PATH,
+        "PEM file of a certificate for ZooKeeper",
+    ),
+    Property(
+        "zookeeper.ssl.key.location",
+        "zk_tls_key",
+        PropertyKind.OPTIONAL_PATH,
+        "PEM file of its key; empty: the same",
+    ),
 )
 
 

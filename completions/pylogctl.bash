@@ -5,248 +5,248 @@ __pylogctl_tables() {
     case $1 in
     'pylogctl')
         commands='broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl broker')
         commands='start stop status decommission list' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl broker start')
         commands='' words=''
-        options='--config --id --host --port --listen --data --no-zookeeper --zookeeper-port --metrics-port --metrics-no-partitions --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper --zk-credential -X -c --context --log-format --color' ;;
+        options='--config --id --host --port --listen --data --no-zookeeper --zookeeper-port --metrics-port --metrics-no-partitions --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color' ;;
     'pylogctl broker stop')
         commands='' words='@broker'
-        options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--pid-file --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--pid-file --force --with-zookeeper --kill --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--pid-file --output -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl broker status')
         commands='' words='@broker'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl broker decommission')
         commands='' words='@broker'
-        options='--throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--throttle --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='--throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--throttle --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl broker list')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl produce')
         commands='' words='@topic'
-        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --time-field --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context --log-format --color' ;;
+        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --time-field --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --output -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
-        options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --metrics-port --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude -p --partition -o --offset --wait-for-topic --order -g --group --default-offset --commit --metrics-port --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --metrics-port --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -p --partition -o --offset --wait-for-topic --order -g --group --default-offset --commit --metrics-port --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
-        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from --from-context --to --to-context --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset -n --max-messages --rate --on-corrupt --from --from-context --to --to-context --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from --from-context --to --to-context --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset -n --max-messages --rate --on-corrupt --from --from-context --to --to-context --output -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl cluster')
         commands='describe health recover keys rotate-key changes' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl cluster describe')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl cluster health')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl cluster recover')
         commands='' words=''
-        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--topic --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--topic --discard --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--topic --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl cluster keys')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl cluster rotate-key')
         commands='' words=''
-        options='--now -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--now -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl cluster changes')
         commands='' words='@file'
-        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl top')
         commands='' words=''
-        options='--view --into --filter --interval --batch --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--view --into --filter --interval --batch --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--view --into --filter --interval --batch --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--view --into --filter --interval --batch --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create alter elect reassign delete offsets watermarks sample count' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl topic list')
         commands='' words=''
-        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl topic describe')
         commands='' words='@topic'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic create')
         commands='' words='@topic'
-        options='--partitions --partitions-per-broker -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--partitions --partitions-per-broker -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--partitions --partitions-per-broker -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--partitions --partitions-per-broker -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic alter')
         commands='' words='@topic'
-        options='--partitions --partitions-per-broker --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--partitions --partitions-per-broker --replication-factor --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--partitions --partitions-per-broker --replication-factor --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--partitions --partitions-per-broker --replication-factor --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic elect')
         commands='' words='@topic'
-        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic reassign')
         commands='' words=''
-        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--to --replication-factor --plan --throttle --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --replication-factor --plan --throttle --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic delete')
         commands='' words='@topic'
-        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic offsets')
         commands='' words='@topic'
-        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--at -p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--at -p --partition --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic watermarks')
         commands='' words='@topic'
-        options='-p --partition --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='-p --partition --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-p --partition --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic sample')
         commands='' words='@topic'
-        options='-n --max-messages -o --offset -p --partition --payload --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-n --max-messages -o --offset -p --partition --payload --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='-n --max-messages -o --offset -p --partition --payload --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-n --max-messages -o --offset -p --partition --payload --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl topic count')
         commands='' words='@topic'
-        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl config')
         commands='set unset list show diff' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl config set')
         commands='' words='segment.bytes= segment.ms= retention.ms= retention.bytes= flush.messages= flush.ms= flush.before.read= partition.count= min.insync.replicas= unclean.leader.election.enable='
-        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl config unset')
         commands='' words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable'
-        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl config list')
         commands='' words=''
-        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl config show')
         commands='' words=''
-        options='--origin --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--origin --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl config diff')
         commands='' words=''
-        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl user')
         commands='add list password quota remove' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl user add')
         commands='' words=''
-        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--password-file --password-fd -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --zk-tls-config --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--password-file --password-fd -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl user list')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl user password')
         commands='' words=''
-        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--password-file --password-fd -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --zk-tls-config --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--password-file --password-fd -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl user quota')
         commands='' words=''
-        options='--bytes-in --bytes-out --work --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--bytes-in --bytes-out --work --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--bytes-in --bytes-out --work --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--bytes-in --bytes-out --work --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl user remove')
         commands='' words=''
-        options='-Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential --zk-tls-config --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl acl')
         commands='add remove list check' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl acl add')
         commands='' words=''
-        options='--deny --host --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--host --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--deny --host --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--host --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl acl remove')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl acl list')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl acl check')
         commands='' words=''
-        options='--host --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--host --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--host --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--host --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group')
         commands='list describe lag members verify watch reset export import clone delete rebalance' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl group list')
         commands='' words=''
-        options='--state --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--state --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--state --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--state --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group describe')
         commands='' words='@group'
-        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--by -t --topic --window --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--by -t --topic --window --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl group lag')
         commands='' words='@group'
-        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic --fail-above --min-lag --allowed-lag --window --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic --fail-above --min-lag --allowed-lag --window --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl group members')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group verify')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group watch')
         commands='' words='@group'
-        options='--interval --count -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--interval --count -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--interval --count -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--interval --count -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group reset')
         commands='' words='@group'
-        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to -t --topic -p --partition --wait-inactive --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to -t --topic -p --partition --wait-inactive --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group export')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group import')
         commands='' words='@group'
-        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group clone')
         commands='' words='@group'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group delete')
         commands='' words='@group'
-        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl group rebalance')
         commands='' words='@group'
-        options='--wait --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--wait --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--wait --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--wait --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl retry')
         commands='list drain' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl retry list')
         commands='' words='@dir'
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -257,8 +257,8 @@ __pylogctl_tables() {
         valued='--exec --log-format --color' ;;
     'pylogctl log')
         commands='dump grep index verify stat recover repair split merge replay move compare' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl log dump')
         commands='' words='@file'
         options='-o --offset -n --max-messages --shallow --no-payload --payload -F --format --output --columns --sort --no-header --raw-numbers --wide --help-fields --no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -297,104 +297,104 @@ __pylogctl_tables() {
         valued='--to --output --columns --sort --log-format --color' ;;
     'pylogctl log replay')
         commands='' words='@file'
-        options='-t --topic -p --partition -o --offset --rate --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic -p --partition -o --offset --rate --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='-t --topic -p --partition -o --offset --rate --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic -p --partition -o --offset --rate --output -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl log move')
         commands='' words=''
-        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl log compare')
         commands='' words='@topic'
-        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl mirror')
         commands='run status verify' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl mirror run')
         commands='' words=''
-        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout -c --context --log-format --color' ;;
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics-port --on-corrupt --from --from-context --to --to-context --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout -c --context --log-format --color' ;;
     'pylogctl mirror status')
         commands='' words=''
-        options='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude -g --group --interval --fail-above --from --from-context --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl mirror verify')
         commands='' words=''
-        options='--include --exclude --topic-map -o --offset --target-offset --exact --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--include --exclude --topic-map -o --offset --target-offset --from --from-context --to --to-context --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='--include --exclude --topic-map -o --offset --target-offset --exact --from --from-context --to --to-context --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--include --exclude --topic-map -o --offset --target-offset --from --from-context --to --to-context --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl metrics')
         commands='serve dump' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl metrics serve')
         commands='' words=''
-        options='--port --interval --window --no-partitions -Z --zookeeper --zk-credential --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--port --interval --window -Z --zookeeper --zk-credential --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--port --interval --window --no-partitions -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--port --interval --window -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl metrics dump')
         commands='' words='@broker'
-        options='-Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl audit')
         commands='show check' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl audit show')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl audit check')
         commands='' words='@topic'
-        options='-o --offset --include --exclude --tier --count --time-field --reference --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-o --offset --include --exclude --tier --time-field --reference --grace --fail-above --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='-o --offset --include --exclude --tier --count --time-field --reference --grace --fail-above --all --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-o --offset --include --exclude --tier --time-field --reference --grace --fail-above --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline')
         commands='load compact sql window join audit verify' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline compact')
         commands='' words='@dir'
         options='--file-size --keep --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--file-size --keep --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-t --topic --path --from --until --schema --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-t --topic --path --from --until --schema --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
-        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
+        options='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
-        options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--load --include --time-field --reference --grace --fail-above --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--load --include --time-field --reference --grace --fail-above --all --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--load --include --time-field --reference --grace --fail-above --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl pipeline verify')
         commands='' words='@file'
         options='--deep --shallow --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume e2e compare report' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl perf produce')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf consume')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --threads -p --partition -o --offset --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --threads --compat07 -p --partition -o --offset --simple --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --threads -p --partition -o --offset --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf e2e')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
+        options='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf compare')
         commands='' words=''
         options='--fail-below --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -405,88 +405,88 @@ __pylogctl_tables() {
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl zk')
         commands='ls tree get stat find watch sessions health set create rm export import diff secure open shell start' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl zk ls')
         commands='' words='@zk-path'
-        options='-l --long -R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='-l --long -R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk tree')
         commands='' words='@zk-path'
-        options='--depth --data --raw --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--depth --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--depth --data --raw --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--depth --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk get')
         commands='' words='@zk-path'
-        options='--hex --json --raw -s --stat --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--hex --json --raw -s --stat --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk stat')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk find')
         commands='' words='@zk-path'
-        options='--data --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--data --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk watch')
         commands='' words='@zk-path'
-        options='-R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='-R --recursive --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk sessions')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk health')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk set')
         commands='' words='@zk-path'
-        options='--if-version --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--if-version --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--if-version --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--if-version --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk create')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk rm')
         commands='' words='@zk-path'
-        options='-R --recursive --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='-R --recursive --confirm --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--confirm --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk export')
         commands='' words='@zk-path'
-        options='-Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk import')
         commands='' words=''
-        options='--file --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--file --output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--file --execute --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--file --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk diff')
         commands='' words='@zk-path'
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk secure')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk open')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk shell')
         commands='' words=''
-        options='-Z --zookeeper --zk-credential --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --zk-credential --timeout -c --context --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl zk start')
         commands='' words=''
         options='--data --port --output --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--data --port --output --log-format --color' ;;
     'pylogctl web')
         commands='' words=''
-        options='--listen --public-host --token-file --allow-changes --hide-messages --output --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--listen --public-host --token-file --output -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--listen --public-host --token-file --allow-changes --hide-messages --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--listen --public-host --token-file --output -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl context')
         commands='list show use add current rename test remove' words=''
-        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
-        valued='--output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
+        options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
+        valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl context list')
         commands='' words=''
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -501,8 +501,8 @@ __pylogctl_tables() {
         valued='--log-format --color' ;;
     'pylogctl context add')
         commands='' words=''
-        options='-Z --zookeeper --zk-credential -b --broker --protected --read-only --tls --tls-ca --tls-cert --tls-key --user --password-file -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential --zk-tls-config -b --broker --protected --read-only --tls --tls-ca --tls-cert --tls-key --user --password-file -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --log-format --color' ;;
     'pylogctl context current')
         commands='' words=''
         options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -521,8 +521,8 @@ __pylogctl_tables() {
         valued='--log-format --color' ;;
     'pylogctl doctor')
         commands='' words=''
-        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--output --columns --sort -Z --zookeeper --zk-credential -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
+        options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl completion')
         commands='' words='bash zsh fish'
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -546,6 +546,7 @@ __pylogctl_values() {
     case "$1 $2" in
     'pylogctl --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl --zk-credential') words='@file' ;;
+    'pylogctl --zk-tls-config') words='@file' ;;
     'pylogctl -c' | 'pylogctl --context') words='@context' ;;
     'pylogctl --log-format') words='text json' ;;
     'pylogctl --color') words='auto always never' ;;
@@ -558,6 +559,7 @@ __pylogctl_values() {
     'pylogctl --progress') words='auto always never' ;;
     'pylogctl broker --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker --zk-credential') words='@file' ;;
+    'pylogctl broker --zk-tls-config') words='@file' ;;
     'pylogctl broker -c' | 'pylogctl broker --context') words='@context' ;;
     'pylogctl broker --log-format') words='text json' ;;
     'pylogctl broker --color') words='auto always never' ;;
@@ -577,12 +579,14 @@ __pylogctl_values() {
     'pylogctl broker start --log-file') words='@file' ;;
     'pylogctl broker start --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker start --zk-credential') words='@file' ;;
+    'pylogctl broker start --zk-tls-config') words='@file' ;;
     'pylogctl broker start -c' | 'pylogctl broker start --context') words='@context' ;;
     'pylogctl broker start --log-format') words='text json' ;;
     'pylogctl broker start --color') words='auto always never' ;;
     'pylogctl broker stop --pid-file') words='@file' ;;
     'pylogctl broker stop --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker stop --zk-credential') words='@file' ;;
+    'pylogctl broker stop --zk-tls-config') words='@file' ;;
     'pylogctl broker stop --tls-ca') words='@file' ;;
     'pylogctl broker stop --tls-cert') words='@file' ;;
     'pylogctl broker stop --tls-key') words='@file' ;;
@@ -596,6 +600,7 @@ __pylogctl_values() {
     'pylogctl broker status --columns') words='broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec listeners certificate_expires directories failures retention_waits settings_problems metrics' ;;
     'pylogctl broker status --sort') words='broker host port phase uptime topics partitions bytes connections produce_rate fetch_rate last_flush clean_start session registered failing storage pid data zookeeper software codec listeners certificate_expires directories failures retention_waits settings_problems metrics' ;;
     'pylogctl broker status --zk-credential') words='@file' ;;
+    'pylogctl broker status --zk-tls-config') words='@file' ;;
     'pylogctl broker status --tls-ca') words='@file' ;;
     'pylogctl broker status --tls-cert') words='@file' ;;
     'pylogctl broker status --tls-key') words='@file' ;;
@@ -609,6 +614,7 @@ __pylogctl_values() {
     'pylogctl broker decommission --columns') words='topic partition replicas target' ;;
     'pylogctl broker decommission --sort') words='topic partition replicas target' ;;
     'pylogctl broker decommission --zk-credential') words='@file' ;;
+    'pylogctl broker decommission --zk-tls-config') words='@file' ;;
     'pylogctl broker decommission --tls-ca') words='@file' ;;
     'pylogctl broker decommission --tls-cert') words='@file' ;;
     'pylogctl broker decommission --tls-key') words='@file' ;;
@@ -623,6 +629,7 @@ __pylogctl_values() {
     'pylogctl broker list --columns') words='id host port creator since session topics state first_topics all_topics' ;;
     'pylogctl broker list --sort') words='id host port creator since session topics state first_topics all_topics' ;;
     'pylogctl broker list --zk-credential') words='@file' ;;
+    'pylogctl broker list --zk-tls-config') words='@file' ;;
     'pylogctl broker list --tls-ca') words='@file' ;;
     'pylogctl broker list --tls-cert') words='@file' ;;
     'pylogctl broker list --tls-key') words='@file' ;;
@@ -645,6 +652,7 @@ __pylogctl_values() {
     'pylogctl produce --time-field') words='@zk-path' ;;
     'pylogctl produce --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl produce --zk-credential') words='@file' ;;
+    'pylogctl produce --zk-tls-config') words='@file' ;;
     'pylogctl produce --tls-ca') words='@file' ;;
     'pylogctl produce --tls-cert') words='@file' ;;
     'pylogctl produce --tls-key') words='@file' ;;
@@ -669,6 +677,7 @@ __pylogctl_values() {
     'pylogctl consume --to-dir') words='@dir' ;;
     'pylogctl consume --retry-dir') words='@dir' ;;
     'pylogctl consume --zk-credential') words='@file' ;;
+    'pylogctl consume --zk-tls-config') words='@file' ;;
     'pylogctl consume --tls-ca') words='@file' ;;
     'pylogctl consume --tls-cert') words='@file' ;;
     'pylogctl consume --tls-key') words='@file' ;;
@@ -685,6 +694,7 @@ __pylogctl_values() {
     'pylogctl copy --to' | 'pylogctl copy --to-context') words='@context' ;;
     'pylogctl copy --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl copy --zk-credential') words='@file' ;;
+    'pylogctl copy --zk-tls-config') words='@file' ;;
     'pylogctl copy --tls-ca') words='@file' ;;
     'pylogctl copy --tls-cert') words='@file' ;;
     'pylogctl copy --tls-key') words='@file' ;;
@@ -697,6 +707,7 @@ __pylogctl_values() {
     'pylogctl copy --color') words='auto always never' ;;
     'pylogctl cluster --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl cluster --zk-credential') words='@file' ;;
+    'pylogctl cluster --zk-tls-config') words='@file' ;;
     'pylogctl cluster -c' | 'pylogctl cluster --context') words='@context' ;;
     'pylogctl cluster --log-format') words='text json' ;;
     'pylogctl cluster --color') words='auto always never' ;;
@@ -713,6 +724,7 @@ __pylogctl_values() {
     'pylogctl cluster describe --columns') words='broker state live address rack controller leads preferred replicas in_sync offline offline_partitions' ;;
     'pylogctl cluster describe --sort') words='broker state live address rack controller leads preferred replicas in_sync offline offline_partitions' ;;
     'pylogctl cluster describe --zk-credential') words='@file' ;;
+    'pylogctl cluster describe --zk-tls-config') words='@file' ;;
     'pylogctl cluster describe --tls-ca') words='@file' ;;
     'pylogctl cluster describe --tls-cert') words='@file' ;;
     'pylogctl cluster describe --tls-key') words='@file' ;;
@@ -726,6 +738,7 @@ __pylogctl_values() {
     'pylogctl cluster health --columns') words='check result count detail all' ;;
     'pylogctl cluster health --sort') words='check result count detail all' ;;
     'pylogctl cluster health --zk-credential') words='@file' ;;
+    'pylogctl cluster health --zk-tls-config') words='@file' ;;
     'pylogctl cluster health --tls-ca') words='@file' ;;
     'pylogctl cluster health --tls-cert') words='@file' ;;
     'pylogctl cluster health --tls-key') words='@file' ;;
@@ -740,6 +753,7 @@ __pylogctl_values() {
     'pylogctl cluster recover --columns') words='partition leader copies replicas restored loss topic creation_id settings' ;;
     'pylogctl cluster recover --sort') words='partition leader copies replicas restored loss topic creation_id settings' ;;
     'pylogctl cluster recover --zk-credential') words='@file' ;;
+    'pylogctl cluster recover --zk-tls-config') words='@file' ;;
     'pylogctl cluster recover --tls-ca') words='@file' ;;
     'pylogctl cluster recover --tls-cert') words='@file' ;;
     'pylogctl cluster recover --tls-key') words='@file' ;;
@@ -753,6 +767,7 @@ __pylogctl_values() {
     'pylogctl cluster keys --columns') words='key state made until brokers' ;;
     'pylogctl cluster keys --sort') words='key state made until brokers' ;;
     'pylogctl cluster keys --zk-credential') words='@file' ;;
+    'pylogctl cluster keys --zk-tls-config') words='@file' ;;
     'pylogctl cluster keys --tls-ca') words='@file' ;;
     'pylogctl cluster keys --tls-cert') words='@file' ;;
     'pylogctl cluster keys --tls-key') words='@file' ;;
@@ -763,6 +778,7 @@ __pylogctl_values() {
     'pylogctl cluster keys --log-format') words='text json' ;;
     'pylogctl cluster keys --color') words='auto always never' ;;
     'pylogctl cluster rotate-key --zk-credential') words='@file' ;;
+    'pylogctl cluster rotate-key --zk-tls-config') words='@file' ;;
     'pylogctl cluster rotate-key --tls-ca') words='@file' ;;
     'pylogctl cluster rotate-key --tls-cert') words='@file' ;;
     'pylogctl cluster rotate-key --tls-key') words='@file' ;;
@@ -778,6 +794,7 @@ __pylogctl_values() {
     'pylogctl cluster changes --columns') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text' ;;
     'pylogctl cluster changes --sort') words='at time broker epochs partition change kind topic name controller_epoch leader_epoch leader isr version offset text' ;;
     'pylogctl cluster changes --zk-credential') words='@file' ;;
+    'pylogctl cluster changes --zk-tls-config') words='@file' ;;
     'pylogctl cluster changes --tls-ca') words='@file' ;;
     'pylogctl cluster changes --tls-cert') words='@file' ;;
     'pylogctl cluster changes --tls-key') words='@file' ;;
@@ -794,6 +811,7 @@ __pylogctl_values() {
     'pylogctl top --columns') words='time broker name value address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group topic partition owner offset stored end lag_bytes commit_age rate eta status members partitions leader epoch isr start unflushed size segments lag stalled follower not_in_sync fetches request errors p50 p99 longest queue local remote send waiting replication_factor offline last' ;;
     'pylogctl top --sort') words='time broker name value address state cpu leads replicas under_replicated messages_in bytes_in bytes_out requests connections produce_p99 disk uptime age error group topic partition owner offset stored end lag_bytes commit_age rate eta status members partitions leader epoch isr start unflushed size segments lag stalled follower not_in_sync fetches request errors p50 p99 longest queue local remote send waiting replication_factor offline last' ;;
     'pylogctl top --zk-credential') words='@file' ;;
+    'pylogctl top --zk-tls-config') words='@file' ;;
     'pylogctl top --tls-ca') words='@file' ;;
     'pylogctl top --tls-cert') words='@file' ;;
     'pylogctl top --tls-key') words='@file' ;;
@@ -805,6 +823,7 @@ __pylogctl_values() {
     'pylogctl top --color') words='auto always never' ;;
     'pylogctl topic --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic --zk-credential') words='@file' ;;
+    'pylogctl topic --zk-tls-config') words='@file' ;;
     'pylogctl topic -c' | 'pylogctl topic --context') words='@context' ;;
     'pylogctl topic --log-format') words='text json' ;;
     'pylogctl topic --color') words='auto always never' ;;
@@ -821,6 +840,7 @@ __pylogctl_values() {
     'pylogctl topic list --columns') words='name brokers partitions bytes messages first last' ;;
     'pylogctl topic list --sort') words='name brokers partitions bytes messages first last' ;;
     'pylogctl topic list --zk-credential') words='@file' ;;
+    'pylogctl topic list --zk-tls-config') words='@file' ;;
     'pylogctl topic list --tls-ca') words='@file' ;;
     'pylogctl topic list --tls-cert') words='@file' ;;
     'pylogctl topic list --tls-key') words='@file' ;;
@@ -835,6 +855,7 @@ __pylogctl_values() {
     'pylogctl topic describe --columns') words='topic partition broker address start end segments bytes last_append leader epoch replicas isr min_isr lag settings' ;;
     'pylogctl topic describe --sort') words='topic partition broker address start end segments bytes last_append leader epoch replicas isr min_isr lag settings' ;;
     'pylogctl topic describe --zk-credential') words='@file' ;;
+    'pylogctl topic describe --zk-tls-config') words='@file' ;;
     'pylogctl topic describe --tls-ca') words='@file' ;;
     'pylogctl topic describe --tls-cert') words='@file' ;;
     'pylogctl topic describe --tls-key') words='@file' ;;
@@ -850,6 +871,7 @@ __pylogctl_values() {
     'pylogctl topic create --columns') words='topic broker before partitions action partition leader replicas isr min_isr' ;;
     'pylogctl topic create --sort') words='topic broker before partitions action partition leader replicas isr min_isr' ;;
     'pylogctl topic create --zk-credential') words='@file' ;;
+    'pylogctl topic create --zk-tls-config') words='@file' ;;
     'pylogctl topic create --tls-ca') words='@file' ;;
     'pylogctl topic create --tls-cert') words='@file' ;;
     'pylogctl topic create --tls-key') words='@file' ;;
@@ -863,6 +885,7 @@ __pylogctl_values() {
     'pylogctl topic alter --columns') words='topic broker before partitions action' ;;
     'pylogctl topic alter --sort') words='topic broker before partitions action' ;;
     'pylogctl topic alter --zk-credential') words='@file' ;;
+    'pylogctl topic alter --zk-tls-config') words='@file' ;;
     'pylogctl topic alter --tls-ca') words='@file' ;;
     'pylogctl topic alter --tls-cert') words='@file' ;;
     'pylogctl topic alter --tls-key') words='@file' ;;
@@ -877,6 +900,7 @@ __pylogctl_values() {
     'pylogctl topic elect --columns') words='topic partition result reason' ;;
     'pylogctl topic elect --sort') words='topic partition result reason' ;;
     'pylogctl topic elect --zk-credential') words='@file' ;;
+    'pylogctl topic elect --zk-tls-config') words='@file' ;;
     'pylogctl topic elect --tls-ca') words='@file' ;;
     'pylogctl topic elect --tls-cert') words='@file' ;;
     'pylogctl topic elect --tls-key') words='@file' ;;
@@ -891,6 +915,7 @@ __pylogctl_values() {
     'pylogctl topic reassign --columns') words='topic partition replicas target original copying left percent throttle' ;;
     'pylogctl topic reassign --sort') words='topic partition replicas target original copying left percent throttle' ;;
     'pylogctl topic reassign --zk-credential') words='@file' ;;
+    'pylogctl topic reassign --zk-tls-config') words='@file' ;;
     'pylogctl topic reassign --tls-ca') words='@file' ;;
     'pylogctl topic reassign --tls-cert') words='@file' ;;
     'pylogctl topic reassign --tls-key') words='@file' ;;
@@ -905,6 +930,7 @@ __pylogctl_values() {
     'pylogctl topic delete --columns') words='topic broker partitions group action' ;;
     'pylogctl topic delete --sort') words='topic broker partitions group action' ;;
     'pylogctl topic delete --zk-credential') words='@file' ;;
+    'pylogctl topic delete --zk-tls-config') words='@file' ;;
     'pylogctl topic delete --tls-ca') words='@file' ;;
     'pylogctl topic delete --tls-cert') words='@file' ;;
     'pylogctl topic delete --tls-key') words='@file' ;;
@@ -919,6 +945,7 @@ __pylogctl_values() {
     'pylogctl topic offsets --columns') words='topic partition start end bytes inner end_inner' ;;
     'pylogctl topic offsets --sort') words='topic partition start end bytes inner end_inner' ;;
     'pylogctl topic offsets --zk-credential') words='@file' ;;
+    'pylogctl topic offsets --zk-tls-config') words='@file' ;;
     'pylogctl topic offsets --tls-ca') words='@file' ;;
     'pylogctl topic offsets --tls-cert') words='@file' ;;
     'pylogctl topic offsets --tls-key') words='@file' ;;
@@ -932,6 +959,7 @@ __pylogctl_values() {
     'pylogctl topic watermarks --columns') words='topic partition log_start high_watermark log_end pending_bytes' ;;
     'pylogctl topic watermarks --sort') words='topic partition log_start high_watermark log_end pending_bytes' ;;
     'pylogctl topic watermarks --zk-credential') words='@file' ;;
+    'pylogctl topic watermarks --zk-tls-config') words='@file' ;;
     'pylogctl topic watermarks --tls-ca') words='@file' ;;
     'pylogctl topic watermarks --tls-cert') words='@file' ;;
     'pylogctl topic watermarks --tls-key') words='@file' ;;
@@ -947,6 +975,7 @@ __pylogctl_values() {
     'pylogctl topic sample --columns') words='topic partition offset next_offset inner size codec crc payload' ;;
     'pylogctl topic sample --sort') words='topic partition offset next_offset inner size codec crc payload' ;;
     'pylogctl topic sample --zk-credential') words='@file' ;;
+    'pylogctl topic sample --zk-tls-config') words='@file' ;;
     'pylogctl topic sample --tls-ca') words='@file' ;;
     'pylogctl topic sample --tls-cert') words='@file' ;;
     'pylogctl topic sample --tls-key') words='@file' ;;
@@ -961,6 +990,7 @@ __pylogctl_values() {
     'pylogctl topic count --columns') words='topic partition start end bytes messages inner end_inner' ;;
     'pylogctl topic count --sort') words='topic partition start end bytes messages inner end_inner' ;;
     'pylogctl topic count --zk-credential') words='@file' ;;
+    'pylogctl topic count --zk-tls-config') words='@file' ;;
     'pylogctl topic count --tls-ca') words='@file' ;;
     'pylogctl topic count --tls-cert') words='@file' ;;
     'pylogctl topic count --tls-key') words='@file' ;;
@@ -973,6 +1003,7 @@ __pylogctl_values() {
     'pylogctl topic count --color') words='auto always never' ;;
     'pylogctl config --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl config --zk-credential') words='@file' ;;
+    'pylogctl config --zk-tls-config') words='@file' ;;
     'pylogctl config -c' | 'pylogctl config --context') words='@context' ;;
     'pylogctl config --log-format') words='text json' ;;
     'pylogctl config --color') words='auto always never' ;;
@@ -991,6 +1022,7 @@ __pylogctl_values() {
     'pylogctl config set --columns') words='topic broker setting before after node' ;;
     'pylogctl config set --sort') words='topic broker setting before after node' ;;
     'pylogctl config set --zk-credential') words='@file' ;;
+    'pylogctl config set --zk-tls-config') words='@file' ;;
     'pylogctl config set --tls-ca') words='@file' ;;
     'pylogctl config set --tls-cert') words='@file' ;;
     'pylogctl config set --tls-key') words='@file' ;;
@@ -1006,6 +1038,7 @@ __pylogctl_values() {
     'pylogctl config unset --columns') words='topic broker setting before after node' ;;
     'pylogctl config unset --sort') words='topic broker setting before after node' ;;
     'pylogctl config unset --zk-credential') words='@file' ;;
+    'pylogctl config unset --zk-tls-config') words='@file' ;;
     'pylogctl config unset --tls-ca') words='@file' ;;
     'pylogctl config unset --tls-cert') words='@file' ;;
     'pylogctl config unset --tls-key') words='@file' ;;
@@ -1021,6 +1054,7 @@ __pylogctl_values() {
     'pylogctl config list --columns') words='setting value origin change doc topic broker node brokers default applied' ;;
     'pylogctl config list --sort') words='setting value origin change doc topic broker node brokers default applied' ;;
     'pylogctl config list --zk-credential') words='@file' ;;
+    'pylogctl config list --zk-tls-config') words='@file' ;;
     'pylogctl config list --tls-ca') words='@file' ;;
     'pylogctl config list --tls-cert') words='@file' ;;
     'pylogctl config list --tls-key') words='@file' ;;
@@ -1034,6 +1068,7 @@ __pylogctl_values() {
     'pylogctl config show --columns') words='option value origin' ;;
     'pylogctl config show --sort') words='option value origin' ;;
     'pylogctl config show --zk-credential') words='@file' ;;
+    'pylogctl config show --zk-tls-config') words='@file' ;;
     'pylogctl config show --tls-ca') words='@file' ;;
     'pylogctl config show --tls-cert') words='@file' ;;
     'pylogctl config show --tls-key') words='@file' ;;
@@ -1049,6 +1084,7 @@ __pylogctl_values() {
     'pylogctl config diff --columns') words='setting value origin start default others brokers applied doc' ;;
     'pylogctl config diff --sort') words='setting value origin start default others brokers applied doc' ;;
     'pylogctl config diff --zk-credential') words='@file' ;;
+    'pylogctl config diff --zk-tls-config') words='@file' ;;
     'pylogctl config diff --tls-ca') words='@file' ;;
     'pylogctl config diff --tls-cert') words='@file' ;;
     'pylogctl config diff --tls-key') words='@file' ;;
@@ -1060,6 +1096,7 @@ __pylogctl_values() {
     'pylogctl config diff --color') words='auto always never' ;;
     'pylogctl user --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl user --zk-credential') words='@file' ;;
+    'pylogctl user --zk-tls-config') words='@file' ;;
     'pylogctl user -c' | 'pylogctl user --context') words='@context' ;;
     'pylogctl user --log-format') words='text json' ;;
     'pylogctl user --color') words='auto always never' ;;
@@ -1074,6 +1111,7 @@ __pylogctl_values() {
     'pylogctl user --progress') words='auto always never' ;;
     'pylogctl user add --password-file') words='@file' ;;
     'pylogctl user add --zk-credential') words='@file' ;;
+    'pylogctl user add --zk-tls-config') words='@file' ;;
     'pylogctl user add --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl user add -c' | 'pylogctl user add --context') words='@context' ;;
     'pylogctl user add --log-format') words='text json' ;;
@@ -1082,12 +1120,14 @@ __pylogctl_values() {
     'pylogctl user list --columns') words='user mechanism iterations settings' ;;
     'pylogctl user list --sort') words='user mechanism iterations settings' ;;
     'pylogctl user list --zk-credential') words='@file' ;;
+    'pylogctl user list --zk-tls-config') words='@file' ;;
     'pylogctl user list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl user list -c' | 'pylogctl user list --context') words='@context' ;;
     'pylogctl user list --log-format') words='text json' ;;
     'pylogctl user list --color') words='auto always never' ;;
     'pylogctl user password --password-file') words='@file' ;;
     'pylogctl user password --zk-credential') words='@file' ;;
+    'pylogctl user password --zk-tls-config') words='@file' ;;
     'pylogctl user password --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl user password -c' | 'pylogctl user password --context') words='@context' ;;
     'pylogctl user password --log-format') words='text json' ;;
@@ -1096,17 +1136,20 @@ __pylogctl_values() {
     'pylogctl user quota --columns') words='user bytes_in bytes_out work' ;;
     'pylogctl user quota --sort') words='user bytes_in bytes_out work' ;;
     'pylogctl user quota --zk-credential') words='@file' ;;
+    'pylogctl user quota --zk-tls-config') words='@file' ;;
     'pylogctl user quota --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl user quota -c' | 'pylogctl user quota --context') words='@context' ;;
     'pylogctl user quota --log-format') words='text json' ;;
     'pylogctl user quota --color') words='auto always never' ;;
     'pylogctl user remove --zk-credential') words='@file' ;;
+    'pylogctl user remove --zk-tls-config') words='@file' ;;
     'pylogctl user remove --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl user remove -c' | 'pylogctl user remove --context') words='@context' ;;
     'pylogctl user remove --log-format') words='text json' ;;
     'pylogctl user remove --color') words='auto always never' ;;
     'pylogctl acl --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl acl --zk-credential') words='@file' ;;
+    'pylogctl acl --zk-tls-config') words='@file' ;;
     'pylogctl acl -c' | 'pylogctl acl --context') words='@context' ;;
     'pylogctl acl --log-format') words='text json' ;;
     'pylogctl acl --color') words='auto always never' ;;
@@ -1123,6 +1166,7 @@ __pylogctl_values() {
     'pylogctl acl add --columns') words='id effect principal operation resource host' ;;
     'pylogctl acl add --sort') words='id effect principal operation resource host' ;;
     'pylogctl acl add --zk-credential') words='@file' ;;
+    'pylogctl acl add --zk-tls-config') words='@file' ;;
     'pylogctl acl add --tls-ca') words='@file' ;;
     'pylogctl acl add --tls-cert') words='@file' ;;
     'pylogctl acl add --tls-key') words='@file' ;;
@@ -1136,6 +1180,7 @@ __pylogctl_values() {
     'pylogctl acl remove --columns') words='id effect principal operation resource host' ;;
     'pylogctl acl remove --sort') words='id effect principal operation resource host' ;;
     'pylogctl acl remove --zk-credential') words='@file' ;;
+    'pylogctl acl remove --zk-tls-config') words='@file' ;;
     'pylogctl acl remove --tls-ca') words='@file' ;;
     'pylogctl acl remove --tls-cert') words='@file' ;;
     'pylogctl acl remove --tls-key') words='@file' ;;
@@ -1149,6 +1194,7 @@ __pylogctl_values() {
     'pylogctl acl list --columns') words='id effect principal operation resource host' ;;
     'pylogctl acl list --sort') words='id effect principal operation resource host' ;;
     'pylogctl acl list --zk-credential') words='@file' ;;
+    'pylogctl acl list --zk-tls-config') words='@file' ;;
     'pylogctl acl list --tls-ca') words='@file' ;;
     'pylogctl acl list --tls-cert') words='@file' ;;
     'pylogctl acl list --tls-key') words='@file' ;;
@@ -1162,6 +1208,7 @@ __pylogctl_values() {
     'pylogctl acl check --columns') words='allowed role id effect principal operation resource host' ;;
     'pylogctl acl check --sort') words='allowed role id effect principal operation resource host' ;;
     'pylogctl acl check --zk-credential') words='@file' ;;
+    'pylogctl acl check --zk-tls-config') words='@file' ;;
     'pylogctl acl check --tls-ca') words='@file' ;;
     'pylogctl acl check --tls-cert') words='@file' ;;
     'pylogctl acl check --tls-key') words='@file' ;;
@@ -1173,6 +1220,7 @@ __pylogctl_values() {
     'pylogctl acl check --color') words='auto always never' ;;
     'pylogctl group --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group --zk-credential') words='@file' ;;
+    'pylogctl group --zk-tls-config') words='@file' ;;
     'pylogctl group -c' | 'pylogctl group --context') words='@context' ;;
     'pylogctl group --log-format') words='text json' ;;
     'pylogctl group --color') words='auto always never' ;;
@@ -1190,6 +1238,7 @@ __pylogctl_values() {
     'pylogctl group list --columns') words='group state members topics lag_bytes oldest_commit' ;;
     'pylogctl group list --sort') words='group state members topics lag_bytes oldest_commit' ;;
     'pylogctl group list --zk-credential') words='@file' ;;
+    'pylogctl group list --zk-tls-config') words='@file' ;;
     'pylogctl group list --tls-ca') words='@file' ;;
     'pylogctl group list --tls-cert') words='@file' ;;
     'pylogctl group list --tls-key') words='@file' ;;
@@ -1206,6 +1255,7 @@ __pylogctl_values() {
     'pylogctl group describe --columns') words='group topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member' ;;
     'pylogctl group describe --sort') words='group topic partition owner offset stored end lag_bytes lag_msgs commit_age rate eta status state members topics partitions member' ;;
     'pylogctl group describe --zk-credential') words='@file' ;;
+    'pylogctl group describe --zk-tls-config') words='@file' ;;
     'pylogctl group describe --tls-ca') words='@file' ;;
     'pylogctl group describe --tls-cert') words='@file' ;;
     'pylogctl group describe --tls-key') words='@file' ;;
@@ -1224,6 +1274,7 @@ __pylogctl_values() {
     'pylogctl group lag --columns') words='group topic partition offset stored end lag_bytes lag_msgs age rate eta status' ;;
     'pylogctl group lag --sort') words='group topic partition offset stored end lag_bytes lag_msgs age rate eta status' ;;
     'pylogctl group lag --zk-credential') words='@file' ;;
+    'pylogctl group lag --zk-tls-config') words='@file' ;;
     'pylogctl group lag --tls-ca') words='@file' ;;
     'pylogctl group lag --tls-cert') words='@file' ;;
     'pylogctl group lag --tls-key') words='@file' ;;
@@ -1238,6 +1289,7 @@ __pylogctl_values() {
     'pylogctl group members --columns') words='group member subscription topics streams partitions since session' ;;
     'pylogctl group members --sort') words='group member subscription topics streams partitions since session' ;;
     'pylogctl group members --zk-credential') words='@file' ;;
+    'pylogctl group members --zk-tls-config') words='@file' ;;
     'pylogctl group members --tls-ca') words='@file' ;;
     'pylogctl group members --tls-cert') words='@file' ;;
     'pylogctl group members --tls-key') words='@file' ;;
@@ -1251,6 +1303,7 @@ __pylogctl_values() {
     'pylogctl group verify --columns') words='group kind topic partition owner detail' ;;
     'pylogctl group verify --sort') words='group kind topic partition owner detail' ;;
     'pylogctl group verify --zk-credential') words='@file' ;;
+    'pylogctl group verify --zk-tls-config') words='@file' ;;
     'pylogctl group verify --tls-ca') words='@file' ;;
     'pylogctl group verify --tls-cert') words='@file' ;;
     'pylogctl group verify --tls-key') words='@file' ;;
@@ -1262,6 +1315,7 @@ __pylogctl_values() {
     'pylogctl group verify --color') words='auto always never' ;;
     'pylogctl group watch --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group watch --zk-credential') words='@file' ;;
+    'pylogctl group watch --zk-tls-config') words='@file' ;;
     'pylogctl group watch --tls-ca') words='@file' ;;
     'pylogctl group watch --tls-cert') words='@file' ;;
     'pylogctl group watch --tls-key') words='@file' ;;
@@ -1278,6 +1332,7 @@ __pylogctl_values() {
     'pylogctl group reset --columns') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group reset --sort') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group reset --zk-credential') words='@file' ;;
+    'pylogctl group reset --zk-tls-config') words='@file' ;;
     'pylogctl group reset --tls-ca') words='@file' ;;
     'pylogctl group reset --tls-cert') words='@file' ;;
     'pylogctl group reset --tls-key') words='@file' ;;
@@ -1291,6 +1346,7 @@ __pylogctl_values() {
     'pylogctl group export --columns') words='group topic partition offset committed' ;;
     'pylogctl group export --sort') words='group topic partition offset committed' ;;
     'pylogctl group export --zk-credential') words='@file' ;;
+    'pylogctl group export --zk-tls-config') words='@file' ;;
     'pylogctl group export --tls-ca') words='@file' ;;
     'pylogctl group export --tls-cert') words='@file' ;;
     'pylogctl group export --tls-key') words='@file' ;;
@@ -1306,6 +1362,7 @@ __pylogctl_values() {
     'pylogctl group import --columns') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group import --sort') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group import --zk-credential') words='@file' ;;
+    'pylogctl group import --zk-tls-config') words='@file' ;;
     'pylogctl group import --tls-ca') words='@file' ;;
     'pylogctl group import --tls-cert') words='@file' ;;
     'pylogctl group import --tls-key') words='@file' ;;
@@ -1319,6 +1376,7 @@ __pylogctl_values() {
     'pylogctl group clone --columns') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group clone --sort') words='group topic partition current new delta_bytes direction note' ;;
     'pylogctl group clone --zk-credential') words='@file' ;;
+    'pylogctl group clone --zk-tls-config') words='@file' ;;
     'pylogctl group clone --tls-ca') words='@file' ;;
     'pylogctl group clone --tls-cert') words='@file' ;;
     'pylogctl group clone --tls-key') words='@file' ;;
@@ -1333,6 +1391,7 @@ __pylogctl_values() {
     'pylogctl group delete --columns') words='group path action' ;;
     'pylogctl group delete --sort') words='group path action' ;;
     'pylogctl group delete --zk-credential') words='@file' ;;
+    'pylogctl group delete --zk-tls-config') words='@file' ;;
     'pylogctl group delete --tls-ca') words='@file' ;;
     'pylogctl group delete --tls-cert') words='@file' ;;
     'pylogctl group delete --tls-key') words='@file' ;;
@@ -1347,6 +1406,7 @@ __pylogctl_values() {
     'pylogctl group rebalance --columns') words='group topic partition old_owner new_owner' ;;
     'pylogctl group rebalance --sort') words='group topic partition old_owner new_owner' ;;
     'pylogctl group rebalance --zk-credential') words='@file' ;;
+    'pylogctl group rebalance --zk-tls-config') words='@file' ;;
     'pylogctl group rebalance --tls-ca') words='@file' ;;
     'pylogctl group rebalance --tls-cert') words='@file' ;;
     'pylogctl group rebalance --tls-key') words='@file' ;;
@@ -1358,6 +1418,7 @@ __pylogctl_values() {
     'pylogctl group rebalance --color') words='auto always never' ;;
     'pylogctl retry --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl retry --zk-credential') words='@file' ;;
+    'pylogctl retry --zk-tls-config') words='@file' ;;
     'pylogctl retry -c' | 'pylogctl retry --context') words='@context' ;;
     'pylogctl retry --log-format') words='text json' ;;
     'pylogctl retry --color') words='auto always never' ;;
@@ -1379,6 +1440,7 @@ __pylogctl_values() {
     'pylogctl retry drain --color') words='auto always never' ;;
     'pylogctl log --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log --zk-credential') words='@file' ;;
+    'pylogctl log --zk-tls-config') words='@file' ;;
     'pylogctl log -c' | 'pylogctl log --context') words='@context' ;;
     'pylogctl log --log-format') words='text json' ;;
     'pylogctl log --color') words='auto always never' ;;
@@ -1450,6 +1512,7 @@ __pylogctl_values() {
     'pylogctl log replay -o' | 'pylogctl log replay --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl log replay --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log replay --zk-credential') words='@file' ;;
+    'pylogctl log replay --zk-tls-config') words='@file' ;;
     'pylogctl log replay --tls-ca') words='@file' ;;
     'pylogctl log replay --tls-cert') words='@file' ;;
     'pylogctl log replay --tls-key') words='@file' ;;
@@ -1467,6 +1530,7 @@ __pylogctl_values() {
     'pylogctl log move --sort') words='topic partition broker directory bytes seconds' ;;
     'pylogctl log move --progress') words='auto always never' ;;
     'pylogctl log move --zk-credential') words='@file' ;;
+    'pylogctl log move --zk-tls-config') words='@file' ;;
     'pylogctl log move --tls-ca') words='@file' ;;
     'pylogctl log move --tls-cert') words='@file' ;;
     'pylogctl log move --tls-key') words='@file' ;;
@@ -1481,6 +1545,7 @@ __pylogctl_values() {
     'pylogctl log compare --sort') words='log result start end bytes copies offset groups segments' ;;
     'pylogctl log compare --progress') words='auto always never' ;;
     'pylogctl log compare --zk-credential') words='@file' ;;
+    'pylogctl log compare --zk-tls-config') words='@file' ;;
     'pylogctl log compare --tls-ca') words='@file' ;;
     'pylogctl log compare --tls-cert') words='@file' ;;
     'pylogctl log compare --tls-key') words='@file' ;;
@@ -1492,6 +1557,7 @@ __pylogctl_values() {
     'pylogctl log compare --color') words='auto always never' ;;
     'pylogctl mirror --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror --zk-credential') words='@file' ;;
+    'pylogctl mirror --zk-tls-config') words='@file' ;;
     'pylogctl mirror -c' | 'pylogctl mirror --context') words='@context' ;;
     'pylogctl mirror --log-format') words='text json' ;;
     'pylogctl mirror --color') words='auto always never' ;;
@@ -1512,6 +1578,7 @@ __pylogctl_values() {
     'pylogctl mirror run --columns') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt' ;;
     'pylogctl mirror run --sort') words='topic target partitions target_partitions bytes action group messages seconds last_error error_time corrupt' ;;
     'pylogctl mirror run --zk-credential') words='@file' ;;
+    'pylogctl mirror run --zk-tls-config') words='@file' ;;
     'pylogctl mirror run --tls-ca') words='@file' ;;
     'pylogctl mirror run --tls-cert') words='@file' ;;
     'pylogctl mirror run --tls-key') words='@file' ;;
@@ -1529,6 +1596,7 @@ __pylogctl_values() {
     'pylogctl mirror status --columns') words='topic end mirrored lag_bytes rate mirrors failing error_time last_error corrupt' ;;
     'pylogctl mirror status --sort') words='topic end mirrored lag_bytes rate mirrors failing error_time last_error corrupt' ;;
     'pylogctl mirror status --zk-credential') words='@file' ;;
+    'pylogctl mirror status --zk-tls-config') words='@file' ;;
     'pylogctl mirror status --tls-ca') words='@file' ;;
     'pylogctl mirror status --tls-cert') words='@file' ;;
     'pylogctl mirror status --tls-key') words='@file' ;;
@@ -1546,6 +1614,7 @@ __pylogctl_values() {
     'pylogctl mirror verify --columns') words='topic target messages target_messages missing surplus digest target_digest status' ;;
     'pylogctl mirror verify --sort') words='topic target messages target_messages missing surplus digest target_digest status' ;;
     'pylogctl mirror verify --zk-credential') words='@file' ;;
+    'pylogctl mirror verify --zk-tls-config') words='@file' ;;
     'pylogctl mirror verify --tls-ca') words='@file' ;;
     'pylogctl mirror verify --tls-cert') words='@file' ;;
     'pylogctl mirror verify --tls-key') words='@file' ;;
@@ -1558,6 +1627,7 @@ __pylogctl_values() {
     'pylogctl mirror verify --color') words='auto always never' ;;
     'pylogctl metrics --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl metrics --zk-credential') words='@file' ;;
+    'pylogctl metrics --zk-tls-config') words='@file' ;;
     'pylogctl metrics -c' | 'pylogctl metrics --context') words='@context' ;;
     'pylogctl metrics --log-format') words='text json' ;;
     'pylogctl metrics --color') words='auto always never' ;;
@@ -1571,6 +1641,7 @@ __pylogctl_values() {
     'pylogctl metrics serve --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl metrics serve --window') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl metrics serve --zk-credential') words='@file' ;;
+    'pylogctl metrics serve --zk-tls-config') words='@file' ;;
     'pylogctl metrics serve --tls-ca') words='@file' ;;
     'pylogctl metrics serve --tls-cert') words='@file' ;;
     'pylogctl metrics serve --tls-key') words='@file' ;;
@@ -1581,6 +1652,7 @@ __pylogctl_values() {
     'pylogctl metrics serve --log-format') words='text json' ;;
     'pylogctl metrics serve --color') words='auto always never' ;;
     'pylogctl metrics dump --zk-credential') words='@file' ;;
+    'pylogctl metrics dump --zk-tls-config') words='@file' ;;
     'pylogctl metrics dump --tls-ca') words='@file' ;;
     'pylogctl metrics dump --tls-cert') words='@file' ;;
     'pylogctl metrics dump --tls-key') words='@file' ;;
@@ -1592,6 +1664,7 @@ __pylogctl_values() {
     'pylogctl metrics dump --color') words='auto always never' ;;
     'pylogctl audit --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl audit --zk-credential') words='@file' ;;
+    'pylogctl audit --zk-tls-config') words='@file' ;;
     'pylogctl audit -c' | 'pylogctl audit --context') words='@context' ;;
     'pylogctl audit --log-format') words='text json' ;;
     'pylogctl audit --color') words='auto always never' ;;
@@ -1610,6 +1683,7 @@ __pylogctl_values() {
     'pylogctl audit show --columns') words='topic start end tier messages bytes' ;;
     'pylogctl audit show --sort') words='topic start end tier messages bytes' ;;
     'pylogctl audit show --zk-credential') words='@file' ;;
+    'pylogctl audit show --zk-tls-config') words='@file' ;;
     'pylogctl audit show --tls-ca') words='@file' ;;
     'pylogctl audit show --tls-cert') words='@file' ;;
     'pylogctl audit show --tls-key') words='@file' ;;
@@ -1628,6 +1702,7 @@ __pylogctl_values() {
     'pylogctl audit check --columns') words='topic start end tier expected found difference expected_bytes found_bytes status' ;;
     'pylogctl audit check --sort') words='topic start end tier expected found difference expected_bytes found_bytes status' ;;
     'pylogctl audit check --zk-credential') words='@file' ;;
+    'pylogctl audit check --zk-tls-config') words='@file' ;;
     'pylogctl audit check --tls-ca') words='@file' ;;
     'pylogctl audit check --tls-cert') words='@file' ;;
     'pylogctl audit check --tls-key') words='@file' ;;
@@ -1640,6 +1715,7 @@ __pylogctl_values() {
     'pylogctl audit check --color') words='auto always never' ;;
     'pylogctl pipeline --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline --zk-credential') words='@file' ;;
+    'pylogctl pipeline --zk-tls-config') words='@file' ;;
     'pylogctl pipeline -c' | 'pylogctl pipeline --context') words='@context' ;;
     'pylogctl pipeline --log-format') words='text json' ;;
     'pylogctl pipeline --color') words='auto always never' ;;
@@ -1667,6 +1743,7 @@ __pylogctl_values() {
     'pylogctl pipeline load --columns') words='load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes' ;;
     'pylogctl pipeline load --sort') words='load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes' ;;
     'pylogctl pipeline load --zk-credential') words='@file' ;;
+    'pylogctl pipeline load --zk-tls-config') words='@file' ;;
     'pylogctl pipeline load --tls-ca') words='@file' ;;
     'pylogctl pipeline load --tls-cert') words='@file' ;;
     'pylogctl pipeline load --tls-key') words='@file' ;;
@@ -1693,6 +1770,7 @@ __pylogctl_values() {
     'pylogctl pipeline sql --to-topic') words='@topic' ;;
     'pylogctl pipeline sql --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline sql --zk-credential') words='@file' ;;
+    'pylogctl pipeline sql --zk-tls-config') words='@file' ;;
     'pylogctl pipeline sql --tls-ca') words='@file' ;;
     'pylogctl pipeline sql --tls-cert') words='@file' ;;
     'pylogctl pipeline sql --tls-key') words='@file' ;;
@@ -1720,6 +1798,7 @@ __pylogctl_values() {
     'pylogctl pipeline window --to-topic') words='@topic' ;;
     'pylogctl pipeline window --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline window --zk-credential') words='@file' ;;
+    'pylogctl pipeline window --zk-tls-config') words='@file' ;;
     'pylogctl pipeline window --tls-ca') words='@file' ;;
     'pylogctl pipeline window --tls-cert') words='@file' ;;
     'pylogctl pipeline window --tls-key') words='@file' ;;
@@ -1745,6 +1824,7 @@ __pylogctl_values() {
     'pylogctl pipeline join --to-topic') words='@topic' ;;
     'pylogctl pipeline join --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline join --zk-credential') words='@file' ;;
+    'pylogctl pipeline join --zk-tls-config') words='@file' ;;
     'pylogctl pipeline join --tls-ca') words='@file' ;;
     'pylogctl pipeline join --tls-cert') words='@file' ;;
     'pylogctl pipeline join --tls-key') words='@file' ;;
@@ -1762,6 +1842,7 @@ __pylogctl_values() {
     'pylogctl pipeline audit --columns') words='topic start end tier expected found lost late duplicated status' ;;
     'pylogctl pipeline audit --sort') words='topic start end tier expected found lost late duplicated status' ;;
     'pylogctl pipeline audit --zk-credential') words='@file' ;;
+    'pylogctl pipeline audit --zk-tls-config') words='@file' ;;
     'pylogctl pipeline audit --tls-ca') words='@file' ;;
     'pylogctl pipeline audit --tls-cert') words='@file' ;;
     'pylogctl pipeline audit --tls-key') words='@file' ;;
@@ -1777,6 +1858,7 @@ __pylogctl_values() {
     'pylogctl pipeline verify --color') words='auto always never' ;;
     'pylogctl perf --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf --zk-credential') words='@file' ;;
+    'pylogctl perf --zk-tls-config') words='@file' ;;
     'pylogctl perf -c' | 'pylogctl perf --context') words='@context' ;;
     'pylogctl perf --log-format') words='text json' ;;
     'pylogctl perf --color') words='auto always never' ;;
@@ -1798,6 +1880,7 @@ __pylogctl_values() {
     'pylogctl perf produce --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes overhead_bytes topic partitions batch codec acks threads' ;;
     'pylogctl perf produce --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes overhead_bytes topic partitions batch codec acks threads' ;;
     'pylogctl perf produce --zk-credential') words='@file' ;;
+    'pylogctl perf produce --zk-tls-config') words='@file' ;;
     'pylogctl perf produce --tls-ca') words='@file' ;;
     'pylogctl perf produce --tls-cert') words='@file' ;;
     'pylogctl perf produce --tls-key') words='@file' ;;
@@ -1816,6 +1899,7 @@ __pylogctl_values() {
     'pylogctl perf consume --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes' ;;
     'pylogctl perf consume --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes' ;;
     'pylogctl perf consume --zk-credential') words='@file' ;;
+    'pylogctl perf consume --zk-tls-config') words='@file' ;;
     'pylogctl perf consume --tls-ca') words='@file' ;;
     'pylogctl perf consume --tls-cert') words='@file' ;;
     'pylogctl perf consume --tls-key') words='@file' ;;
@@ -1834,6 +1918,7 @@ __pylogctl_values() {
     'pylogctl perf e2e --columns') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush' ;;
     'pylogctl perf e2e --sort') words='messages bytes seconds msg_per_s mib_per_s p50_ms p90_ms p95_ms p99_ms p99_9_ms max_ms cpu_s rss_bytes rate late_ms missing acks flush' ;;
     'pylogctl perf e2e --zk-credential') words='@file' ;;
+    'pylogctl perf e2e --zk-tls-config') words='@file' ;;
     'pylogctl perf e2e --tls-ca') words='@file' ;;
     'pylogctl perf e2e --tls-cert') words='@file' ;;
     'pylogctl perf e2e --tls-key') words='@file' ;;
@@ -1856,6 +1941,7 @@ __pylogctl_values() {
     'pylogctl perf report --color') words='auto always never' ;;
     'pylogctl zk --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk --zk-credential') words='@file' ;;
+    'pylogctl zk --zk-tls-config') words='@file' ;;
     'pylogctl zk -c' | 'pylogctl zk --context') words='@context' ;;
     'pylogctl zk --log-format') words='text json' ;;
     'pylogctl zk --color') words='auto always never' ;;
@@ -1872,6 +1958,7 @@ __pylogctl_values() {
     'pylogctl zk ls --columns') words='name version bytes children ephemeral modified' ;;
     'pylogctl zk ls --sort') words='name version bytes children ephemeral modified' ;;
     'pylogctl zk ls --zk-credential') words='@file' ;;
+    'pylogctl zk ls --zk-tls-config') words='@file' ;;
     'pylogctl zk ls --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk ls -c' | 'pylogctl zk ls --context') words='@context' ;;
     'pylogctl zk ls --log-format') words='text json' ;;
@@ -1880,6 +1967,7 @@ __pylogctl_values() {
     'pylogctl zk tree --columns') words='path depth value version bytes children ephemeral modified decoded' ;;
     'pylogctl zk tree --sort') words='path depth value version bytes children ephemeral modified decoded' ;;
     'pylogctl zk tree --zk-credential') words='@file' ;;
+    'pylogctl zk tree --zk-tls-config') words='@file' ;;
     'pylogctl zk tree --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk tree -c' | 'pylogctl zk tree --context') words='@context' ;;
     'pylogctl zk tree --log-format') words='text json' ;;
@@ -1888,6 +1976,7 @@ __pylogctl_values() {
     'pylogctl zk get --columns') words='path value hex version bytes children ephemeral modified decoded' ;;
     'pylogctl zk get --sort') words='path value hex version bytes children ephemeral modified decoded' ;;
     'pylogctl zk get --zk-credential') words='@file' ;;
+    'pylogctl zk get --zk-tls-config') words='@file' ;;
     'pylogctl zk get --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk get -c' | 'pylogctl zk get --context') words='@context' ;;
     'pylogctl zk get --log-format') words='text json' ;;
@@ -1896,6 +1985,7 @@ __pylogctl_values() {
     'pylogctl zk stat --columns') words='path version bytes children ephemeral modified owner created czxid mzxid cversion aversion' ;;
     'pylogctl zk stat --sort') words='path version bytes children ephemeral modified owner created czxid mzxid cversion aversion' ;;
     'pylogctl zk stat --zk-credential') words='@file' ;;
+    'pylogctl zk stat --zk-tls-config') words='@file' ;;
     'pylogctl zk stat --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk stat -c' | 'pylogctl zk stat --context') words='@context' ;;
     'pylogctl zk stat --log-format') words='text json' ;;
@@ -1904,6 +1994,7 @@ __pylogctl_values() {
     'pylogctl zk find --columns') words='path value version bytes children ephemeral modified decoded' ;;
     'pylogctl zk find --sort') words='path value version bytes children ephemeral modified decoded' ;;
     'pylogctl zk find --zk-credential') words='@file' ;;
+    'pylogctl zk find --zk-tls-config') words='@file' ;;
     'pylogctl zk find --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk find -c' | 'pylogctl zk find --context') words='@context' ;;
     'pylogctl zk find --log-format') words='text json' ;;
@@ -1912,6 +2003,7 @@ __pylogctl_values() {
     'pylogctl zk watch --columns') words='time event path version value decoded' ;;
     'pylogctl zk watch --sort') words='time event path version value decoded' ;;
     'pylogctl zk watch --zk-credential') words='@file' ;;
+    'pylogctl zk watch --zk-tls-config') words='@file' ;;
     'pylogctl zk watch --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk watch -c' | 'pylogctl zk watch --context') words='@context' ;;
     'pylogctl zk watch --log-format') words='text json' ;;
@@ -1920,6 +2012,7 @@ __pylogctl_values() {
     'pylogctl zk sessions --columns') words='session nodes brokers members paths' ;;
     'pylogctl zk sessions --sort') words='session nodes brokers members paths' ;;
     'pylogctl zk sessions --zk-credential') words='@file' ;;
+    'pylogctl zk sessions --zk-tls-config') words='@file' ;;
     'pylogctl zk sessions --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk sessions -c' | 'pylogctl zk sessions --context') words='@context' ;;
     'pylogctl zk sessions --log-format') words='text json' ;;
@@ -1928,6 +2021,7 @@ __pylogctl_values() {
     'pylogctl zk health --columns') words='server state mode answered_by connections outstanding nodes ephemeral watches version problem facts' ;;
     'pylogctl zk health --sort') words='server state mode answered_by connections outstanding nodes ephemeral watches version problem facts' ;;
     'pylogctl zk health --zk-credential') words='@file' ;;
+    'pylogctl zk health --zk-tls-config') words='@file' ;;
     'pylogctl zk health --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk health -c' | 'pylogctl zk health --context') words='@context' ;;
     'pylogctl zk health --log-format') words='text json' ;;
@@ -1936,6 +2030,7 @@ __pylogctl_values() {
     'pylogctl zk set --columns') words='path action bytes ephemeral before after' ;;
     'pylogctl zk set --sort') words='path action bytes ephemeral before after' ;;
     'pylogctl zk set --zk-credential') words='@file' ;;
+    'pylogctl zk set --zk-tls-config') words='@file' ;;
     'pylogctl zk set --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk set -c' | 'pylogctl zk set --context') words='@context' ;;
     'pylogctl zk set --log-format') words='text json' ;;
@@ -1944,6 +2039,7 @@ __pylogctl_values() {
     'pylogctl zk create --columns') words='path action bytes ephemeral before after' ;;
     'pylogctl zk create --sort') words='path action bytes ephemeral before after' ;;
     'pylogctl zk create --zk-credential') words='@file' ;;
+    'pylogctl zk create --zk-tls-config') words='@file' ;;
     'pylogctl zk create --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk create -c' | 'pylogctl zk create --context') words='@context' ;;
     'pylogctl zk create --log-format') words='text json' ;;
@@ -1953,11 +2049,13 @@ __pylogctl_values() {
     'pylogctl zk rm --columns') words='path action bytes ephemeral before after' ;;
     'pylogctl zk rm --sort') words='path action bytes ephemeral before after' ;;
     'pylogctl zk rm --zk-credential') words='@file' ;;
+    'pylogctl zk rm --zk-tls-config') words='@file' ;;
     'pylogctl zk rm --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk rm -c' | 'pylogctl zk rm --context') words='@context' ;;
     'pylogctl zk rm --log-format') words='text json' ;;
     'pylogctl zk rm --color') words='auto always never' ;;
     'pylogctl zk export --zk-credential') words='@file' ;;
+    'pylogctl zk export --zk-tls-config') words='@file' ;;
     'pylogctl zk export --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk export -c' | 'pylogctl zk export --context') words='@context' ;;
     'pylogctl zk export --log-format') words='text json' ;;
@@ -1967,6 +2065,7 @@ __pylogctl_values() {
     'pylogctl zk import --columns') words='path action bytes ephemeral before after' ;;
     'pylogctl zk import --sort') words='path action bytes ephemeral before after' ;;
     'pylogctl zk import --zk-credential') words='@file' ;;
+    'pylogctl zk import --zk-tls-config') words='@file' ;;
     'pylogctl zk import --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk import -c' | 'pylogctl zk import --context') words='@context' ;;
     'pylogctl zk import --log-format') words='text json' ;;
@@ -1975,6 +2074,7 @@ __pylogctl_values() {
     'pylogctl zk diff --columns') words='path difference here other' ;;
     'pylogctl zk diff --sort') words='path difference here other' ;;
     'pylogctl zk diff --zk-credential') words='@file' ;;
+    'pylogctl zk diff --zk-tls-config') words='@file' ;;
     'pylogctl zk diff --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk diff -c' | 'pylogctl zk diff --context') words='@context' ;;
     'pylogctl zk diff --log-format') words='text json' ;;
@@ -1983,6 +2083,7 @@ __pylogctl_values() {
     'pylogctl zk secure --columns') words='tree nodes to_change' ;;
     'pylogctl zk secure --sort') words='tree nodes to_change' ;;
     'pylogctl zk secure --zk-credential') words='@file' ;;
+    'pylogctl zk secure --zk-tls-config') words='@file' ;;
     'pylogctl zk secure --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk secure -c' | 'pylogctl zk secure --context') words='@context' ;;
     'pylogctl zk secure --log-format') words='text json' ;;
@@ -1991,11 +2092,13 @@ __pylogctl_values() {
     'pylogctl zk open --columns') words='tree nodes to_change' ;;
     'pylogctl zk open --sort') words='tree nodes to_change' ;;
     'pylogctl zk open --zk-credential') words='@file' ;;
+    'pylogctl zk open --zk-tls-config') words='@file' ;;
     'pylogctl zk open --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk open -c' | 'pylogctl zk open --context') words='@context' ;;
     'pylogctl zk open --log-format') words='text json' ;;
     'pylogctl zk open --color') words='auto always never' ;;
     'pylogctl zk shell --zk-credential') words='@file' ;;
+    'pylogctl zk shell --zk-tls-config') words='@file' ;;
     'pylogctl zk shell --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk shell -c' | 'pylogctl zk shell --context') words='@context' ;;
     'pylogctl zk shell --log-format') words='text json' ;;
@@ -2007,6 +2110,7 @@ __pylogctl_values() {
     'pylogctl web --token-file') words='@file' ;;
     'pylogctl web --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl web --zk-credential') words='@file' ;;
+    'pylogctl web --zk-tls-config') words='@file' ;;
     'pylogctl web --tls-ca') words='@file' ;;
     'pylogctl web --tls-cert') words='@file' ;;
     'pylogctl web --tls-key') words='@file' ;;
@@ -2018,6 +2122,7 @@ __pylogctl_values() {
     'pylogctl web --color') words='auto always never' ;;
     'pylogctl context --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl context --zk-credential') words='@file' ;;
+    'pylogctl context --zk-tls-config') words='@file' ;;
     'pylogctl context -c' | 'pylogctl context --context') words='@context' ;;
     'pylogctl context --log-format') words='text json' ;;
     'pylogctl context --color') words='auto always never' ;;
@@ -2043,6 +2148,7 @@ __pylogctl_values() {
     'pylogctl context use --log-format') words='text json' ;;
     'pylogctl context use --color') words='auto always never' ;;
     'pylogctl context add --zk-credential') words='@file' ;;
+    'pylogctl context add --zk-tls-config') words='@file' ;;
     'pylogctl context add --tls-ca') words='@file' ;;
     'pylogctl context add --tls-cert') words='@file' ;;
     'pylogctl context add --tls-key') words='@file' ;;
@@ -2063,6 +2169,7 @@ __pylogctl_values() {
     'pylogctl doctor --columns') words='status check detail hint' ;;
     'pylogctl doctor --sort') words='status check detail hint' ;;
     'pylogctl doctor --zk-credential') words='@file' ;;
+    'pylogctl doctor --zk-tls-config') words='@file' ;;
     'pylogctl doctor --tls-ca') words='@file' ;;
     'pylogctl doctor --tls-cert') words='@file' ;;
     'pylogctl doctor --tls-key') words='@file' ;;

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper --zk-credential -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress --config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --view --into --filter --interval --batch --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --bytes-in --bytes-out --work --state --by --window --fail-above --min-lag --allowed-lag --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --warmup --fail-below --depth --if-version --public-host --token-file
+    set -l valued --output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress --config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --view --into --filter --interval --batch --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --bytes-in --bytes-out --work --state --by --window --fail-above --min-lag --allowed-lag --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --warmup --fail-below --depth --if-version --public-host --token-file
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -60,6 +60,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -l output -d 'Document format' 
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -96,6 +97,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l output -d 'Document f
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -143,6 +145,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l output -d 'Writ
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -160,6 +163,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l output -d 'Write
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -189,6 +193,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -216,6 +221,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l wide -d 
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' broker decommission'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -245,6 +251,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -300,6 +307,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l output -d 'Write the
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -362,6 +370,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retries -d 'Run CMD 
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l max-attempts -d 'Give a message up after N runs of CMD in all; it stays in DIR' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -394,6 +403,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l output -d 'Write the re
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -423,6 +433,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l output -d 'Document 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -458,6 +469,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l wide -d 'Al
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -483,6 +495,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l wide -d 'All 
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -511,6 +524,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l wide -d 'All
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster recover'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -538,6 +552,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -557,6 +572,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster keys'\''' -s h -l help -l he
 complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l now -d 'The key has leaked: end it at once, and do not wait for any broker'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster rotate-key'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -589,6 +605,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l wide -d 'All
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -619,6 +636,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l wide -d 'All columns of 
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' top'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -651,6 +669,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l output -d 'Document fo
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -689,6 +708,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -716,6 +736,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l wide -d 'All 
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -748,6 +769,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -779,6 +801,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -810,6 +833,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -842,6 +866,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l wide -d 'All 
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -875,6 +900,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -907,6 +933,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -934,6 +961,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l wide -d 'Al
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -964,6 +992,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -993,6 +1022,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -1020,6 +1050,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l output -d 'Document f
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1060,6 +1091,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1092,6 +1124,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1121,6 +1154,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1146,6 +1180,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' config show'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -1173,6 +1208,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1198,6 +1234,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l output -d 'Document for
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1229,6 +1266,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l password-fd -d 'Rea
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l generate -d 'Make a password, and write it to stdout, once'
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1247,6 +1285,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' user list'\''' -l wide -d 'All colum
 complete -c pylogctl -n '__pylogctl_at '\'' user list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' user list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user list'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' user list'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' user list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1260,6 +1299,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l password-fd -d
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l generate -d 'Make a password, and write it to stdout, once'
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1281,6 +1321,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1292,6 +1333,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l debug -d 'Show th
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1312,6 +1354,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l output -d 'Document form
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' acl'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1349,6 +1392,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' acl add'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1376,6 +1420,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' acl remove'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1403,6 +1448,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l wide -d 'All column
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' acl list'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1428,6 +1474,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l wide -d 'All colum
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' acl check'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1460,6 +1507,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l output -d 'Document fo
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1496,6 +1544,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1525,6 +1574,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l wide -d 'All 
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1557,6 +1607,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l wide -d 'All colum
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1583,6 +1634,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1608,6 +1660,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1628,6 +1681,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l interval -d 'Tim
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l count -d 'Stop after so many samples' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1660,6 +1714,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1688,6 +1743,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1717,6 +1773,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1745,6 +1802,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1775,6 +1833,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1804,6 +1863,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wide -d 'All
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -1829,6 +1889,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l output -d 'Document fo
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1895,6 +1956,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l output -d 'Document form
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2088,6 +2150,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l output -d 'Write 
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' log replay'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2120,6 +2183,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l help-fields -d 'Sho
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2149,6 +2213,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l help-fields -d '
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2173,6 +2238,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l output -d 'Document f
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2219,6 +2285,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -2253,6 +2320,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -2285,6 +2353,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2309,6 +2378,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l output -d 'Document 
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2341,6 +2411,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l window -d 'His
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l no-partitions -d 'Leave out the series of single partitions'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
@@ -2359,6 +2430,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' metrics serve'\''' -s h -l help -l h
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' metrics dump'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2382,6 +2454,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l output -d 'Document fo
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2422,6 +2495,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l wide -d 'All colu
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2459,6 +2533,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2488,6 +2563,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l output -d 'Document
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2543,6 +2619,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2603,6 +2680,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2657,6 +2735,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l wide -d 'All
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2709,6 +2788,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l wide -d 'All c
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2745,6 +2825,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l wide -d 'All 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2789,6 +2870,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l output -d 'Document for
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -2837,6 +2919,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2875,6 +2958,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l wide -d 'All co
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2911,6 +2995,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l wide -d 'All column
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -2980,6 +3065,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l output -d 'Document forma
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3018,6 +3104,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l wide -d 'All columns o
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3039,6 +3126,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3061,6 +3149,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l wide -d 'All columns 
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3079,6 +3168,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3098,6 +3188,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk find'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3117,6 +3208,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l wide -d 'All column
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk watch'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3135,6 +3227,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l wide -d 'All col
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk sessions'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3152,6 +3245,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l wide -d 'All colum
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk health'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3171,6 +3265,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l wide -d 'All columns 
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk set'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -3192,6 +3287,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l wide -d 'All colum
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk create'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -3215,6 +3311,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l wide -d 'All columns o
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -3229,6 +3326,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk rm'\''' -s h -l help -l help-all 
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3248,6 +3346,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l wide -d 'All colum
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk import'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -3269,6 +3368,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk diff'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3286,6 +3386,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l wide -d 'All colum
 complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk secure'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -3306,6 +3407,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l wide -d 'All columns
 complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -3319,6 +3421,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -l debug -d 'Show the t
 complete -c pylogctl -n '__pylogctl_at '\'' zk open'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk shell'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3346,6 +3449,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l output -d 'Write the res
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
@@ -3375,6 +3479,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l output -d 'Document 
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' context'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -3437,6 +3542,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -l debug -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' context use'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s Z -l zookeeper -d 'ZooKeeper of the cluster' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -s b -l broker -d 'Its brokers, if it has no ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l protected -d 'Changes ask for the context'\''s name'
 complete -c pylogctl -n '__pylogctl_at '\'' context add'\''' -l read-only -d 'Changes are refused'
@@ -3489,6 +3595,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l wide -d 'All columns 
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F

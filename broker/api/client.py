@@ -57,7 +57,7 @@ from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import ClientSecurity
 from broker.topic import TopicPartition
-from broker.zk.security import ZooKeeperSecurity, read_credential
+from broker.zk.security import ZooKeeperSecurity, security_in
 
 if TYPE_CHECKING:
     from broker.api.group import Commit, Group, OnChange
@@ -84,6 +84,7 @@ def connect(
     *,
     zookeeper: str | None = None,
     zookeeper_credential: str | Path | None = None,
+    zookeeper_tls_config: str | Path | None = None,
     timeout: float | None = 30.0,
     retries: int | None = None,
     client_id: str = "pylogctl",
@@ -102,6 +103,7 @@ def connect(
         zookeeper: `"host:2181[,..][/chroot]"`, instead of brokers.
         zookeeper_credential: a file with a line `user:password` for ZooKeeper, which no other user
             may read.
+        zookeeper_tls_config: a file with properties zookeeper.ssl.*, for TLS with ZooKeeper.
         timeout: seconds from a call, this one too, until it returns or raises, unless the call has
             a timeout of its own. None for no limit.
         retries: how often a call is repeated after failures that may pass, such as a change of
@@ -135,9 +137,7 @@ def connect(
             has_tls=tls, ca=tls_ca, cert=tls_cert, key=tls_key, user=user, password=password
         )
         make = _connector(timeout, client_id, security)
-        zk_security = None
-        if zookeeper_credential is not None:
-            zk_security = ZooKeeperSecurity(read_credential(Path(zookeeper_credential)))
+        zk_security = security_in(zookeeper_credential, zookeeper_tls_config)
         registry = None
         cluster: Cluster
         if zookeeper is None:

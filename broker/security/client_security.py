@@ -31,11 +31,15 @@ _TEXT, _PATH = PropertyKind.TEXT, PropertyKind.OPTIONAL_PATH
 
 
 class TlsFiles(NamedTuple):
-    """PEM files: the CA of brokers (None: those of the system), a client's certificate and key."""
+    """PEM files: the CA of servers (None: those of the system), a client's certificate and key.
+
+    `prefix` is that of the properties which name them; empty for those of brokers.
+    """
 
     ca: Path | None
     cert: Path | None
     key: Path | None
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)

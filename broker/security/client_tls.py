@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 _OTHERS_READ = 0o004
 _NOT_YET_VALID, _EXPIRED, _OTHER_NAMES = 9, 10, (62, 64)  # of `verify_code`
+_WANTS_ONE = ("CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE", "ALERT_BAD_CERTIFICATE")
+_ACCEPTS_NONE = ("UNKNOWN_CA", "CERTIFICATE_EXPIRED", "CERTIFICATE_UNKNOWN", "_CERTIFICATE")
 _SHORT = {"commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU"}
 _Stamps = tuple[tuple[int, int, int] | None, ...]
 _Certificate = Mapping[str, Any]  # as `getpeercert` has it
@@ -43,7 +45,7 @@ def context_of(files: TlsFiles) -> Context:
     Raises:
         ConfigError: a file cannot be used; if an earlier one could, that context stays in use.
     """
-    stamps = tuple(None if path is None else _stamp(path) for path in files)
+    stamps = tuple(None if path is None else _stamp(path) for path in files[:3])
     known = _contexts.get(files)
     if known is not None and known.stamps == stamps:
         return known
@@ -137,7 +139,7 @@ def _failed_handshake(
     what = "gave no answer to" if isinstance(error, TimeoutError) else "ended the connection in"
     return BrokerUnreachableError(
         f"{name} {what} the TLS handshake",
-        hints=["is its port one for TLS? without --tls (or ssl.*) the connection is plain"],
+        hints=[f"is its port one for TLS? {_plain(files)}"],
     )
 
 
@@ -147,25 +149,31 @@ def refused(error: OSError, files: TlsFiles, name: str) -> TlsError:
     With TLS 1.3 a broker that wants another certificate says so after the handshake.
     """
     reason: str = getattr(error, "reason", None) or str(error)
-    if files.cert is None and reason.endswith(("CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE")):
+    if files.cert is None and reason.endswith(_WANTS_ONE):
+        options = "" if files.prefix else "--tls-cert FILE and --tls-key FILE, or "
         return TlsError(
             f"{name} asks for a certificate of the client",
-            hints=["give --tls-cert FILE and --tls-key FILE (ssl.certificate.location)"],
+            hints=[f"give {options}{files.prefix}ssl.certificate.location"],
         )
-    if "ALERT" in reason and reason.endswith(("UNKNOWN_CA", "CERTIFICATE_EXPIRED", "_CERTIFICATE")):
+    if "ALERT" in reason and reason.endswith(_ACCEPTS_NONE):
         words = reason.partition("ALERT_")[2].lower().replace("_", " ")
         return TlsError(
             f"{name} does not accept this client's certificate: {words}",
-            hints=[f"it is in {files.cert}; the broker's log says more"],
+            hints=[f"it is in {files.cert}; its log says more"],
         )
     if reason.endswith(("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL")):
         return TlsError(f"{name} has no TLS version of this client, which are 1.2 and 1.3")
     if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"):
         return TlsError(
             f"{name} does not speak TLS on this port",
-            hints=["without --tls (or ssl.*) the connection is plain"],
+            hints=[_plain(files)],
         )
     return TlsError(f"TLS with {name} failed: {reason.lower().replace('_', ' ')}")
+
+
+def _plain(files: TlsFiles) -> str:
+    setting = f"{files.prefix}ssl.*" if files.prefix else "--tls (or ssl.*)"
+    return f"without {setting} the connection is plain"
 
 
 def _chain_of(tls: ssl.SSLSocket) -> list[_Certificate]:
@@ -184,8 +192,11 @@ def _untrusted(
     name: str,
     error: ssl.SSLCertVerificationError,
 ) -> TlsError:
+    option = f"{files.prefix}ssl.ca.location" if files.prefix else "--tls-ca"
     ca = (
-        f"the CA file is {files.ca}" if files.ca else "the CAs are the system's; --tls-ca names one"
+        f"the CA file is {files.ca}"
+        if files.ca
+        else f"the CAs are the system's; {option} names one"
     )
     own = chain[0] if chain else {}
     whose = f"its certificate is {_name_of(own, 'subject')}, issued by {_name_of(own, 'issuer')}"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from broker.config import BrokerConfig
 from broker.errors import ConfigError
+from broker.files import is_open_to_others
 from broker.security.subject import PrincipalRules
 
 logger = logging.getLogger(__name__)
@@ -148,10 +149,11 @@ def _read(path: Path, name: str) -> str:
 
 def _check_private(key: Path) -> None:
     try:
-        mode = key.stat().st_mode & 0o777
+        found = key.stat()
     except OSError as error:
         raise ConfigError(f"cannot read ssl.key.location={key}: {error.strerror}") from error
-    if mode & 0o077:
+    if is_open_to_others(key, found):
+        mode = found.st_mode & 0o777
         raise ConfigError(
             f"others may read the key of {key} (mode {mode:04o}): set it to 0600 (chmod 600 {key})"
         )

@@ -12,11 +12,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import SessionExpiredError
 from kazoo.protocol.connection import ConnectionDropped
+
+if TYPE_CHECKING:
+    from broker.zk.tls import TlsHandler
 
 logger = logging.getLogger(__name__)
 
@@ -30,9 +33,16 @@ class Handshakes:
     ZooKeeper was restored from a backup or has lost its data, kazoo would retry for ever.
     """
 
-    def __init__(self, client: KazooClient, servers: str, session_timeout_s: float) -> None:
+    def __init__(
+        self,
+        client: KazooClient,
+        servers: str,
+        session_timeout_s: float,
+        tls: TlsHandler | None = None,
+    ) -> None:
         self._client: Any = client
         self._servers = servers
+        self._tls = tls
         self.session_timeout_s = session_timeout_s  # the requested one until a server grants one
         self.granted: threading.Event = threading.Event()
         """Set when the first has ended: kazoo reports a connection before it proves itself."""
@@ -43,13 +53,17 @@ class Handshakes:
     def _shake_hands(self, *where: Any) -> tuple[float, float]:
         try:
             granted: tuple[float, float] = self._connect(*where)
-        except ConnectionDropped:
+        except ConnectionDropped as dropped:
+            if self._tls is not None:
+                self._tls.note_dropped(dropped.__context__)
             if self._client._connection._socket is None or not self._client.last_zxid:
                 raise  # history is not the reason: the client has seen none
             if not self._has_refused_for_long():
                 raise
             granted = self._connect_without_history(*where)
         self._refused_at_s = None
+        if self._tls is not None:
+            self._tls.note_connected()
         read_timeout_ms, connect_timeout_ms = granted
         self.session_timeout_s = read_timeout_ms * 1.5 / 1000  # kazoo reads for two thirds of it
         self.granted.set()
@@ -103,6 +117,8 @@ class Handshakes:
 
     def _break_off(self, has_ended: threading.Event) -> None:
         while not has_ended.wait(_BREAK_INTERVAL_S):
+            if self._tls is not None:
+                self._tls.break_off()
             sock = self._client._connection._socket
             if sock is not None and not self._client.connected:
                 with suppress(OSError):  # closed, or not connected yet

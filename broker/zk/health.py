@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import NamedTuple
+
+from broker.errors import BrokerUnreachableError
+from broker.security.client_security import TlsFiles
 
 ADMIN_PORT = 8080
 _WORDS = ("ruok", "srvr", "mntr")
@@ -24,7 +28,12 @@ class ServerHealth(NamedTuple):
 
 
 def server_health(
-    host: str, port: int, *, admin_port: int = ADMIN_PORT, timeout_s: float = 5.0
+    host: str,
+    port: int,
+    *,
+    admin_port: int = ADMIN_PORT,
+    timeout_s: float = 5.0,
+    tls: TlsFiles | None = None,
 ) -> ServerHealth:
     """Ask a server by each four-letter word, and its admin server where it allows no `mntr`."""
     answered: list[str] = []
@@ -32,9 +41,11 @@ def server_health(
     problem: str | None = "it allows no four-letter word, and has no admin server there"
     for word in _WORDS:
         try:
-            text = four_letter_word(host, port, word, timeout_s)
+            text = four_letter_word(host, port, word, timeout_s, tls=tls)
         except OSError as error:
             return ServerHealth((), {}, (error.strerror or str(error)).lower())
+        except BrokerUnreachableError as error:  # of TLS
+            return ServerHealth((), {}, str(error))
         if not text or _REFUSED in text:
             continue
         if word == "ruok" and text.strip() != "imok":
@@ -49,9 +60,16 @@ def server_health(
     return ServerHealth(tuple(answered), facts, problem)
 
 
-def four_letter_word(host: str, port: int, word: str, timeout_s: float) -> str:
+def four_letter_word(
+    host: str, port: int, word: str, timeout_s: float, *, tls: TlsFiles | None = None
+) -> str:
     """Return a server's response to a four-letter word; OSError if there is none."""
-    with socket.create_connection((host, port), timeout=timeout_s) as connection:
+    with socket.create_connection((host, port), timeout=timeout_s) as plain, ExitStack() as opened:
+        connection = plain
+        if tls is not None:
+            from broker.zk.tls import secured_connection  # late: it loads kazoo
+
+            connection = opened.enter_context(secured_connection(tls, host, plain, port))
         connection.sendall(word.encode())
         with connection.makefile("rb") as response:
             return response.read().decode(errors="replace")

@@ -1,7 +1,7 @@
 """A session with ZooKeeper: connecting, reading and writing nodes, states and errors.
 
-Only this module, `handshakes` and `translation` use kazoo. Paths are relative to the chroot, which
-is created with the first write below it.
+Only this module, `handshakes`, `tls` and `translation` use kazoo. Paths are relative to the chroot,
+which is created with the first write below it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
@@ -42,6 +42,9 @@ from broker.zk.translation import FOREIGN, LOST_REQUEST, translated, translated_
 _NOT_AT_FAULT = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
 """Results of the changes of a transaction that were not made because another one failed."""
 
+if TYPE_CHECKING:
+    from broker.zk.tls import TlsHandler
+
 # Kazoo logs every failed attempt to connect; `Registry` logs each change of state once.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_logger.setLevel(logging.ERROR)
@@ -53,6 +56,7 @@ _REFUSED_AFTER_S = 0.3
 _STATUS_WORD = b"srvr\n"  # every ZooKeeper answers it, if only by why it does not
 _STATUS_TEXT = b"zookeeper"
 _STATUS_BYTES = 4096
+_TLS_ALERT = b"\x15\x03"
 _PROBE_S = 1.0
 _NODES_AT_ONCE = 256
 
@@ -113,8 +117,9 @@ class Session:
     ) -> None:
         self._address = parse_connect_string(connect)
         security = found_security(self._address.hosts) if security is None else security
-        self._credential = security.credential
-        self._user = None if security.credential is None else security.credential.user
+        self._credential = own = security.credential
+        self._proved = () if own is None else (own, *own.others)
+        self._user = None if own is None else own.user
         self._sets_acls = security.sets_acls
         self.connect: str = str(self._address)
         self._on_state_change = on_state_change
@@ -125,17 +130,23 @@ class Session:
         self._connected = threading.Event()
         self._awaits_connection = True
         self._is_stopped = False
+        self._tls: TlsHandler | None = None
+        if security.tls is not None:
+            from broker.zk.tls import TlsHandler  # late: most sessions are plain
+
+            self._tls = TlsHandler(security.tls)
         self._client: Any = KazooClient(
             hosts=self._address.servers,
             timeout=session_timeout_ms / 1000,
             # as ZooKeeper's own client, which waits for up to a second: sessions outlive a restart
             connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=1.0),
             logger=_kazoo_logger,
-            auth_data=[] if self._credential is None else [("digest", _digest(self._credential))],
+            handler=self._tls,
+            auth_data=[("digest", f"{one.user}:{one.password}") for one in self._proved],
         )
         self._client.add_listener(self._on_state)
         self._handshakes = Handshakes(
-            self._client, self._address.servers, session_timeout_ms / 1000
+            self._client, self._address.servers, session_timeout_ms / 1000, self._tls
         )
 
     def __enter__(self) -> Self:
@@ -169,18 +180,32 @@ class Session:
         # kazoo's own start() warns about a missing chroot and raises a foreign error.
         connected = self._client.start_async()
         reason = f" within {timeout_s:g}s"
+        speaks_tls = self._tls is not None
         if retries_refused or connected.wait(min(_REFUSED_AFTER_S, timeout_s)):
-            connected.wait(timeout_s)
-        elif (refusal := _refusal(self._address.hosts, timeout_s)) is not None:
-            reason = f": {refusal}"
+            self._await_first(connected, timeout_s, retries_refused=retries_refused)
+        elif (refusal := _refusal(self._address.hosts, timeout_s, speaks_tls=speaks_tls)) is None:
+            left_s = max(0.0, timeout_s - _REFUSED_AFTER_S)
+            self._await_first(connected, left_s, retries_refused=False)
         else:
-            connected.wait(max(0.0, timeout_s - _REFUSED_AFTER_S))
+            reason = f": {refusal}"
         if not self._client.connected:
+            failure = None if self._tls is None else self._tls.failure
             self.stop()
             raise errors.RegistryUnreachableError(
-                f"cannot reach ZooKeeper at {self._address.servers}{reason}"
+                f"cannot reach ZooKeeper at {self._address.servers}"
+                + (reason if failure is None else f": {failure}"),
+                hints=[] if failure is None else failure.hints,
             )
         self._handshakes.granted.wait(timeout_s)
+
+    def _await_first(
+        self, connected: threading.Event, timeout_s: float, *, retries_refused: bool
+    ) -> None:
+        if self._tls is None:
+            connected.wait(timeout_s)
+        else:
+            servers = len(self._address.hosts)
+            self._tls.await_first(connected, timeout_s, servers=servers, retries=retries_refused)
 
     def prepare_stop(self, wait_s: float) -> bool:
         """Wait for a connection; from then on, let requests that find none fail at once.
@@ -356,9 +381,10 @@ class Session:
     def sets_acls(self) -> bool:
         """Whether nodes are created with the ACLs of a secured cluster."""
         if self._sets_acls is None:
-            is_known = self._credential is not None
-            found = self.have_acls([CLUSTER_ID], is_secured=True) if is_known else {}
-            self._sets_acls = found.get(CLUSTER_ID, False)
+            self._sets_acls = any(
+                self.have_acls([CLUSTER_ID], is_secured=True, owner=one).get(CLUSTER_ID)
+                for one in self._proved
+            )
         return self._sets_acls
 
     def _acl_of_new(self, path: str) -> list[ACL]:
@@ -366,23 +392,29 @@ class Session:
             return list(OPEN_ACL_UNSAFE)
         return self._acl(path, is_secured=True)
 
-    def _acl(self, path: str, *, is_secured: bool) -> list[ACL]:
+    def _acl(self, path: str, *, is_secured: bool, owner: Credential | None = None) -> list[ACL]:
         """Return the ACL of a node in a cluster that is secured, or open."""
         protection = protection_of(path)
         if protection is Protection.OPEN or not is_secured:
             return list(OPEN_ACL_UNSAFE)
-        if self._credential is None:
+        owner = owner or self._credential
+        if owner is None:
             raise errors.ConfigError("to protect nodes of ZooKeeper takes a credential")
-        owner = make_digest_acl(self._credential.user, self._credential.password, all=True)
+        own = make_digest_acl(owner.user, owner.password, all=True)
         world = make_acl("world", "anyone", read=True)
-        return [owner] if protection is Protection.SECRET else [owner, world]
+        return [own] if protection is Protection.SECRET else [own, world]
 
-    def have_acls(self, node_paths: Iterable[str], *, is_secured: bool) -> dict[str, bool]:
-        """Return of each node whether it has the ACL of its path in a secured, or open, cluster."""
+    def have_acls(
+        self, node_paths: Iterable[str], *, is_secured: bool, owner: Credential | None = None
+    ) -> dict[str, bool]:
+        """Return of each node whether it has the ACL of its path in a secured, or open, cluster.
+
+        `owner` is the credential of that ACL, by default the session's.
+        """
         watches = dict.fromkeys(node_paths)
         found = self._read(lambda full, watch: self._client.get_acls_async(full), watches)
         return {
-            path: set(acl) == set(self._acl(path, is_secured=is_secured))
+            path: set(acl) == set(self._acl(path, is_secured=is_secured, owner=owner))
             for path, (acl, _) in found.items()
         }
 
@@ -518,6 +550,10 @@ class Session:
             # Kazoo would queue the request and send it once there is a connection, long after the
             # caller got an error.
             if self._awaits_connection and not self._connected.wait(deadline_s - time.monotonic()):
+                if self._tls is not None and (failure := self._tls.failure) is not None:
+                    raise errors.RegistryUnreachableError(
+                        f"no connection to ZooKeeper: {failure}", hints=failure.hints
+                    )
                 raise KazooTimeoutError("no connection")
             if not self._awaits_connection and self.state is not SessionState.CONNECTED:
                 raise kazoo_errors.ConnectionLoss("no connection")
@@ -526,21 +562,22 @@ class Session:
         return deadline_s
 
 
-def _digest(credential: Credential) -> str:
-    return f"{credential.user}:{credential.password}"
-
-
-def _refusal(hosts: Sequence[tuple[str, int]], timeout_s: float) -> str | None:
+def _refusal(hosts: Sequence[tuple[str, int]], timeout_s: float, *, speaks_tls: bool) -> str | None:
     """Return why no server can be connected to, None if one may respond yet."""
     reason = None
     for address in hosts:
         try:
             with socket.create_connection(address, timeout_s) as connection:
+                if speaks_tls:  # the handshake tells what is there
+                    return None
                 connection.settimeout(min(_PROBE_S, timeout_s))
                 connection.sendall(_STATUS_WORD)
-                if _STATUS_TEXT in connection.recv(_STATUS_BYTES).lower():
+                response = connection.recv(_STATUS_BYTES)
+                if _STATUS_TEXT in response.lower():
                     return None
                 reason = "what listens there is no ZooKeeper"
+                if not response or response.startswith(_TLS_ALERT):
+                    reason += ", or one for TLS (zookeeper.ssl.client.enable=true)"
         except (ConnectionRefusedError, ConnectionResetError, socket.gaierror) as error:
             reason = (error.strerror or str(error)).lower()
         except OSError:

@@ -17,7 +17,7 @@ from broker.log.data_directory import ZOOKEEPER_NAME
 from broker.metrics_server import served_metrics
 from broker.server.broker import Broker
 from broker.zk.paths import DEFAULT_PORT, OPEN_TREES, parse_connect_string
-from broker.zk.security import SECRET_NAME, found_security, security_of
+from broker.zk.security import SECRET_NAME, found_security, read_tls_settings, security_of
 from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.environment import Environment
@@ -85,7 +85,7 @@ def _config_layers(env: Environment, options: StartOptions) -> list[Layer]:
         Layer("default", {"zk.connect": EMBEDDED}),
         Layer(str(file), {} if file is None else load_file(file)),
         *given_layers(env, BrokerConfig),
-        Layer("option", _as_properties(options, zookeeper)),
+        Layer("option", _as_properties(options, zookeeper) | _zookeeper_files(env, zookeeper)),
     ]
 
 
@@ -116,8 +116,9 @@ def _zookeeper_option(env: Environment, options: StartOptions) -> str | None:
     given = env.settings.zookeeper
     stands_alone = options.no_zookeeper or options.ephemeral
     brings_one = options.zookeeper_port is not None
-    if given is not None and given == env.environ.get("PYLOGCTL_ZOOKEEPER"):
-        # The variable is meant for clients: other options override it here.
+    is_by_context = env.context is not None and not env.context.is_named
+    if is_by_context or given == env.environ.get("PYLOGCTL_ZOOKEEPER"):
+        # These are meant for clients: other options override them here.
         given = None if stands_alone or brings_one else given
     if options.no_zookeeper and given is not None:
         raise UsageError("--zookeeper cannot be used with --no-zookeeper")
@@ -141,6 +142,20 @@ def _as_properties(options: StartOptions, zookeeper: str | None) -> dict[str, st
         "zk.connect": zookeeper,
     }
     return {name: str(value) for name, value in named.items() if value is not None}
+
+
+def _zookeeper_files(env: Environment, zookeeper: str | None) -> dict[str, str]:
+    """Return the properties of the options for a ZooKeeper that the broker does not bring."""
+    settings = env.settings
+    is_given = not env.given.isdisjoint(("zk_credential", "zk_tls_config"))
+    if zookeeper in ("", EMBEDDED) or (zookeeper is None and not is_given):
+        return {}
+    found = {}
+    if settings.zk_credential is not None:
+        found["zookeeper.credential.file"] = settings.zk_credential
+    if settings.zk_tls_config is not None:
+        found |= read_tls_settings(Path(settings.zk_tls_config))
+    return found
 
 
 def _serve(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeVar
 
 import typer
@@ -30,6 +31,10 @@ def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]
         else str(max(1, round(settings.timeout_s * 1000))),
     }
     defaults = dict(use.defaults)
+    if settings.zk_tls_config is not None:
+        from broker.zk.security import read_tls_settings  # late: few runs give the file
+
+        shared |= read_tls_settings(Path(settings.zk_tls_config).expanduser())
     name_in_07 = kind_of(use.scope).name_in_07
     named = {name_in_07(name) for layer in given for name in layer.properties}
     if not settings.brokers and "broker.list" not in named:

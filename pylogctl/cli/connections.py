@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pylogctl.cli.environment import DEFAULT_BROKER, TRACE_VERBOSITY, Environment
@@ -41,11 +40,9 @@ _PROBE_S = 0.5
 
 def zookeeper_security(env: Environment) -> ZooKeeperSecurity | None:
     """Return what the options say of how to prove oneself to ZooKeeper, None if nothing."""
-    if env.settings.zk_credential is None:
-        return None
-    from broker.zk.security import ZooKeeperSecurity, read_credential
+    from broker.zk.security import security_in
 
-    return ZooKeeperSecurity(read_credential(Path(env.settings.zk_credential).expanduser()))
+    return security_in(env.settings.zk_credential, env.settings.zk_tls_config)
 
 
 @contextmanager
@@ -200,7 +197,7 @@ def open_registry(
             env.zookeeper,
             session_timeout_ms=config.zk_session_timeout_ms,
             request_timeout_s=timeout_s,
-            security=security or zk_security_of(config),
+            security=zk_security_of(config) or security,
             speaks_tls=speaks_tls,
         )
     with _announced_start(env):

@@ -27,11 +27,14 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 PROJECT_FILE = ".pylogctl.toml"
 SYSTEM_FILE = Path("/etc/pylogctl/config.toml")
-FILE_KEYS = frozenset(("zk_credential", "tls_ca", "tls_cert", "tls_key", "password_file"))
+FILE_KEYS = frozenset(
+    ("zk_credential", "zk_tls_config", "tls_ca", "tls_cert", "tls_key", "password_file")
+)
 SECURITY_KEYS = ("tls", "tls_ca", "tls_cert", "tls_key", "user", "password_file")
 _KINDS = {
     "zookeeper": str,
     "zk_credential": str,
+    "zk_tls_config": str,
     "brokers": str,
     "timeout": str,
     "tls": bool,
@@ -260,6 +263,8 @@ def at_cluster(env: Environment, text: str | None, *, takes_brokers: bool = True
     if brokers == text:
         # a credential is for one cluster: another's ZooKeeper must not learn it
         settings = env.settings._replace(zookeeper=text, zk_credential=None, brokers=())
+        if env.context is not None:
+            settings = settings._replace(zk_tls_config=None)
     elif takes_brokers:
         addresses = tuple(filter(None, brokers.split(",")))
         settings = env.settings._replace(zookeeper=None, brokers=addresses)
@@ -284,6 +289,7 @@ def _filled(settings: SharedOptions, context: Context) -> SharedOptions:
     return settings._replace(
         zookeeper=context.zookeeper,
         zk_credential=context.zk_credential,
+        zk_tls_config=context.zk_tls_config,
         brokers=context.brokers,
         timeout_s=timeout_s,
     )

@@ -68,6 +68,7 @@ class SharedOptions(NamedTuple):
 
     zookeeper: str | None = None
     zk_credential: str | None = None
+    zk_tls_config: str | None = None
     brokers: tuple[str, ...] = ()
     properties: Mapping[str, str] = MappingProxyType({})
     output: OutputFormat | None = None
@@ -104,6 +105,7 @@ class Context(NamedTuple):
     file: Path
     zookeeper: str | None = None
     zk_credential: str | None = None
+    zk_tls_config: str | None = None
     brokers: tuple[str, ...] = ()
     timeout: str | None = None
     tls: bool = False

@@ -318,6 +318,12 @@ class _Others(Choice):
         "File with a line user:password for ZooKeeper. Default: that of the embedded one.",
         envvar="PYLOGCTL_ZK_CREDENTIAL",
     )
+    zk_tls_config: str | None = option(
+        "--zk-tls-config FILE",
+        "Connection",
+        "File with zookeeper.ssl.* properties, for TLS with ZooKeeper.",
+        envvar="PYLOGCTL_ZK_TLS_CONFIG",
+    )
     brokers: Any = option(
         "-b, --broker HOST:PORT[,..]",
         "Connection",
@@ -385,10 +391,11 @@ GENERAL = _General.parameters()
 OUTPUT = _Output.parameters()
 SUMMARY = _Summary.parameters()
 CONFIRM = _Confirm.parameters()
-_ZOOKEEPER, _ZK_CREDENTIAL, _BROKERS, CONTEXT, PROPERTIES, TIMEOUT, PROGRESS, DRY_RUN, PAGER = (
+_ZOOKEEPER, _ZK_CREDENTIAL, _ZK_TLS, _BROKERS, CONTEXT, PROPERTIES, TIMEOUT, PROGRESS, *_REST = (
     (one,) for one in _Others.parameters()
 )
-REGISTRY = (*_ZOOKEEPER, *_ZK_CREDENTIAL)
+DRY_RUN, PAGER = _REST
+REGISTRY = (*_ZOOKEEPER, *_ZK_CREDENTIAL, *_ZK_TLS)
 SECURITY = _Security.parameters()
 BROKERS = (*_BROKERS, *SECURITY)
 CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)

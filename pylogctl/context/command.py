@@ -75,6 +75,9 @@ def add(
     zk_credential: str | None = option(
         "--zk-credential FILE", "Options", "File with a line user:password for ZooKeeper."
     ),
+    zk_tls_config: str | None = option(
+        "--zk-tls-config FILE", "Options", "File with zookeeper.ssl.* properties."
+    ),
     brokers: str | None = option(
         "-b, --broker HOST:PORT[,..]", "Options", "Its brokers, if it has no ZooKeeper."
     ),
@@ -91,6 +94,7 @@ def add(
     given: dict[str, str | bool | None] = {
         "zookeeper": zookeeper,
         "zk_credential": zk_credential and str(Path(zk_credential).absolute()),
+        "zk_tls_config": zk_tls_config and str(Path(zk_tls_config).absolute()),
         "brokers": brokers,
         "protected": protected,
         "read_only": read_only,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from broker.files import is_open_to_others
 from broker.units import format_duration
 from pylogctl.doctor.finding import Finding, Verdict
 
@@ -20,7 +21,6 @@ _FEW_DAYS = 30
 _KEY_SETTINGS = ("ssl.key.location", "ssl.certificate.location")
 """Files of a broker that have its key; the second one if there is no first one."""
 CLUSTER_KEY = "cluster.key"
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class ClockReading(NamedTuple):
@@ -107,15 +107,15 @@ def check_key_files(broker: str, paths: Iterable[Path]) -> Iterator[Finding]:
     private = []
     for path in paths:
         try:
-            mode = path.stat().st_mode
+            found = path.stat()
         except OSError:  # of another machine, or of another user
             continue
-        if mode & _OTHERS:
+        if is_open_to_others(path, found):
             yield Finding(
                 Verdict.FAIL,
                 "key file",
                 f"{path} of {broker} can be read or changed by others: "
-                f"mode {stat.S_IMODE(mode):04o}",
+                f"mode {stat.S_IMODE(found.st_mode):04o}",
                 f"chmod 600 {path}; if others had access, make a new key",
             )
         else:

@@ -14,7 +14,7 @@ from broker.zk.known_nodes import decode_node
 from broker.zk.paths import join_address, parse_connect_string
 from broker.zk.session import Session
 from broker.zk.tree_watch import TreeWatch
-from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_session
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
@@ -231,10 +231,12 @@ def health(env: Environment) -> None:
     """Ask each server of ZooKeeper how it is."""
     hosts = parse_connect_string(env.zookeeper).hosts
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+    security = zookeeper_security(env)
+    tls = None if security is None else security.tls
 
     def ask() -> Iterator[tuple[str, ServerHealth]]:
         for host, port in hosts:
-            yield join_address(host, port), server_health(host, port, timeout_s=timeout_s)
+            yield join_address(host, port), server_health(host, port, timeout_s=timeout_s, tls=tls)
 
     found = dict(ask())
     render(env, HEALTH, [_health_row(server, one) for server, one in found.items()])

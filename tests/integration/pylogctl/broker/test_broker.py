@@ -152,6 +152,29 @@ def test_start_ephemeral_does_not_heed_the_registry_of_the_environment(
     assert serve("--ephemeral", env=environment).fields["zookeeper"] == "-"
 
 
+@pytest.mark.parametrize(
+    ("options", "zookeeper", "credential"),
+    [
+        (["--ephemeral"], "", ""),
+        (["--no-zookeeper"], "", ""),
+        (["--zookeeper-port", "0"], "embedded", ""),
+        ([], "127.0.0.1:1", "/zk.secret"),
+        (["-Z", "zk1:2181", "--zk-credential", "/other"], "zk1:2181", "/other"),
+    ],
+)
+def test_start_heeds_the_current_context_only_if_no_option_says_which_registry(
+    invoke: Invoke, options: list[str], zookeeper: str, credential: str
+) -> None:
+    invoke("context", "add", "prod", "-Z", "127.0.0.1:1", "--zk-credential", "/zk.secret")
+    invoke("context", "use", "prod")
+
+    dumped = invoke("broker", "start", *options, "-X", "dump", "--output", "json")
+
+    found = {row["property"]: row["value"] for row in json.loads(dumped.stdout)["data"]}
+    assert found["zk.connect"] == zookeeper
+    assert (found["zookeeper.credential.file"] or "") == credential
+
+
 def test_start_tells_readiness_to_a_file_and_a_descriptor(
     serve: Callable[..., Served], tmp_path: Path
 ) -> None:

@@ -239,6 +239,34 @@ def test_migration_without_a_credential_or_with_a_wrong_one_changes_nothing(
     assert wrong.status == ExitStatus.CONFLICT
 
 
+@pytest.mark.usefixtures("undiscovered")
+def test_credential_is_replaced_by_another_one_broker_at_a_time(
+    invoke: Invoke, zookeeper: str, credential: Path
+) -> None:
+    def run(*words: str) -> Result:
+        result = invoke(*words, "-Z", zookeeper, "--zk-credential", str(credential), "--yes")
+        assert result.status == 0, result.stderr
+        return result
+
+    old, new = "brokers:s3cret\n", "later:n3w\n"
+    credential.write_text(old)
+    with started_broker(zookeeper, credential):
+        run("topic", "create", "before")
+    for step in (old + new, new + old):
+        credential.write_text(step)
+        with started_broker(zookeeper, credential):
+            run("topic", "create", "between", "--if-not-exists")
+    with started_broker(zookeeper, credential):
+        assert "nodes closed" in run("zk", "secure").stderr
+        credential.write_text(new)
+        assert "nothing to change" in run("zk", "secure").stderr
+    with started_broker(zookeeper, credential):
+        run("topic", "create", "after")
+    credential.write_text(old)
+    with pytest.raises(RegistryAccessError):
+        started_broker(zookeeper, credential)
+
+
 def test_an_embedded_zookeeper_is_closed_and_its_users_commands_find_the_credential(
     spawn: Spawn, run_process: Invoke, tmp_path: Path, java: Java
 ) -> None:

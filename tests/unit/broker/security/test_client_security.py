@@ -7,7 +7,7 @@ import pytest
 
 from broker.errors import ConfigError
 from broker.producer.config import ProducerConfig
-from broker.security.client_security import ClientSecurity
+from broker.security.client_security import ClientSecurity, TlsFiles
 from broker.values import Secret
 
 
@@ -22,7 +22,7 @@ def test_properties_have_the_names_that_clients_of_kafka_know() -> None:
         }
     )
     assert config.has_tls
-    assert config.tls_files == (Path("/ca.pem"), None, None)
+    assert config.tls_files == TlsFiles(Path("/ca.pem"), None, None)
     assert (config.user, config.password.reveal()) == ("alice", "secret of alice")
 
 
