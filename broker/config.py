@@ -417,6 +417,12 @@ class BrokerConfig(BaseConfig):
             "serve only clients that have proved who they are, by a login or by a certificate",
         ),
         _P(
+            "authentication.optional.listeners",
+            "optional_authentication",
+            _TEXT,
+            "listeners that serve others all the same, as User:ANONYMOUS: NAME[,NAME]",
+        ),
+        _P(
             "controlled.shutdown.enable",
             "enable_controlled_shutdown",
             _BOOL,
@@ -575,6 +581,7 @@ class BrokerConfig(BaseConfig):
     max_leader_imbalance: int = 10
     sasl_mechanisms: str = "SCRAM-SHA-256"
     requires_authentication: bool = False
+    optional_authentication: str = ""
     enable_controlled_shutdown: bool = True
     controlled_shutdown_retries: int = 3
     controlled_shutdown_backoff_ms: int = 5000
@@ -627,6 +634,12 @@ class BrokerConfig(BaseConfig):
         for name in advertised:
             if name not in names:
                 raise ConfigError(f"advertised.listeners: there is no listener '{name}'")
+        for name in self._open_listeners:
+            if name not in names:
+                raise ConfigError(
+                    f"authentication.optional.listeners: there is no listener '{name}', "
+                    f"only {', '.join(names)}"
+                )
         if self.inter_broker_listener not in ("", *names):
             raise ConfigError(
                 f"inter.broker.listener.name={self.inter_broker_listener}: there is no listener of "
@@ -642,6 +655,14 @@ class BrokerConfig(BaseConfig):
         """Return what to listen on, that of host and port first."""
         own = (Endpoint(PLAIN_LISTENER, False, self.host, self.port),) if self.port != -1 else ()
         return own + parse_endpoints(self.listeners)
+
+    def must_log_in(self, listener: str) -> bool:
+        """Return whether the clients of a listener must prove who they are."""
+        return self.requires_authentication and listener not in self._open_listeners
+
+    @property
+    def _open_listeners(self) -> list[str]:
+        return [one.strip() for one in self.optional_authentication.split(",") if one.strip()]
 
     @property
     def inter_broker_endpoint(self) -> Endpoint:

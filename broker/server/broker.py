@@ -215,7 +215,7 @@ class Broker:
             mechanisms={**self._logins, CLUSTER_PROOF: self._keys.door(listener).serve},
             now_s=self._clock.monotonic_s,
             check_start=self._judge.check_start,
-            must_log_in=self.config.requires_authentication,
+            must_log_in=self.config.must_log_in(listener),
         )
 
     def _apply_settings(self, overrides: Overrides) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from broker.endpoints import PLAIN_LISTENER, parse_endpoints
 from broker.files import is_open_to_others
 from broker.units import format_duration
 from pylogctl.doctor.finding import Finding, Verdict
@@ -33,14 +34,17 @@ class ClockReading(NamedTuple):
 
 def check_exposure(broker: str, settings: Mapping[str, str]) -> Finding:
     """Check that a broker whose clients may do everything listens on loopback only."""
-    hosts = list(_hosts(settings))
-    open_hosts = [host for host in hosts if not _is_loopback(host)]
     if settings.get("acl.enable") == "true":
         return Finding(Verdict.OK, "exposure", f"{broker} enforces rules")
+    hosts = _hosts(settings)
     if settings.get("authentication.required") == "true":
-        return Finding(Verdict.OK, "exposure", f"{broker} serves those who log in only")
+        optional = settings.get("authentication.optional.listeners", "").split(",")
+        hosts = {name: hosts[name] for name in map(str.strip, optional) if name in hosts}
+        if not hosts:
+            return Finding(Verdict.OK, "exposure", f"{broker} serves those who log in only")
+    open_hosts = [host for host in hosts.values() if not _is_loopback(host)]
     if not open_hosts:
-        return Finding(Verdict.OK, "exposure", f"{broker} listens on loopback only")
+        return Finding(Verdict.OK, "exposure", f"{broker} serves strangers on loopback only")
     where = ", ".join(one or "all addresses" for one in open_hosts)
     return Finding(
         Verdict.WARN,
@@ -50,12 +54,12 @@ def check_exposure(broker: str, settings: Mapping[str, str]) -> Finding:
     )
 
 
-def _hosts(settings: Mapping[str, str]) -> Iterator[str]:
-    if settings.get("port") != "-1":
-        yield settings.get("host", "")
-    for listener in filter(None, settings.get("listeners", "").split(",")):
-        address = listener.partition("://")[2]
-        yield address.rpartition(":")[0].strip("[]")
+def _hosts(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return where each listener is, by its name."""
+    found = {PLAIN_LISTENER: settings.get("host", "")} if settings.get("port") != "-1" else {}
+    return found | {
+        one.listener: one.host for one in parse_endpoints(settings.get("listeners", ""))
+    }
 
 
 def _is_loopback(host: str) -> bool:

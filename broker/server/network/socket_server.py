@@ -99,7 +99,7 @@ class SocketServer:
                 one.listener, self.tls if one.is_tls else None, one.listener in reserved
             )
             found.append(one._replace(port=sock.getsockname()[1]))
-            if not (config.requires_authentication or config.enforces_rules):
+            if not (config.must_log_in(one.listener) or config.enforces_rules):
                 _warn_if_exposed(sock)
         self.endpoints = tuple(found)
 

@@ -83,7 +83,7 @@ class Authentication:
         if request_type == RequestType.AUTHENTICATE and self.state is not AuthState.FAILED:
             return
         if self.state is AuthState.UNPROVED:
-            reason = "this broker serves only clients that have logged in (authentication.required)"
+            reason = "only clients that have logged in are served here (authentication.required)"
         elif self.state is AuthState.CHALLENGED:
             reason = "an AUTHENTICATE exchange is under way: finish it first"
         if reason:

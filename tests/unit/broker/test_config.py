@@ -40,6 +40,7 @@ LISTENER_TEXTS = {
     "listeners": ("", "A=plain://[::1]:0", "A=plain://:9093, B=plain://h.example:65535"),
     "advertised_listeners": ("", "PLAIN=h.example:9092"),
     "inter_broker_listener": ("", "PLAIN"),
+    "optional_authentication": ("", "PLAIN"),
 }
 
 
@@ -228,6 +229,7 @@ TLS = {"ssl.certificate.location": "broker.pem"}
         ({"advertised.listeners": "A=h:1"}, "there is no listener 'A'"),
         ({"advertised.listeners": "PLAIN=h"}, "'PLAIN=h' is not NAME=HOST:PORT"),
         ({"inter.broker.listener.name": "B"}, "there is no listener of that name, only PLAIN"),
+        ({"authentication.optional.listeners": "PLAIN, B"}, "there is no listener 'B', only PLAIN"),
         ({"ssl.client.auth": "required"}, "ssl.client.auth=required needs ssl.ca.location"),
         ({"ssl.client.auth": "maybe"}, "must be one of none, requested, required"),
     ],

@@ -212,6 +212,46 @@ def test_requests_when_the_right_is_there_then_are_not_refused_for_lack_of_it(
     assert broker.wait_for_shutdown_request(60)
 
 
+def test_listeners_when_one_demands_no_login_then_0_7_is_judged_there_as_anonymous(
+    start_broker: BrokerFactory, zookeeper: str, as_user: AsUser
+) -> None:
+    broker = start_broker(
+        zookeeper=zookeeper,
+        broker_id=1,
+        enforces_rules=True,
+        super_users=str(ROOT),
+        listeners="OUTER=plain://127.0.0.1:0",
+        requires_authentication=True,
+        optional_authentication="PLAIN",
+    )
+    set_rules(broker, allow("ANONYMOUS", Operation.ALL, topic("open")))
+    of_07 = [ProduceRequest("open", 0, ONE), *(build("open") for build in OF_07.values())]
+    outer = broker.endpoints()[1].port
+
+    with Peer(broker.port) as peer:
+        peer.produce("open", ONE)
+        wait_until(lambda: peer.fetch("open", 0) == (0, ONE), "the message")
+        assert peer.fetch("hidden", 0) == (0, b"")
+        for one in REQUESTS:
+            if NEEDS[type(one)].scope in (Scope.ON_CLUSTER, Scope.BROKERS):
+                assert code_of(bind(peer.call, one)) == errors.ClusterAuthorizationError.code
+        peer.produce("hidden", ONE)
+        assert peer.is_closed()
+    assert broker._logs.topics.names() == ["open"]
+
+    for request in of_07:
+        with Peer(outer) as peer:
+            peer.send(request)
+            assert peer.is_closed()
+    for one in REQUESTS:
+        if not isinstance(one, AuthenticateRequest):
+            with Peer(outer) as peer:
+                assert code_of(bind(peer.call, one)) == errors.AuthenticationStateError.code
+    with Peer(outer) as peer:
+        peer.call(AuthenticateRequest("TEST", 0, str(ROOT).encode()))
+        peer.call(HelloRequest())
+
+
 BUILDERS: dict[str, Callable[[str], ExtensionRequest]] = {
     "publish": lambda name: publish_request(name, ONE),
     "read": lambda name: read_request(name, 0, max_wait_ms=60_000),

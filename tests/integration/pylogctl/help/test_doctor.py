@@ -35,7 +35,7 @@ def test_doctor_when_a_broker_is_on_loopback_and_its_clock_is_right_then_ok(
     running_broker: Broker, invoke: Invoke
 ) -> None:
     _, found = findings(invoke, running_broker)
-    assert found["exposure"] == ("ok", "broker 0 listens on loopback only")
+    assert found["exposure"] == ("ok", "broker 0 serves strangers on loopback only")
     assert found["clocks"][0] == "ok"
 
 
@@ -67,6 +67,14 @@ def test_doctor_when_others_can_read_the_cluster_key_then_fails_and_says_what_to
         ({"host": "10.0.0.7", "acl.enable": "false"}, Verdict.WARN),
         ({"host": "10.0.0.7", "acl.enable": "true"}, Verdict.OK),
         ({"host": "10.0.0.7", "authentication.required": "true"}, Verdict.OK),
+        (
+            {
+                "host": "10.0.0.7",
+                "authentication.required": "true",
+                "authentication.optional.listeners": "PLAIN",
+            },
+            Verdict.WARN,
+        ),
         ({"host": "127.0.0.1", "listeners": "OUT=tls://0.0.0.0:9093"}, Verdict.WARN),
         ({"host": "", "port": "-1", "listeners": "IN=tls://[::1]:9093"}, Verdict.OK),
     ],
