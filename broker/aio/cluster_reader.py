@@ -17,16 +17,11 @@ from typing import Any
 from broker import deadlines, errors
 from broker.aio.access import AsyncAccess
 from broker.aio.connection import AsyncConnection
+from broker.client import backoff
 from broker.client.cluster import Cluster
 from broker.client.read_replicas import LEADER, ReadReplicas
 from broker.consumer.chunk import Chunk
-from broker.consumer.cluster_reader import (
-    LEAST_LOOK_S,
-    RECONNECT_WAIT_S,
-    WAITS_FOR_LEADER_S,
-    WITHOUT_LEADER,
-    failure_of,
-)
+from broker.consumer.cluster_reader import LEAST_LOOK_S, WITHOUT_LEADER, failure_of
 from broker.consumer.fetch_session import DEFAULT_FETCH_BYTES, DEFAULT_MAX_WAIT_MS, FetchSession
 from broker.consumer.partition_reader import PartitionReader
 from broker.protocol.payload_filter import PayloadFilter
@@ -48,6 +43,7 @@ class _Source:
         self.task: asyncio.Task[None] | None = None
         self.asked_s = 0.0  # when the last request was sent
         self.lost_since_s: float | None = None  # since when polls fail
+        self.failures = 0  # of polls in a row
 
     @property
     def is_done(self) -> bool:
@@ -218,7 +214,7 @@ class AsyncClusterReader:
         if isinstance(found, Exception):
             self._failed = source, found
             return True
-        source.lost_since_s = None
+        source.lost_since_s, source.failures = None, 0
         self._chunks.extend(one for one in found if self._source_of[one.partition] is source)
         return True
 
@@ -274,18 +270,18 @@ class AsyncClusterReader:
         self._moves[partition] = since_s, count + 1
         if chunk.error == errors.NotLeaderError.code:
             await self._access.look_up(self._cluster.note_leader, partition, chunk.high_watermark)
-        await asyncio.sleep(WAITS_FOR_LEADER_S[min(count, len(WAITS_FOR_LEADER_S) - 1)])
+        waits_s = backoff.waits_s()
         while True:
             try:
                 leader = await self._access.look_up(self._leader_of, partition)
-                return self._read_at([partition], leader)
+                return self._read_at([partition], leader, backoff.wait_s(count + 1))
             except errors.BrokerUnreachableError:
                 # the broker that named this leader does not know yet that it is gone
                 if loop.time() > give_up_s:
                     raise
             with suppress(*errors.UNANSWERED):
                 await self._access.look_up(self._cluster.find_leaders, [partition.topic])
-            await asyncio.sleep(RECONNECT_WAIT_S)
+            await asyncio.sleep(next(waits_s))
 
     async def _choose_again(self) -> None:
         """Move partitions to other replicas, after the set of in-sync replicas was refreshed."""
@@ -329,7 +325,9 @@ class AsyncClusterReader:
         elif source is not None:  # it was read to its end
             self._read_at([partition], source.address)
 
-    def _read_at(self, partitions: Sequence[TopicPartition], address: BrokerAddress) -> None:
+    def _read_at(
+        self, partitions: Sequence[TopicPartition], address: BrokerAddress, wait_s: float = 0.0
+    ) -> None:
         """Read partitions, which no other task has, at a broker."""
         source = _Source(
             self._make_session({one: self._readers[one].offset for one in partitions}), address
@@ -340,7 +338,7 @@ class AsyncClusterReader:
         used = set(self._source_of.values())
         self._sources = [one for one in self._sources if one in used or not one.is_done]
         self._sources.append(source)
-        self._start(source)
+        self._start(source, wait_s)
 
     async def _handle_failure(self, source: _Source, error: Exception) -> None:
         """Read partitions of a lost broker at their new leaders; retry the others there."""
@@ -368,7 +366,8 @@ class AsyncClusterReader:
         elif loop.time() - source.lost_since_s >= self._leader_wait_s:
             raise error
         else:
-            self._start(source, wait_s=RECONNECT_WAIT_S)
+            source.failures += 1
+            self._start(source, backoff.wait_s(source.failures))
         self._failed = None
 
     def _led_elsewhere(
@@ -385,7 +384,7 @@ class AsyncClusterReader:
                     moved.setdefault(leader, []).append(partition)
             return [(self._cluster.leader(some[0]), some) for some in moved.values()]
 
-    def _start(self, source: _Source, *, wait_s: float = 0.0) -> None:
+    def _start(self, source: _Source, wait_s: float) -> None:
         source.task = asyncio.create_task(
             self._fetch(source, wait_s), name=f"pylogctl-fetcher-{source.address.id}"
         )

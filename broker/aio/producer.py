@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import random
 from collections.abc import Callable, Generator, Iterable
 from threading import get_ident
 from typing import Any
 
 from broker.aio.send_loop import Lane, SendLoop
 from broker.aio.sending import InThread
-from broker.api.access import FIRST_WAIT_S, MAX_WAIT_S
 from broker.api.errors import BufferFull, Closed, Error, TimedOut, public, translated
 from broker.api.producer import (
     BATCH_BYTES,
@@ -39,6 +37,7 @@ from broker.api.values import (
     topic_of,
     whole_of,
 )
+from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
 from broker.client.counts import Ledger, ProducerCounts
 from broker.errors import ArgumentError, BrokerError
@@ -439,19 +438,18 @@ class AsyncProducer:
         """Return the partitions of a topic, asked for again after failures that may pass."""
         limit_s = math.inf if self._timeout_s is None else self._timeout_s
         give_up_s = self._loop.time() + limit_s
-        pause_s = FIRST_WAIT_S
         count = 0
         while True:
             try:
                 found: Known = await self._in_thread(self._partitions.find, topic)
                 return found
             except BrokerError as error:
-                wait_s = pause_s * random.uniform(0.5, 1.0)  # not all clients at once
+                wait_s = backoff.wait_s(count + 1)
                 is_last = count == self._retries or self._loop.time() + wait_s > give_up_s
                 if is_last or self._is_closed or not error.is_retriable:
                     raise
             await asyncio.sleep(wait_s)
-            count, pause_s = count + 1, min(2 * pause_s, MAX_WAIT_S)
+            count += 1
 
     async def _one_partition(
         self, topic: str, partition: PartitionLike, known: Known

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from broker import deadlines
 from broker.api.errors import Closed, NoZooKeeper, translated
 from broker.api.values import UNSET, Timeout, Unset, seconds_of
+from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.errors import BrokerError, RegistryUnreachableError
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from broker.zk.security import ZooKeeperSecurity
 
 _T = TypeVar("_T")
-FIRST_WAIT_S = 0.1  # before a call is repeated; doubled each time
-MAX_WAIT_S = 2.0
+_ATTEMPT_S = 0.1
 # beyond the limit that the work of a call is given: it says what was waited for, if it can
 _GRACE_S = 0.5
 _NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
@@ -36,19 +35,19 @@ def limit_of(timeout: float | None) -> float:
 
 def repeated(action: Callable[[], _T], retries: int | None) -> _T:
     """Return what an action does, repeated after failures that may pass, until the deadline."""
-    pause_s = FIRST_WAIT_S
-    count = 0
+    failures = 0
     while True:
         try:
             return action()
         except BrokerError as error:
-            wait_s = pause_s * random.uniform(0.5, 1.0)  # not all clients at once
+            failures += 1
+            wait_s = backoff.wait_s(failures)
             # an attempt that has no time would only say so, and not what is wrong
-            needed_s = wait_s + FIRST_WAIT_S
-            if not error.is_retriable or count == retries or deadlines.left_s() < needed_s:
+            needed_s = wait_s + _ATTEMPT_S
+            is_last = retries is not None and failures > retries
+            if not error.is_retriable or is_last or deadlines.left_s() < needed_s:
                 raise
         time.sleep(wait_s)
-        count, pause_s = count + 1, min(2 * pause_s, MAX_WAIT_S)
 
 
 class Access:

@@ -149,7 +149,7 @@ def connect(
             from broker.zk.registry import Registry
 
             registry = Registry(zookeeper, security=zk_security, speaks_tls=security.has_tls)
-            watched = WatchedCluster(registry)
+            watched = WatchedCluster(registry, make)
             watched.start(limit_of(timeout))
             resources.callback(watched.stop)
             if registry.session.exists("/") is None:

@@ -121,7 +121,7 @@ class Group(Iterator[Message]):
             offsets = FirstOffsets(
                 offsets or RegistryOffsets(registry.session, name),
                 start,
-                RegistryCluster(registry),
+                RegistryCluster(registry, connect),
                 connect,
                 lambda one: self._connector.came_later(one),
             )
@@ -402,7 +402,7 @@ class Group(Iterator[Message]):
         self._raise_if_closed()
         chosen = self._assigned_one(partition)
         with translated(), deadlines.Limit(self._timeout_s):
-            cluster = RegistryCluster(self._registry)
+            cluster = RegistryCluster(self._registry, self._connect)
             ranges = ranges_of(cluster, self._connect, [chosen], place, None)
             self._seek_counts[chosen] = self._seek_counts.get(chosen, 0) + 1
             self._stream.seek(chosen, *ranges[chosen].start)

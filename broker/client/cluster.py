@@ -20,6 +20,8 @@ from broker.topic import TopicPartition
 
 Connect = Callable[[BrokerAddress], Connection]
 """Makes a connection to a broker, with the timeouts and buffer sizes of its owner."""
+BRIEFLY_S = 1.0
+"""How long one of several brokers may take for metadata before another is asked."""
 
 
 class Cluster(Protocol):

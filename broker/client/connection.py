@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from broker import deadlines, errors
+from broker.client import backoff
 from broker.protocol import responses
 from broker.protocol.client_connection import (
     LONG_SILENCE_S,
@@ -42,7 +43,6 @@ _NOTHING = memoryview(b"")
 _JOINED_BYTES = 32 << 10
 _MAX_PARTS = 1000  # below the limit of `sendmsg` (IOV_MAX)
 _T = TypeVar("_T")
-_CONNECT_WAITS_S = (0.001, 0.01, 0.1, 1.0)
 
 
 class Connection:
@@ -168,7 +168,7 @@ class Connection:
                 attempts += 1
                 return self._attempt_connect(max(0.001, limit_s - elapsed_s))
             except OSError as error:
-                wait_s = _CONNECT_WAITS_S[min(attempts, len(_CONNECT_WAITS_S)) - 1]
+                wait_s = backoff.wait_s(attempts)
                 elapsed_s = time.monotonic() - started_s
                 if (
                     isinstance(error, socket.gaierror)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from broker import deadlines, errors
+from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.damage import DamagedReads
@@ -37,10 +38,9 @@ _T = TypeVar("_T")
 
 # longer than the session of a killed broker and the election that follows
 DEFAULT_LEADER_WAIT_S = 15.0
-_ASK_AGAIN_S = 0.2
 _ALL_SEGMENTS = 1 << 20
-# before the request is sent again, after a broker refused it as it does not lead the partition
-_WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
+# how long brokers may refuse a request in turn, as they do not lead the partition
+_WITHOUT_LEADER_S = 2.0
 
 
 class Watermarks(NamedTuple):
@@ -205,29 +205,28 @@ class OffsetLister:
         """Send a request, twice if need be, to the leader; to its successor if it does not lead."""
         # `decode` raises the error in a response; a new leader that does not know yet what is
         # committed is asked again until it does
-        waits_s = iter(_WAITS_FOR_LEADER_S)
         started_s = time.monotonic()
+        waits_s = backoff.waits_s()
         while True:
             try:
                 found = decode(self._at_leader(partition, partial(_call, request=request)))
             except errors.NotLeaderError as error:
-                wait_s = next(waits_s, None)
-                if wait_s is None:
+                if time.monotonic() - started_s >= _WITHOUT_LEADER_S:
                     raise
                 self._cluster.note_leader(partition, error.leader)
-                deadlines.sleep(wait_s)
+                deadlines.sleep(next(waits_s))
                 self._cluster.leader(partition)  # requests it, if the broker named none
             except errors.LeaderNotAvailableError:
                 if time.monotonic() - started_s >= self._leader_wait_s:
                     raise
-                deadlines.sleep(_ASK_AGAIN_S)
+                deadlines.sleep(next(waits_s))
                 self._cluster.find_leaders([partition.topic])
             except errors.OffsetNotAvailableError:
                 now_s = time.monotonic()
                 self._give_up_s = self._give_up_s or now_s + self._latest_wait_s
                 if now_s >= self._give_up_s:
                     raise
-                deadlines.sleep(_ASK_AGAIN_S)
+                deadlines.sleep(next(waits_s))
             else:
                 if self._give_up_s is not None and time.monotonic() < self._give_up_s:
                     self._give_up_s = None
@@ -256,6 +255,7 @@ class OffsetLister:
     def _at_leader(self, partition: TopicPartition, action: Callable[[Connection], _T]) -> _T:
         """Run an action with a connection to the leader; if that is lost, with one to the next."""
         started_s = time.monotonic()
+        waits_s = backoff.waits_s()
         while True:
             former = self._cluster.leader_id(partition)
             try:
@@ -266,7 +266,7 @@ class OffsetLister:
                     is_late = time.monotonic() - started_s >= self._leader_wait_s
                     if is_late or not self._cluster.has_replicas(partition):
                         raise
-            deadlines.sleep(_ASK_AGAIN_S)
+            deadlines.sleep(next(waits_s))
 
     def _connection(self, partition: TopicPartition) -> Connection:
         connection = self._connections.get(self._cluster.leader_id(partition))

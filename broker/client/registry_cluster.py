@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from broker.client.cluster import Cluster
+from broker.client.cluster import BRIEFLY_S, Cluster, Connect
+from broker.client.connection import Connection
+from broker.client.controller_client import cluster_metadata
 from broker.client.read_replicas import InSyncReplicas
 from broker.cluster_state import PartitionState
-from broker.errors import BrokerUnreachableError
+from broker.errors import BrokerError, BrokerUnreachableError
 from broker.ids import NO_LEADER
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -21,11 +25,14 @@ if TYPE_CHECKING:
 class RegisteredCluster(Cluster):
     """The topics of a cluster and their leaders, as registered in ZooKeeper.
 
-    `registry` must be started. A subclass knows the brokers, and the partitions of live ones.
+    `registry` must be started. A subclass knows the brokers, and the partitions of live ones. With
+    `connect`, a broker is asked who leads what after a leader was lost: ZooKeeper has a node for
+    each partition, and many clients ask at the same time.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, connect: Connect | None = None) -> None:
         self.registry = registry
+        self._connect = connect
         # leaders that are not the home brokers
         self._leaders: dict[TopicPartition, int] = {}
 
@@ -75,8 +82,33 @@ class RegisteredCluster(Cluster):
         raise BrokerUnreachableError(f"broker {broker_id} is not in the registry")
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Read the leaders of the partitions of topics that have replicas again."""
-        return {one: state.leader for one, state in self._read_led(topics).items()}
+        """Request the leaders of the partitions of topics that have replicas again."""
+        names = tuple(topics)
+        with suppress(BrokerError):  # brokers of 0.7 do not know
+            return self._request_leaders(names)
+        return {one: state.leader for one, state in self._read_led(names).items()}
+
+    def _request_leaders(self, topics: tuple[str, ...]) -> dict[TopicPartition, int]:
+        """Request leaders from any broker that responds soon, as the one asked may be lost."""
+
+        def connect(address: BrokerAddress) -> Connection:
+            assert self._connect is not None
+            connection = self._connect(address)
+            connection.retries_refused = False
+            connection.timeout_s = connection.connect_timeout_s = BRIEFLY_S
+            return connection
+
+        brokers = self.brokers() if self._connect is not None else []
+        metadata = cluster_metadata(random.sample(brokers, len(brokers)), connect, topics)
+        found = {
+            one.partition: one.leader
+            for topic in metadata.topics
+            for one in topic.partitions
+            if one.is_replicated and one.leader != NO_LEADER
+        }
+        for partition, leader in found.items():
+            self.note_leader(partition, leader)
+        return found
 
     def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
         """Read the in-sync replicas of the partitions of topics, and note their leaders."""
@@ -114,17 +146,16 @@ class RegistryCluster(RegisteredCluster):
         BrokerUnreachableError: by `leader` and `address`, if the broker is not registered.
     """
 
-    def __init__(self, registry: Registry) -> None:
-        super().__init__(registry)
+    def __init__(self, registry: Registry, connect: Connect | None = None) -> None:
+        super().__init__(registry, connect)
         self._former_brokers: list[BrokerAddress] = []
 
     @property
     def _lacks_zookeeper(self) -> bool:
         return bool(self._former_brokers) and self.registry.session.state != "connected"
 
-    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Read the leaders of the partitions of topics that have replicas again."""
-        return {} if self._lacks_zookeeper else super().find_leaders(topics)
+    def _read_led(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
+        return {} if self._lacks_zookeeper else super()._read_led(topics)
 
     def brokers(self) -> list[BrokerAddress]:
         """Return the live brokers, by id."""

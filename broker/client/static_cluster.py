@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from broker import deadlines, errors
-from broker.client.cluster import Connect
+from broker.client.cluster import BRIEFLY_S, Connect
 from broker.client.connection import Connection, addresses_text
 from broker.client.read_replicas import InSyncReplicas
 from broker.ids import NO_LEADER
@@ -176,13 +176,22 @@ class StaticCluster:
         failures: dict[_Listed, errors.BrokerError] = {}
         # brokers that refuse connections may be starting: waited for if no other responds
         patient = [one for one in due if one.can_wait and may_start and not is_only]
-        rounds = ((due, is_only), (postponed, is_only), (learned, False), (patient, True))
+        slow: list[_Listed] = []
+        rounds = (
+            (due, is_only),
+            (postponed, is_only),
+            (learned, False),
+            (slow, False),
+            (patient, True),
+        )
         for some, waits in rounds:
-            if answers and (some is learned or waits or not include_absent):
+            if answers and not (some is postponed and include_absent):
                 break
             for one in some:
-                # with a share of the call's time, as another may respond if this one hangs
+                # briefly, or with a share of the call's time, as others may respond if it hangs
                 share_s = deadlines.left_s() / (2 if self._has_several else 1)
+                if self._has_several and some is not slow and not waits:
+                    share_s = min(share_s, BRIEFLY_S)
                 try:
                     with deadlines.Limit(share_s):
                         answer = one.ask(topics, waits=waits)
@@ -190,6 +199,9 @@ class StaticCluster:
                     if not error.is_retriable:
                         raise
                     failures[one] = error
+                    is_late = isinstance(error, errors.RequestTimeoutError)
+                    if (is_late or isinstance(error.__cause__, TimeoutError)) and some is not slow:
+                        slow.append(one)
                     continue
                 finally:
                     if self._is_closed:  # meanwhile, and the request has opened it again

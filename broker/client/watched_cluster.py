@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegisteredCluster, partitions_at
 from broker.errors import RegistryUnreachableError
 from broker.protocol.responses import BrokerAddress
@@ -29,8 +30,8 @@ class WatchedCluster(RegisteredCluster):
         registry: not started; this object starts and stops it.
     """
 
-    def __init__(self, registry: Registry) -> None:
-        super().__init__(registry)
+    def __init__(self, registry: Registry, connect: Connect | None = None) -> None:
+        super().__init__(registry, connect)
         # called after each change, in the thread of `_watched`; must not block
         self.on_change: Callable[[], None] | None = None
         self._replicated: dict[str, _Replicated] = {}
@@ -83,7 +84,7 @@ class WatchedCluster(RegisteredCluster):
         return self._find_replicated(topic).assigned
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Read the leaders of the partitions of topics that have replicas again, new ones too."""
+        """Request the leaders of the partitions of topics that have replicas again."""
         names = list(topics)
         for topic in names:
             self._replicated.pop(topic, None)  # no watch tells of partitions that were added

@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from functools import partial
 
 from broker import deadlines, errors
+from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
 from broker.client.counts import ConsumerLedger
 from broker.client.damage import DamagedReads
@@ -31,20 +32,19 @@ from broker.topic import ReadRange, TopicPartition, share_of
 
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
-RECONNECT_WAIT_S = 0.2
 LEAST_LOOK_S = 0.5  # for new leaders, however long the lost broker was waited for
 # of a broker that does not lead a partition, or was not told yet that it does
 WITHOUT_LEADER = (errors.NotLeaderError.code, errors.LeaderNotAvailableError.code)
-# before the leader of a partition is asked, as the broker asked before does not lead it
-WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
 
 
 class _Source:
     """A fetcher of partitions at one broker, and the thread that polls it, if there is one."""
 
-    def __init__(self, fetcher: Fetcher, broker_id: int) -> None:
+    def __init__(self, fetcher: Fetcher, broker_id: int, wait_s: float) -> None:
         self.fetcher = fetcher
         self.broker_id = broker_id
+        self.wait_s = wait_s  # before the next poll
+        self.failures = 0  # of polls in a row
         self.thread: threading.Thread | None = None
         self.asked_s = 0.0  # when the last poll began
         self.lost_since_s: float | None = None  # since when polls fail
@@ -291,38 +291,50 @@ class ClusterReader:
         self._moves[partition] = since_s, count + 1
         if chunk.error == errors.NotLeaderError.code:
             self._cluster.note_leader(partition, chunk.high_watermark)
-        deadlines.sleep(WAITS_FOR_LEADER_S[min(count, len(WAITS_FOR_LEADER_S) - 1)])
+        wait_s = backoff.wait_s(count + 1)
+        waits_s = backoff.waits_s()
         while True:
             try:
-                return self._read_at_leader([partition])
+                self._read_at_leader([partition], wait_s)
+                return self._drop_unused()
             except errors.BrokerUnreachableError:
                 # the broker that named this leader does not know yet that it is gone
                 if time.monotonic() > give_up_s:
                     raise
             with suppress(*errors.UNANSWERED):
                 self._cluster.find_leaders([partition.topic])
-            deadlines.sleep(RECONNECT_WAIT_S)
+            deadlines.sleep(next(waits_s))
 
-    def _read_at_leader(self, partitions: Sequence[TopicPartition]) -> None:
+    def _read_at_leader(self, partitions: Sequence[TopicPartition], wait_s: float = 0.0) -> None:
         """Read partitions, which no fetcher has, at the broker that leads them all."""
         self._replicas.leave(partitions)
-        self._read_at(partitions, self._cluster.leader(partitions[0]))
+        self._read_at(partitions, self._cluster.leader(partitions[0]), wait_s)
 
-    def _read_at(self, partitions: Sequence[TopicPartition], address: BrokerAddress) -> None:
+    def _read_at(
+        self, partitions: Sequence[TopicPartition], address: BrokerAddress, wait_s: float = 0.0
+    ) -> None:
         # a further fetcher for these partitions alone, as leaders move seldom
-        source = self._open({one: self._readers[one].offset for one in partitions}, address)
+        offsets = {one: self._readers[one].offset for one in partitions}
+        source = self._open(offsets, address, wait_s)
         for one in partitions:
             self._readers[one].drop_data()
         if self._has_threads:
             self._start_thread(source)
 
     def _open(
-        self, offsets: Mapping[TopicPartition, int], address: BrokerAddress | None = None
+        self,
+        offsets: Mapping[TopicPartition, int],
+        address: BrokerAddress | None = None,
+        wait_s: float = 0.0,
     ) -> _Source:
         """Open a fetcher of partitions at these offsets, by default at the leader of them all."""
         if address is None:
             address = self._cluster.leader(next(iter(offsets)))
-        source = _Source(self._make_fetcher(self._connect(address), offsets), address.id)
+            connection = self._connect(address)
+        else:
+            connection = self._connect(address)
+            connection.retries_refused = False  # it is no broker that may be starting
+        source = _Source(self._make_fetcher(connection, offsets), address.id, wait_s)
         self._sources.append(source)
         self._source_of.update(dict.fromkeys(offsets, source))
         return source
@@ -347,10 +359,10 @@ class ClusterReader:
             return
         if time.monotonic() - lost_since_s >= self._leader_wait_s:
             raise error
+        source.failures += 1
+        source.wait_s = backoff.wait_s(source.failures)
         if self._has_threads:
-            self._start_thread(source, wait_s=RECONNECT_WAIT_S)
-        else:
-            deadlines.sleep(RECONNECT_WAIT_S)
+            self._start_thread(source)
 
     def _leave(self, source: _Source) -> None:
         """Read partitions elsewhere that the broker of a fetcher does not lead any more."""
@@ -394,6 +406,9 @@ class ClusterReader:
     def _next_chunks(self) -> list[Chunk]:
         if len(self._sources) == 1 and not self._has_threads:
             source = self._sources[0]
+            if source.wait_s:
+                deadlines.sleep(source.wait_s)
+                source.wait_s = 0.0
             found = source.poll()
         else:
             if not self._has_threads:
@@ -411,21 +426,21 @@ class ClusterReader:
         if isinstance(found, errors.BrokerError):
             self._handle_loss(source, found)
             return []
-        source.lost_since_s = None
+        source.lost_since_s, source.failures = None, 0
         return [chunk for chunk in found if self._source_of[chunk.partition] is source]
 
-    def _start_thread(self, source: _Source, *, wait_s: float = 0.0) -> None:
+    def _start_thread(self, source: _Source) -> None:
         source.thread = threading.Thread(
             target=self._fetch,
-            args=(source, wait_s),
+            args=(source,),
             name=f"fetcher-{source.broker_id}",
             daemon=True,
         )
         source.thread.start()
 
-    def _fetch(self, source: _Source, wait_s: float) -> None:
+    def _fetch(self, source: _Source) -> None:
         """Poll one broker and queue the chunks, until a poll fails; runs in a thread."""
-        self._stopped.wait(wait_s)
+        self._stopped.wait(source.wait_s)
         while not self._stopped.is_set() and source.fetcher.partitions:
             source.make_calls()
             found = source.poll()

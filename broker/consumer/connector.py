@@ -315,7 +315,7 @@ class ConsumerConnector:
         config, registry = self._config, self._registry
         membership = Membership(registry.session, config.group, self.consumer_id, subscription)
         ownership = Ownership(registry.session, membership, config.group)
-        cluster = RegistryCluster(registry)
+        cluster = RegistryCluster(registry, self._connect)
         replicas = ReadReplicas(cluster, config.read_from)
         fetch_settings = FetchSettings(
             config.fetch_bytes,
@@ -407,7 +407,9 @@ class ConsumerConnector:
 
     def _next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
         with OffsetLister(
-            RegistryCluster(self._registry), self._connect, damaged_reads=self._damaged_reads
+            RegistryCluster(self._registry, self._connect),
+            self._connect,
+            damaged_reads=self._damaged_reads,
         ) as offsets:
             return offsets.next_good_message(partition, offset)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from broker.client import backoff
 from broker.client.connection import Connection
 from broker.client.counts import ConsumerCounts, Ledger
 from broker.consumer.chunk import Chunk
@@ -21,8 +22,6 @@ from broker.consumer.fetch_session import (
 from broker.errors import BrokerError
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import TopicPartition
-
-_RECONNECT_WAIT_S = 0.2
 
 
 class Fetcher:
@@ -103,6 +102,7 @@ class Fetcher:
         if not (session.is_in_flight or session.is_wanting):
             return []
         give_up_s = time.monotonic() + self._retry_s
+        waits_s = backoff.waits_s()
         while True:
             try:
                 chunks = self._receive()
@@ -114,7 +114,7 @@ class Fetcher:
                 self._connection.retries_refused = False  # the attempts are made here
                 if self._is_interrupted or time.monotonic() >= give_up_s:
                     raise
-                time.sleep(_RECONNECT_WAIT_S)
+                time.sleep(next(waits_s))
                 continue
             self._ask_ahead()
             return session.filtered(chunks)

@@ -7,17 +7,20 @@ ZooKeeper, until its partitions are revoked, or other brokers lead them.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from broker import deadlines, errors
+from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
 from broker.client.counts import ConsumerCounts, Ledger
 from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
 from broker.consumer.chunk import Chunk
+from broker.consumer.cluster_reader import WITHOUT_LEADER
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.offset_store import UNREADABLE_OFFSET
@@ -28,7 +31,6 @@ from broker.topic import TopicPartition, share_of
 
 logger = logging.getLogger(__name__)
 
-_FIRST_BACKOFF_S = 0.05
 _ALL_PAUSED_WAIT_S = 1.0
 # for a new leader that does not know yet what is committed; afterwards other partitions are read
 _LATEST_WAIT_S = 1.0
@@ -93,7 +95,9 @@ class FetcherThread(StoppableThread):
         self._refusals: dict[TopicPartition, str] = {}  # the last error of partitions
         self._deleted: set[TopicPartition] = set()  # their topics do not exist, says the broker
         self._failure = ""
-        self._backoff_s = _FIRST_BACKOFF_S
+        # in a row: of the broker, and of a partition there
+        self._failures = 0
+        self._refusal_counts: dict[TopicPartition, int] = {}
 
     def stop(self) -> None:
         """Ask the thread to stop, and interrupt its wait."""
@@ -143,13 +147,22 @@ class FetcherThread(StoppableThread):
         chunks = fetcher.poll()
         if self._failure:
             logger.info("broker %(peer)d is being read again", {"peer": self._broker_id})
-        self._failure, self._backoff_s = "", _FIRST_BACKOFF_S
+        self._failure, self._failures = "", 0
         for chunk in chunks:
             feed = feeds.get(chunk.partition)
             if feed is not None:
                 self._deliver(fetcher, feed, chunk)
+        without_leader = {one.partition for one in chunks if one.error in WITHOUT_LEADER}
+        if unled := without_leader & self._retry_at_s.keys():
+            self._leave_moved(unled)
         if not chunks and self._paused.issuperset(self._reading):
-            self._wake.wait(self._settings.max_backoff_s)
+            self._wake.wait(self._idle_s(feeds))
+
+    def _idle_s(self, feeds: Mapping[TopicPartition, Feed]) -> float:
+        """Return how long nothing is to be read, unless the feeds change."""
+        retries_s = [self._retry_at_s[one] for one in feeds.keys() & self._retry_at_s.keys()]
+        first_s = min(retries_s, default=math.inf) - time.monotonic()
+        return max(0.0, min(first_s, self._settings.max_backoff_s))
 
     def _has_moved(self, feeds: Mapping[TopicPartition, Feed]) -> bool:
         """Give up partitions that another replica is chosen for; return whether there are any."""
@@ -279,8 +292,12 @@ class FetcherThread(StoppableThread):
         self._refusals[partition] = text
         if isinstance(error, errors.UnknownTopicError):
             self._deleted.add(partition)
-        self._retry_at_s[partition] = time.monotonic() + self._settings.max_backoff_s
+        count = self._refusal_counts[partition] = self._refusal_counts.get(partition, 0) + 1
+        self._retry_at_s[partition] = time.monotonic() + self._wait_s(count)
         self._reading.pop(partition, None)
+
+    def _wait_s(self, failures: int) -> float:
+        return min(backoff.wait_s(failures), self._settings.max_backoff_s)
 
     def _restart(self, assigned: AssignedPartition, stream: ConsumerStream, offset: int) -> None:
         assigned.fetch_offset = offset
@@ -294,6 +311,7 @@ class FetcherThread(StoppableThread):
         if chunk.error == errors.NO_ERROR:
             assigned.log_end = chunk.high_watermark
             if self._refusals.pop(partition, ""):
+                self._refusal_counts.pop(partition, None)
                 logger.warning("%s is being read again", partition)
         if chunk.error != errors.NO_ERROR and self._is_follower(partition):
             self._replicas.leave([partition])
@@ -361,21 +379,20 @@ class FetcherThread(StoppableThread):
             values = {"peer": self._broker_id, "error": error}
             logger.warning("cannot read from broker %(peer)d: %(error)s; trying on", values)
         if isinstance(error, errors.BrokerUnreachableError | errors.RequestTimeoutError):
-            self._leave_moved()
-        self._wake.wait(self._backoff_s)
-        self._backoff_s = min(self._backoff_s * 2, self._settings.max_backoff_s)
+            self._leave_moved(self._feeds)
+        self._failures += 1
+        self._wake.wait(self._wait_s(self._failures))
 
-    def _leave_moved(self) -> None:
+    def _leave_moved(self, partitions: Collection[TopicPartition]) -> None:
         """Give up partitions that other brokers lead now."""
-        feeds = self._feeds
-        self._replicas.leave(feeds)
+        self._replicas.leave(partitions)
         try:
-            leaders = self._cluster.find_leaders(sorted({one.topic for one in feeds}))
+            leaders = self._cluster.find_leaders(sorted({one.topic for one in partitions}))
         except errors.UNANSWERED as error:
             logger.warning("the leaders of partitions are unknown: %s; asking again", error)
             return
         here = self._broker_id
-        self._give_away([one for one in feeds if leaders.get(one, here) != here])
+        self._give_away([one for one in partitions if leaders.get(one, here) != here])
 
     def _drop_connection(self) -> None:
         fetcher, self._fetcher = self._fetcher, None

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Protocol
 
 from broker import errors
+from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.counts import ProducerCounts
@@ -50,7 +51,7 @@ class SendRules(Value):
     timeout_s: float = 30.0
     delivery_timeout_s: float = 120.0  # for retries after failures that may pass
     retries: int | None = None  # None for any number
-    backoff_s: float = 0.1  # before the second retry; doubled for each further one, up to 8 times
+    backoff_s: float = backoff.FIRST_S  # before the second retry; see `backoff.wait_s`
     moves: bool = True  # sets that may go to another partition do so when their broker is gone
     reconnect: ReconnectRule = NO_RECONNECT
     max_in_flight: int = 1  # unacknowledged requests to one broker

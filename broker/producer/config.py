@@ -108,7 +108,7 @@ class ProducerConfig(ClientSecurity):
     delivery_timeout_ms: int = 120_000
     metadata_refresh_ms: int = 5000
     num_retries: int = 2_147_483_647  # delivery.timeout.ms ends them
-    retry_backoff_ms: int = 100
+    retry_backoff_ms: int = 20
     reconnect_requests: int = 30_000
     reconnect_ms: int = 10_000_000
     queue_size: int = 10_000

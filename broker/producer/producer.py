@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
+from broker.client import backoff
 from broker.client.cluster import Cluster, Connect, locked
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.counts import ClientCounts, MetricsRegistry
@@ -212,8 +213,8 @@ class Producer:
         timeout_s: how long a broker may take to commit a set.
         encoder: makes payloads of messages.
         compressed_topics: the topics that `codec` is for; all if empty.
-        backoff_s: the wait before the second retry; twice as long before each further one, up to
-            eight times.
+        backoff_s: the wait before the second retry, at most; twice as long before each further
+            one, up to 16 times.
         reconnect: when connections are replaced.
         on_delivery: called with a report on each message given to `send`, exactly once: by the
             thread that calls `send`, `flush` or `wait_until_readable`, or by the producer's own
@@ -249,7 +250,7 @@ class Producer:
         timeout_s: float = 30.0,
         encoder: Encoder = bytes_encoder,
         compressed_topics: Collection[str] = (),
-        backoff_s: float = 0.1,
+        backoff_s: float = backoff.FIRST_S,
         reconnect: ReconnectRule = NO_RECONNECT,
         on_delivery: OnDelivery | None = None,
         waits: bool = False,
@@ -680,7 +681,7 @@ def _open_cluster(config: ProducerConfig, connect: Connect, resources: ExitStack
             security=security_of(config),
             speaks_tls=config.has_tls,
         )
-        watched = WatchedCluster(registry)
+        watched = WatchedCluster(registry, connect)
         watched.start(config.zk_connection_timeout_ms / 1000)
         resources.callback(watched.stop)
         return watched

@@ -7,17 +7,11 @@ import time
 from collections import deque
 
 from broker import errors
+from broker.client import backoff
 from broker.producer.broker_sender import BrokerSender, PendingSet, SendRules
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
-
-_MAX_DOUBLINGS = 3
-
-
-def retry_wait_s(backoff_s: float, failures: int) -> float:
-    """Return the wait after this many failures in a row, from 1 on: none after the first."""
-    return 0.0 if failures < 2 else backoff_s * 2.0 ** min(failures - 2, _MAX_DOUBLINGS)
 
 
 class Route:
@@ -66,7 +60,7 @@ class Route:
         if isinstance(error, errors.NotLeaderError):
             return error.leader < 0 or self.failures > 1
         return self.failures > 1 or isinstance(
-            error, errors.LeaderNotAvailableError | errors.BrokerStoppedError
+            error, (errors.LeaderNotAvailableError, *errors.UNANSWERED)
         )
 
     def lacks_broker(self) -> bool:
@@ -108,7 +102,7 @@ class Route:
         self.sender = None
         self.is_asked = False
         self.failures += 1
-        wait_s = retry_wait_s(backoff_s, self.failures)
+        wait_s = backoff.wait_s(self.failures, backoff_s)
         self.retry_s = time.monotonic() + wait_s
         logger.debug("%s: trying again in %.1fs: %s", self.partition, wait_s, self.error)
 

@@ -129,7 +129,7 @@ def open_cluster(
     from broker.client.registry_cluster import RegistryCluster
 
     with open_registry(env, config, may_be_new=may_be_new) as registry:
-        yield RegistryCluster(registry)
+        yield RegistryCluster(registry, connect)
 
 
 def _validate_some_listen(env: Environment, addresses: Sequence[BrokerAddress]) -> None:

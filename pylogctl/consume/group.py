@@ -261,7 +261,7 @@ def run_in_group(
     with ExitStack() as stack:
         stack.enter_context(library_warnings(env))
         stack.callback(registry.stop)
-        cluster = RegistryCluster(registry)
+        cluster = RegistryCluster(registry, connect)
         leader_wait_s = request.config.leader_wait_ms / 1000
         offsets = stack.enter_context(OffsetLister(cluster, connect, leader_wait_s=leader_wait_s))
         # The coordinator's thread uses the offset store, which so needs connections of its own.

@@ -93,7 +93,8 @@ def run(
     """
     with ExitStack() as stack:
         registry = stack.enter_context(open_registry(source_env))
-        source = Side(RegistryCluster(registry), stream_connector(source_env))
+        connect = stream_connector(source_env)
+        source = Side(RegistryCluster(registry, connect), connect)
         target = stack.enter_context(open_side(target_env, absence=Absence.WARN, is_stream=True))
         is_one = check_no_loop(plan.selection, source, target)
         confirm(plan.selection.topics(source))

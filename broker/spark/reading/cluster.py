@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
+from broker.client import backoff
 from broker.client.cluster import Cluster
 from broker.client.registry_cluster import RegistryCluster
 from broker.client.static_cluster import OnAbsent, StaticCluster, log_absent
@@ -21,8 +22,6 @@ from broker.topic import TopicPartition
 logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
-
-_RETRY_WAIT_S = 0.2
 
 
 class OpenCluster(NamedTuple):
@@ -61,7 +60,7 @@ def open_cluster(
     )
     registry.start(connection.connect_timeout_s)
     try:
-        cluster = RegistryCluster(registry)
+        cluster = RegistryCluster(registry, connection.connect)
         with BoundaryFinder(cluster, connection.connect, leader_wait_s=leader_wait_s) as positions:
             yield OpenCluster(cluster, positions)
     finally:
@@ -78,6 +77,7 @@ def repeated(
     """Ask a cluster again while errors are temporary, for `timeout_s`; log each kind once."""
     deadline_s = time.monotonic() + timeout_s
     logged: set[type[BrokerError]] = set()
+    waits_s = backoff.waits_s()
     while True:
         try:
             return question()
@@ -88,7 +88,7 @@ def repeated(
                 logged.add(type(error))
                 logger.warning("asking again for up to %gs: %s", timeout_s, error)
         between()
-        time.sleep(_RETRY_WAIT_S)
+        time.sleep(next(waits_s))
 
 
 def selected_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 
 from broker import errors
+from broker.client import backoff
 from broker.client.cluster import Cluster
 from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
@@ -18,7 +19,6 @@ from broker.spark.reading.ranges import ByteRange, LeaderAddress
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _MAX_WAIT_MS = 500
-_RETRY_WAIT_S = 0.2
 _LOSSES = (
     errors.BrokerUnreachableError,
     errors.LeaderNotAvailableError,
@@ -38,6 +38,7 @@ def fetch_chunks(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> I
     partition, timeout_s = whole.partition, leader.connection.timeout_s
     offset = whole.start
     progress_s = time.monotonic()
+    waits_s = backoff.waits_s()
     with closing(_PlannedCluster(leader)) as cluster:
         while offset < whole.end:
             rest = ReadRange(MessagePosition(offset), MessagePosition(whole.end))
@@ -56,7 +57,7 @@ def fetch_chunks(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> I
                             one.take(len(chunk.data))  # the caller joins partial messages
                             offset = one.offset
                             yield chunk
-                            progress_s = time.monotonic()
+                            progress_s, waits_s = time.monotonic(), backoff.waits_s()
                         if not ready and time.monotonic() - progress_s >= timeout_s:
                             raise _without_progress(cluster, whole)
             except errors.DataLossError:
@@ -69,7 +70,7 @@ def fetch_chunks(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> I
             except _LOSSES as error:
                 if time.monotonic() - progress_s >= timeout_s:
                     raise _stopped(whole, offset, error) from error
-                time.sleep(_RETRY_WAIT_S)
+                time.sleep(next(waits_s))
                 with suppress(*_LOSSES):  # else the known leader is tried again
                     cluster.find_leaders([partition.topic])
 

@@ -28,7 +28,7 @@ from tests.integration.broker.factories import (
     ServerFactory,
     address_of,
 )
-from tests.integration.broker.peers import Server, as_true_07_broker
+from tests.integration.broker.peers import Server, as_true_07_broker, stay_silent
 from tests.integration.broker.server.peer import Peer
 
 ClusterFactory = Callable[..., StaticCluster]
@@ -193,6 +193,18 @@ def test_cluster_when_a_broker_did_not_answer_then_it_is_left_alone_for_a_while(
             assert cluster.topics() == ["audit", "events"]
             with pytest.raises(BlockingIOError):
                 listener.accept()
+
+
+def test_cluster_when_a_broker_hangs_then_another_is_asked_and_does_not_wait_for_its_timeout(
+    two_brokers: tuple[Broker, Broker],
+    start_server: ServerFactory,
+    open_connection: ConnectionFactory,
+) -> None:
+    hanging = start_server(stay_silent)
+    addresses = [address_of(hanging), address_of(two_brokers[1])]
+    connect = partial(open_connection, timeout_s=3600.0)
+    with closing(StaticCluster(addresses, connect, on_absent=lambda _: None)) as cluster:
+        assert cluster.topics() == ["audit", "events"]
 
 
 def test_cluster_when_all_are_down_then_names_each_and_tells_nothing_else(

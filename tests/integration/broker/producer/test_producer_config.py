@@ -27,7 +27,6 @@ from broker.producer.delivery import Delivery
 from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import json_encoder, text_encoder
 from broker.producer.producer import Producer
-from broker.producer.route import retry_wait_s
 from broker.protocol.client_requests import Acks
 from broker.protocol.codec import decode, encode
 from broker.protocol.message_set import iter_entries
@@ -374,15 +373,6 @@ def test_from_config_when_zookeeper_is_not_there_then_says_so_after_the_timeout(
         Producer.from_config(config)
     left = set(threading.enumerate()) - threads
     assert not [one for one in left if one.name.startswith("producer")]
-
-
-@pytest.mark.parametrize(
-    ("failures", "wait_s"), [(1, 0), (2, 0.1), (3, 0.2), (5, 0.8), (6, 0.8), (1000, 0.8)]
-)
-def test_retry_wait_when_failures_add_up_then_grows_to_a_limit(
-    failures: int, wait_s: float
-) -> None:
-    assert retry_wait_s(0.1, failures) == pytest.approx(wait_s)
 
 
 @pytest.fixture

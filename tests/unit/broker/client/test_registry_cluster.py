@@ -1,4 +1,4 @@
-"""A cluster that is known from ZooKeeper, while ZooKeeper is away."""
+"""A cluster that is known from ZooKeeper: while ZooKeeper is away, and after a leader was lost."""
 
 from __future__ import annotations
 
@@ -6,25 +6,59 @@ from typing import cast
 
 import pytest
 
+from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
-from broker.errors import BrokerUnreachableError, RegistryUnreachableError
-from broker.protocol.responses import BrokerAddress
+from broker.errors import NO_ERROR, BrokerUnreachableError, RegistryUnreachableError
+from broker.protocol.primitives import Reader
+from broker.protocol.responses import (
+    BrokerAddress,
+    PartitionMetadata,
+    encode_cluster_metadata_header,
+    encode_cluster_partition,
+    encode_cluster_topic_header,
+)
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
 from broker.zk.session import SessionState
 
+PARTITION = TopicPartition("t", 0, 0)
+
 
 class Away:
-    """A registry with broker 0, which fails once it is away."""
+    """A registry with broker 0 and others, which fails once it is away."""
 
-    def __init__(self) -> None:
+    def __init__(self, *others: int) -> None:
+        self.ids = (0, *others)
         self.session = self
         self.state = SessionState.CONNECTED
 
     def brokers(self) -> list[BrokerAddress]:
         if self.state is not SessionState.CONNECTED:
             raise RegistryUnreachableError("it is away")
-        return [BrokerAddress(0, "here", 1)]
+        return [BrokerAddress(one, "here", 1) for one in self.ids]
+
+
+class Asked:
+    """A connection to a broker: broker 0 is lost, the others say that broker 2 leads."""
+
+    def __init__(self, address: BrokerAddress) -> None:
+        self.address = address
+
+    def understands(self, _kind: type) -> bool:
+        if self.address.id == 0:
+            raise BrokerUnreachableError("lost")
+        return True
+
+    def call(self, _request: object) -> Reader:
+        led = PartitionMetadata(PARTITION, NO_ERROR, 2, (0, 1, 2), (1, 2), 7)
+        return Reader(
+            encode_cluster_metadata_header("zk", self.address.id, 1, [], {}, 1)
+            + encode_cluster_topic_header("t", NO_ERROR, {}, 1)
+            + encode_cluster_partition(led)
+        )
+
+    def close(self) -> None:
+        return
 
 
 def test_brokers_when_zookeeper_is_away_then_are_where_they_were() -> None:
@@ -41,3 +75,13 @@ def test_brokers_when_zookeeper_is_away_then_are_where_they_were() -> None:
     assert cluster.find_leaders(["t"]) == {}
     with pytest.raises(BrokerUnreachableError):
         cluster.address(1)
+
+
+def test_leaders_when_one_is_lost_then_another_broker_is_asked_with_or_without_zookeeper() -> None:
+    registry = Away(1, 2)
+    cluster = RegistryCluster(cast(Registry, registry), cast(Connect, Asked))
+    for _ in range(10):  # brokers are asked in any order
+        cluster.note_leader(PARTITION, -1)
+        assert cluster.find_leaders(["t"]) == {PARTITION: 2}
+        assert cluster.leader(PARTITION).id == 2
+        registry.state = SessionState.SUSPENDED

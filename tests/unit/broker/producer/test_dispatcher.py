@@ -525,6 +525,26 @@ def test_sets_when_the_leader_is_away_then_wait_for_the_next_and_never_move() ->
     assert list(waits[0].partitions) == [PARTITIONS[0]]
 
 
+def test_sets_when_the_leader_is_lost_then_the_next_one_is_asked_for_without_a_wait() -> None:
+    world, ends = World([Act.LOSE_ANSWER]), Ends()
+    dispatcher = make_dispatcher(world, backoff_s=3600.0)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    world.away, world.leaders = {0}, dict.fromkeys(PARTITIONS, 1)
+    dispatcher.flush()
+    assert world.payloads(PARTITIONS[0]) == [0, 0]  # the response to the first was lost
+    assert world.asked_count == 1
+
+
+def test_sets_when_the_leader_has_become_a_follower_then_go_where_it_says_without_a_wait() -> None:
+    world, ends = World([Act.MOVE_LEADER]), Ends()
+    dispatcher = make_dispatcher(world, backoff_s=3600.0)
+    for _ in range(3):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert world.payloads(PARTITIONS[0]) == [0, 1, 2]
+    assert world.asked_count == 0
+
+
 @pytest.mark.parametrize("error", [Act.STOP, Act.LOSE])
 def test_sets_when_a_broker_without_replicas_is_gone_then_those_that_may_move_go_in_order(
     error: Act,

@@ -1,0 +1,85 @@
+"""What a fetcher of a group does about a lost leader."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Collection, Iterable
+
+import pytest
+
+from broker.client.cluster import Cluster
+from broker.client.connection import Connection
+from broker.consumer.committer import AssignedPartition
+from broker.consumer.fetcher_thread import Feed, FetcherThread, FetchSettings
+from broker.consumer.membership import Lease
+from broker.consumer.stream import ConsumerStream
+from broker.errors import BrokerUnreachableError
+from broker.protocol.responses import BrokerAddress
+from broker.topic import MessagePosition, TopicPartition
+
+PARTITION = TopicPartition("t", 0, 0)
+
+
+class Lost(Cluster):
+    """Broker 0 is lost; broker 1 is elected before the leaders are requested `elected_at` times."""
+
+    def __init__(self, elected_at: int) -> None:
+        self.elected_at = elected_at
+        self.request_count = 0
+        self.attempt_count = 0
+
+    def brokers(self) -> list[BrokerAddress]:
+        return [BrokerAddress(one, "fake", 1) for one in range(2)]
+
+    def topics(self) -> list[str]:
+        return ["t"]
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        return [PARTITION]
+
+    def leader(self, partition: TopicPartition) -> BrokerAddress:
+        return self.brokers()[0]
+
+    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        self.request_count += 1
+        return {PARTITION: 0 if self.request_count < self.elected_at else 1}
+
+    def connect(self, address: BrokerAddress) -> Connection:
+        self.attempt_count += 1
+        raise BrokerUnreachableError(f"broker {address.id} refuses")
+
+
+@pytest.mark.parametrize("elected_at", [1, 2, 4])
+def test_fetcher_when_its_broker_is_lost_then_asks_who_leads_after_each_attempt(
+    elected_at: int,
+) -> None:
+    lost, moved = Lost(elected_at), queue.SimpleQueue[Collection[TopicPartition]]()
+    lease = Lease()
+    lease.renew(time.monotonic() + 60)
+    stream = ConsumerStream(
+        "test",
+        lease,
+        max_chunks=1,
+        timeout_s=60,
+        on_room=lambda: None,
+        on_restart=lambda _partition, _offset: None,
+        next_good_message=lambda _partition, _offset: None,
+    )
+    settings = FetchSettings(1 << 20, 500, 3600.0, "largest", "largest")
+
+    def give_away(partitions: Collection[TopicPartition]) -> None:
+        thread.set_feeds({})
+        moved.put(partitions)
+
+    thread = FetcherThread(0, lost, lost.connect, settings, lambda _: True, give_away)
+    thread.set_feeds(
+        {PARTITION: Feed(AssignedPartition(PARTITION, "c-0", MessagePosition(0)), stream)}
+    )
+    thread.start()
+    try:
+        assert list(moved.get(timeout=60)) == [PARTITION]
+        assert lost.attempt_count == lost.request_count == elected_at
+    finally:
+        thread.stop()
+        thread.join()
