@@ -8,6 +8,7 @@ I/O here, nor the format of messages.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import NamedTuple
 from zlib import crc32
 
@@ -86,6 +87,14 @@ class LiveBroker(NamedTuple):
     rack: str  # empty if not set
     has_replicas: bool = False  # when it registered; not sent to other brokers
     endpoints: tuple[Endpoint, ...] = ()  # that for other brokers first; not sent either
+
+
+class Finding(IntEnum):
+    """What one broker finds when it asks another whether it is there."""
+
+    ANSWERS = 0
+    REFUSES = 1  # its connections are ended, and its port refuses another
+    SILENT = 2
 
 
 class EpochStart(NamedTuple):

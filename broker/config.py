@@ -375,6 +375,13 @@ class BrokerConfig(BaseConfig):
             1,
         ),
         _P(
+            "broker.silence.ms",
+            "broker_silence_ms",
+            _INT,
+            "without an answer, another broker is taken for dead; 0: only its session tells",
+            0,
+        ),
+        _P(
             "replica.high.watermark.checkpoint.interval.ms",
             "high_watermark_checkpoint_ms",
             _INT,
@@ -575,6 +582,7 @@ class BrokerConfig(BaseConfig):
     replica_socket_timeout_ms: int = 30_000
     replica_socket_receive_bytes: int = 0
     controller_socket_timeout_ms: int = 30_000
+    broker_silence_ms: int = 3000
     high_watermark_checkpoint_ms: int = 5000
     balances_leaders: bool = True
     leader_balance_interval_ms: int = 300_000

@@ -77,6 +77,7 @@ from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
+    ProbeBrokerRequest,
     PushStatesRequest,
     ReplicaFetchRequest,
     ReplicaPart,
@@ -384,6 +385,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         ),
     ),
     ControlledShutdownRequest: st.builds(ControlledShutdownRequest, INT32, INT64),
+    ProbeBrokerRequest: st.builds(ProbeBrokerRequest, INT32, INT32, INT64, INT32),
     DeleteReplicatedTopicRequest: st.builds(DeleteReplicatedTopicRequest, TOPIC),
     AddPartitionsRequest: st.builds(AddPartitionsRequest, TOPIC, INT32),
     ReplicateTopicRequest: st.builds(ReplicateTopicRequest, TOPIC, INT32),

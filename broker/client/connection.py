@@ -215,6 +215,11 @@ class Connection:
         if sock.gettimeout() != timeout_s:  # setting it costs a system call
             sock.settimeout(timeout_s)
 
+    def await_end(self, timeout_s: float) -> None:
+        """Wait until an open connection ends, on which no response is awaited; or for a time."""
+        if self._socket is not None:
+            self._poll.poll(1000 * timeout_s)
+
     def close(self) -> None:
         """Close the connection; the next request opens it again."""
         if self._socket is not None:

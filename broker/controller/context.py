@@ -35,14 +35,15 @@ class ControllerSettings(NamedTuple):
 class ControllerContext:
     """The brokers, topics, states and changes under way that the controller knows.
 
-    The registry holds all but the brokers that shut down and the lost partitions. The parts of the
-    controller write a change there first, then note it here.
+    The registry holds all but the brokers that shut down or are suspected, and the lost partitions.
+    The parts of the controller write a change there first, then note it here.
     """
 
     def __init__(self, defaults: ControllerSettings) -> None:
         self._defaults = defaults
         self.brokers: dict[int, LiveBroker] = {}  # those that are registered
         self.shutting_down: set[int] = set()
+        self.suspected: set[int] = set()  # registered ones that are taken for dead
         # replicated ones, those that are being deleted too
         self.topics: dict[str, TopicAssignment] = {}
         self.states: dict[TopicPartition, StoredState] = {}
@@ -78,7 +79,7 @@ class ControllerContext:
 
     def eligible(self) -> set[int]:
         """Return the brokers that may get leaderships and new replicas."""
-        return self.brokers.keys() - self.shutting_down
+        return self.brokers.keys() - self.shutting_down - self.suspected
 
     def is_registered(self, broker_id: int, broker_epoch: int) -> bool:
         """Return whether a broker is registered under that epoch."""

@@ -45,6 +45,7 @@ class ControllerCounts(NamedTuple):
 
     offline: int  # partitions without a leader
     away: int  # partitions that another than the preferred replica leads
+    suspected: int  # registered brokers that are taken for dead
     deletions: int  # topics being deleted, of which a broker may still have a log
 
 
@@ -83,7 +84,7 @@ class Controller:
             offline += state.leader == NO_LEADER
             away += state.leader != NO_LEADER and state.leader not in replicas[:1]
         deletions = len(context.deletions)
-        return ControllerCounts(offline, away, deletions)
+        return ControllerCounts(offline, away, len(context.suspected), deletions)
 
     def load(self, snapshot: ClusterSnapshot) -> None:
         """Take office: take over the registry's data, and bring partitions to their best state."""
@@ -113,6 +114,7 @@ class Controller:
         if gone := before.keys() - survivors.keys():
             context.brokers = survivors
             context.shutting_down &= survivors.keys()
+            context.suspected &= survivors.keys()
             context.lost.forget_brokers(gone)
             self.pushes.forget_brokers(gone)
             self.leadership.settle("broker failed")
@@ -123,6 +125,23 @@ class Controller:
             self.leadership.distrust({one for one in started if not now[one].is_clean})
             self.deletions.started(started)
             self.leadership.settle("broker started")
+
+    def suspect(self, broker_id: int, broker_epoch: int, evidence: str) -> None:
+        """Elect leaders as if a broker had failed; its registration and its replicas stay.
+
+        It gets no leadership, and joins no in-sync replicas, until it is trusted again.
+        """
+        context = self.context
+        if context.is_registered(broker_id, broker_epoch) and broker_id in context.eligible():
+            context.suspected.add(broker_id)
+            self.leadership.settle(f"broker {broker_id} is taken for dead: {evidence}")
+
+    def trust(self, broker_id: int, broker_epoch: int) -> None:
+        """Take a broker that answers again for live; what was decided meanwhile stays."""
+        context = self.context
+        if context.is_registered(broker_id, broker_epoch) and broker_id in context.suspected:
+            context.suspected.discard(broker_id)
+            self.leadership.settle(f"broker {broker_id} answers again")
 
     def settings_changed(self, settings: Mapping[str, Mapping[str, str]]) -> None:
         """Note the settings of all topics."""
@@ -217,8 +236,10 @@ class Controller:
                 continue
             if not context.is_registered(*member):
                 return _not_registered(member.broker_id)
-            if member.broker_id in context.shutting_down and member.broker_id not in state.isr:
-                return errors.StaleBrokerEpochError(f"broker {member.broker_id} is shutting down")
+            if member.broker_id not in context.eligible() and member.broker_id not in state.isr:
+                return errors.StaleBrokerEpochError(
+                    f"broker {member.broker_id} is shutting down, or does not answer"
+                )
         return None
 
     def told_unknown(

@@ -55,14 +55,18 @@ class Leadership:
         """
         context = self._context
         eligible = context.eligible()
-        if state.leader in context.brokers:
+        if state.leader in context.brokers and state.leader not in context.suspected:
             isr = tuple(one for one in state.isr if one in eligible or one == state.leader)
             return state._replace(isr=isr)
-        allows_unclean = context.allows_unclean(partition.topic)
+        # one that only seems to be dead may go on alone, and lose nothing
+        waits = not context.suspected.isdisjoint(state.isr)
+        allows_unclean = context.allows_unclean(partition.topic) and not waits
         replicas = context.replicas(partition)
         election = elect_offline(replicas, state.isr, eligible, is_unclean=allows_unclean)
         if election is not None:
             return led_by(state, election.leader, election.isr)
+        if state.leader in context.brokers:
+            return state
         # in-sync replicas may lead again once they are back
         return state if state.leader == NO_LEADER else led_by(state, NO_LEADER, state.isr)
 

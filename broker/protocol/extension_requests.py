@@ -35,6 +35,7 @@ from broker.protocol.layouts import DATA, ControlRequest, Fields
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
+    ProbeBrokerRequest,
     PushStatesRequest,
     ReplicaFetchRequest,
 )
@@ -154,6 +155,7 @@ ExtensionRequest = (
     | PushStatesRequest
     | ChangeIsrRequest
     | ControlledShutdownRequest
+    | ProbeBrokerRequest
     | AddPartitionsRequest
     | ReplicateTopicRequest
     | ElectLeadersRequest

@@ -3,7 +3,7 @@
 A follower reads its leader's log with a `ReplicaFetchRequest`; the controller tells brokers the
 leaders with a `PushStatesRequest`; leaders ask the controller to change the in-sync replicas with a
 `ChangeIsrRequest`, and a broker that stops asks it to move its leaderships away with a
-`ControlledShutdownRequest`.
+`ControlledShutdownRequest`. A broker that misses another asks a third with a `ProbeBrokerRequest`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 from broker.cluster_state import (
     EpochEnd,
     EpochStart,
+    Finding,
     IsrChange,
     IsrDecision,
     IsrMember,
@@ -332,6 +333,24 @@ class ControlledShutdownRequest(ControllerRequest):
 
     broker_id: int
     broker_epoch: int
+
+
+class ProbeBrokerRequest(ControlRequest):
+    """Ask a broker whether another one, registered with `probed_epoch`, answers it now."""
+
+    TYPE = requests.RequestType.PROBE_BROKER
+    BODY = Fields(
+        broker_id=layouts.INT32,
+        probed_id=layouts.INT32,
+        probed_epoch=layouts.INT64,
+        timeout_ms=layouts.INT32,
+    )
+    RESPONSE = layouts.enum(Finding, layouts.INT16, "finding")
+
+    broker_id: int  # of the broker that asks
+    probed_id: int
+    probed_epoch: int
+    timeout_ms: int  # after which no answer is silence
 
 
 NOTHING_DIVERGES = EpochEnd(-1, -1)  # the follower's log is a part of the leader's

@@ -45,6 +45,7 @@ class RequestType(IntEnum):
     LIST_UNKNOWN_REPLICAS = 84
     RESTORE_PARTITIONS = 85
     AUTHENTICATE = 86
+    PROBE_BROKER = 87
 
 
 READING_TYPES = frozenset(
@@ -52,7 +53,7 @@ READING_TYPES = frozenset(
         *(RequestType.FETCH, RequestType.MULTIFETCH, RequestType.OFFSETS, RequestType.HELLO),
         *(RequestType.READ, RequestType.METADATA, RequestType.LIST_OFFSETS, RequestType.STATUS),
         *(RequestType.LIST_REASSIGNMENTS, RequestType.READ_CHANGES, RequestType.DIGEST_LOG),
-        *(RequestType.LIST_UNKNOWN_REPLICAS, RequestType.AUTHENTICATE),
+        *(RequestType.LIST_UNKNOWN_REPLICAS, RequestType.AUTHENTICATE, RequestType.PROBE_BROKER),
     }
 )
 """Requests that change nothing."""

@@ -108,7 +108,7 @@ class Broker:
             self._make_client,
         )
         self._view = view = ClusterView(config.zookeeper_connect, self.address())
-        replicas.brokers.on_noted = view.set_racks
+        replicas.brokers.on_noted.append(view.set_racks)
         replicas.brokers.endpoints_of = view.endpoints_of
         self._membership = ClusterMembership(logs, replicas, view, self.changes, clock, self._keys)
         self._control = ControlHandler(replicas, self._server.errors)

@@ -209,6 +209,10 @@ ELECTIONS: ManagedObject[ControllerThread] = ManagedObject(  # with ZooKeeper
         "partitions that this broker, as the controller, has given another leader",
         healthy="still",
         series="controller_leader_changes_total"),
+    counter("EarlyElections", lambda it: it.early_election_count,
+        "of them, those because a broker was taken for dead before its session with ZooKeeper "
+        "had ended", healthy="still",
+        series="controller_early_leader_changes_total"),
     counter("UncleanLeaderElections", lambda it: it.unclean_election_count,
         "replicas that this broker, as the controller, has made leaders without being in sync: "
         "messages were probably lost (UncleanLeaderElectionsPerSec)", healthy="0 for ever",
@@ -231,6 +235,10 @@ OFFICE: ManagedObject[ControllerCounts] = ManagedObject(  # of the controller on
     gauge("PreferredReplicaImbalanceCount", lambda it: it.away,
         "partitions not led by the preferred replica: `topic elect`", healthy="near 0",
         series="controller_imbalanced_partitions"),
+    gauge("SuspectedBrokers", lambda it: it.suspected,
+        "registered brokers that are taken for dead, as neither the controller nor another broker "
+        "gets an answer", healthy="0",
+        series="controller_suspected_brokers"),
     gauge("TopicsToDelete", lambda it: it.deletions,
         "deleted topics of which a broker may still have a log: it is away, or its disk refuses",
         healthy="0",

@@ -2,7 +2,7 @@
 
 The node is created and `/controller_epoch` raised in one transaction, so that no two controllers
 have one epoch. While the node is a broker's own, the epoch is its own too: no other broker can
-raise it before the node is gone. Malformed nodes raise `CoordinationError`.
+raise it unless the node goes in the same transaction. Malformed nodes raise `CoordinationError`.
 
 Source: Kafka 0.8 `ZookeeperLeaderElector`, `KafkaController.incrementControllerEpoch`, with the
 repairs of later versions.
@@ -11,12 +11,13 @@ repairs of later versions.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from broker import errors
 from broker.zk import paths
-from broker.zk.nodes import CreateNode, DeleteNode, SetNode
+from broker.zk.nodes import CreateNode, DeleteNode, NodeChange, SetNode
 from broker.zk.session import Session, Watch
 from broker.zk.values import decode_number, encode_number
 
@@ -74,13 +75,31 @@ class ControllerElection:
         while True:
             holder = self.holder(watch)
             if holder is None:
-                self._create(now_ms)  # the next read shows whose node it is
+                self._create(self._term(), now_ms)  # the next read shows whose node it is
             elif holder.session_id == self._session.session_id:
-                return self._term()
+                term = self._term()
+                if self.holder() == holder:  # else the epoch may be that of another by now
+                    return term
             elif holder.broker_id == self._broker_id:
                 self._delete(holder)
             else:
                 return holder
+
+    def take_over(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> None:
+        """Become the controller in the place of a broker that is gone, before its session ends.
+
+        Does nothing unless the office is that of this registration, or if another one is faster.
+        """
+        term = self._term()
+        with suppress(errors.RegistryNodeNotFoundError):
+            registration = self._session.get(paths.replicated_broker(broker_id))[1]
+            holder = self.holder()
+            if (
+                holder is not None
+                and registration.czxid == broker_epoch
+                and registration.ephemeral_owner == holder.session_id
+            ):
+                self._create(term, now_ms, [DeleteNode(paths.CONTROLLER, holder.version)])
 
     def raise_epoch(self, term: Term, above: int) -> Term:
         """Give a term an epoch above the last one that is known from elsewhere.
@@ -103,14 +122,13 @@ class ControllerElection:
         with suppress(errors.RegistryConflictError):
             self._session.transact([DeleteNode(paths.CONTROLLER, holder.version)])
 
-    def _create(self, now_ms: int) -> None:
+    def _create(self, term: Term, now_ms: int, first: Sequence[NodeChange] = ()) -> None:
         """Create the node and raise the epoch, unless another broker does."""
-        term = self._term()
         node = {"version": 1, "brokerid": self._broker_id, "timestamp": str(now_ms)}
         create = CreateNode(paths.CONTROLLER, json.dumps(node).encode(), ephemeral=True)
         epoch = encode_number(term.epoch + 1)
         raise_epoch = SetNode(paths.CONTROLLER_EPOCH, epoch, term.epoch_version)
-        self._session.transact_many([[create, raise_epoch]])
+        self._session.transact_many([[*first, create, raise_epoch]])
 
     def _term(self) -> Term:
         """Return the last epoch, and the version of its node."""

@@ -39,6 +39,7 @@ from tests.simulation.checker import Checker, Created
 from tests.simulation.disk import SimulatedLog
 from tests.simulation.events import Done, Network, Process, Scheduler
 from tests.simulation.registry import Registry, Session, SimulatedStore
+from tests.simulation.watch import Watch
 
 LAG_TIME_S = 1.5
 _TICK_S = 0.4
@@ -119,6 +120,7 @@ class Options:
 
     counts_flushed: bool
     controller: ControllerSettings
+    silence_s: float = 0.9
     is_fencing_orders: bool = True
     replicas: Callable[..., Replicas] = Replicas
 
@@ -169,6 +171,7 @@ class Broker(Process):
         self._is_sending: set[int] = set()
         self._is_noticing = False
         self._is_loading = False
+        self.watch = Watch(self)
         self._is_known = False  # whether a controller has heard how the former run ended
 
     # Start and end.
@@ -176,6 +179,7 @@ class Broker(Process):
     def start(self) -> None:
         """Start the process; `is_clean` says how it ended before."""
         self.is_alive, self.is_paused, self.is_stopping = True, False, False
+        self.is_off = False
         self.has_failed_disk = False
         self.run += 1
         self._waiting = []
@@ -187,6 +191,7 @@ class Broker(Process):
         self.is_clean = False
         self._keep_session()
         self.later(_TICK_S, self._tick)
+        self.watch.beat()
 
     def kill(self) -> None:
         """End the process; what it wrote stays (SIGKILL)."""
@@ -194,8 +199,8 @@ class Broker(Process):
         self.is_alive = False
 
     def lose_power(self) -> None:
-        """End the process; what was not flushed is lost, all or some of it."""
-        self.is_alive = False
+        """End the machine; what was not flushed is lost, all or some of it."""
+        self.is_alive, self.is_off = False, True
         for _, log in self.logs.values():
             kept = self.scheduler.random.randint(log.flushed_offset, log.log_end_offset)
             self.scheduler.note(
@@ -321,6 +326,8 @@ class Broker(Process):
         except RegistryUnreachableError:
             self.later(_RETRY_S, self._registry_changed)
             return
+        if self.controller is not None and self.registry.controller is not self.session:
+            self._resign()
         if self.controller is not None and self.session is not None:
             self._control(lambda c: c.brokers_changed(self.registry.live_brokers()))
 
@@ -459,6 +466,7 @@ class Broker(Process):
             respond(error)
             return
         self.replicas.note_brokers(push.brokers)
+        self.watch.told = push.brokers
         self.controller_id = controller_id
         self.throttle.set(push.throttle_bytes_per_s, now)
         self._is_known = True

@@ -1,4 +1,4 @@
-"""What must hold in a cluster, checked with every change: the invariants I1 to I23.
+"""What must hold in a cluster, checked with every change: the invariants I1 to I24.
 
 A change of a log, of a state in the registry, and each outcome that a client gets is compared with
 one record of what was ever committed.
@@ -7,7 +7,7 @@ one record of what was ever committed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.cluster_state import PartitionState, StoredState
@@ -68,6 +68,8 @@ class Checker:
         self.begins: dict[tuple[Created, int], int] = {}
         """How much was committed when each leader epoch was decided."""
         self.committed_count = 0
+        self.is_reached_by_others: Callable[[int, int], bool] = lambda _by, _id: False
+        """Whether all other live brokers have long reached one, which another one misses."""
 
     def fail(self, invariant: str, text: str) -> None:
         raise ViolationError(f"{invariant}: {text}")
@@ -207,6 +209,11 @@ class Checker:
         if epoch < self.controller_epoch:
             self.fail("I20", f"controller epoch {epoch} writes after {self.controller_epoch}")
         self.controller_epoch = epoch
+
+    def taken_for_dead(self, by: int, broker: int) -> None:
+        """Check that not one broker alone misses another (I24)."""
+        if self.is_reached_by_others(by, broker):
+            self.fail("I24", f"broker {by} takes {broker} for dead, which all others reach")
 
     # Clients.
 

@@ -61,6 +61,10 @@ class Process:
         self.scheduler = scheduler
         self.is_alive = False
         self.is_paused = False
+        self.is_off = False
+        """Whether its machine is, too: nothing answers in its place."""
+        self.is_refusing = False
+        """Whether its port refuses new connections although it lives."""
         self.run = 0
         self._waiting: list[tuple[int, Action, tuple[Any, ...]]] = []
 
@@ -144,6 +148,12 @@ class Network:
                 self.scheduler.counts["requests repeated late"] += 1
                 self.scheduler.after(later, target.deliver, target.run, handler, _ignore)
         self.scheduler.after(timeout_s, source.deliver, run, finish, None)
+
+    def refuses(self, source: Process, target: Process) -> bool:
+        """Return whether a new connection is refused at once, by the kernel of the target."""
+        is_cut = {(source.id, target.id), (target.id, source.id)} & self.cuts
+        is_closed = target.is_refusing or not target.is_alive
+        return is_closed and not target.is_off and not is_cut
 
     def _arrives(self, source: int, target: int) -> bool:
         if source == target:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from broker.cluster_state import IsrChange, ReplicatedPartition
+from broker.cluster_state import IsrChange, PartitionState, ReplicatedPartition
+from broker.controller.leadership import Leadership
+from broker.controller.suspicion import Suspicion, Witness
 from broker.ids import NO_EPOCH
 from broker.replica_records import UnknownReplica
 from broker.replication.follower import FetchResult, Follower
@@ -14,6 +16,7 @@ from broker.replication.leader import Leader
 from broker.replication.positions import FetchAnswer, FetchPosition
 from broker.replication.replica import Replica, RoleChange
 from broker.replication.replicas import Applied, Replicas
+from broker.topic import TopicPartition
 from tests.simulation.broker import Broker, Options
 from tests.simulation.registry import Registry
 
@@ -166,6 +169,22 @@ def _position_backwards(self: UnknownReplica) -> tuple[int, int]:
 
 _shortest = property(_position_backwards)
 
+
+def _is_enough_alone(self: Suspicion, witness: Witness | None, has_others: bool) -> bool:
+    return True
+
+
+def _settled_in_the_same_epoch(
+    self: Leadership, partition: TopicPartition, state: PartitionState
+) -> PartitionState:
+    settled = _settled(self, partition, state)
+    if state.leader in self._context.suspected:
+        return settled._replace(leader_epoch=state.leader_epoch)
+    return settled
+
+
+_settled = Leadership._settled
+
 FAULTS = {
     "truncation-to-high-watermark": Fault(
         "a follower cuts its log to its high watermark, and compares no epochs (0.8)",
@@ -237,6 +256,16 @@ FAULTS = {
         "fetches that mean a former topic of the name count as progress",
         ((Leader, "answer", _any_creation),),
         frequent="_delete_or_create",
+    ),
+    "elects-on-one-witness": Fault(
+        "a broker that one other misses is taken for dead, although others reach it",
+        ((Suspicion, "_is_enough", _is_enough_alone),),
+        frequent="_isolate_controller",
+    ),
+    "silent-leader-is-not-fenced": Fault(
+        "the next leader of a broker that is taken for dead leads in the same epoch",
+        ((Leadership, "_settled", _settled_in_the_same_epoch),),
+        frequent="_refuse",
     ),
     "shortest-copy-is-restored": Fault(
         "a topic that the registry has lost is made again over the shortest copy",

@@ -121,6 +121,18 @@ class Registry(ModelRegistry):
         self.lose_answer()
         return self.controller_epoch
 
+    def take_over(self, session: Session, gone: LiveBroker) -> None:
+        """Put the node of a broker in the place of that of a registration that is gone."""
+        self.use(session)
+        holder, registered = self.brokers.get(gone.id, (session, gone))
+        if holder is not session and holder is self.controller and registered.epoch == gone.epoch:
+            self.controller = session
+            self.controller_epoch += 1
+            self.scheduler.counts["terms of controllers"] += 1
+            self.scheduler.counts["offices taken over"] += 1
+            self._changed()
+            self.lose_answer()
+
     def controller_id(self, process: Process) -> int | None:
         """Return what the controller's node says."""
         self.reach(process)

@@ -23,6 +23,8 @@ from tests.simulation.registry import ZOOKEEPER, Registry
 TOPIC = "t"
 _CHAOS_S = 14.0
 _PEACE_S = 40.0
+_ASKING_S = 2.0
+"""The longest time that a finding, and that of a witness, can be old."""
 
 
 class Simulation:
@@ -55,7 +57,9 @@ class Simulation:
         )
         broker_count = random.choice((3, 3, 3, 4))
         min_isr = random.choice((1, 2, 2))
+        self._silences = Random(seed + 2)
         options = Options(
+            silence_s=self._silences.choice((0.9, 0.9, 0.9, 0.0)),
             counts_flushed=self.loses_power,
             controller=ControllerSettings(min_isr, self.is_unclean),
         )
@@ -77,6 +81,8 @@ class Simulation:
         self.clients: list[Producer] = []
         self.consumers: list[Consumer] = []
         self._end_of_chaos_s = 0.0
+        self._missed_s: dict[tuple[int, int], float] = {}
+        self.checker.is_reached_by_others = self._is_reached_by_others
 
     def run(self) -> Checker:
         """Run to the end.
@@ -92,6 +98,7 @@ class Simulation:
     def _run(self) -> Checker:
         for broker in self.brokers.values():
             broker.start()
+        self._look_for_missed()
         self._advance(1.0)
         self._create_topic()
         for id in range(2):
@@ -172,6 +179,28 @@ class Simulation:
         for stored in self.registry.states.values():
             return self.brokers.get(stored.state.leader)
         return None
+
+    def _note_missed(self) -> None:
+        """Note which brokers are not reached by which now."""
+        for one in self.brokers.values():
+            for other in self.brokers.values():
+                pairs = {(one.id, other.id), (other.id, one.id)}
+                is_there = other.is_alive and not other.is_paused and not other.is_refusing
+                is_asking = one.is_alive and not one.is_paused
+                if not (is_there and is_asking) or pairs & self.network.cuts:
+                    self._missed_s[one.id, other.id] = self.scheduler.now
+
+    def _look_for_missed(self) -> None:
+        self._note_missed()
+        self.scheduler.after(0.05, self._look_for_missed)
+
+    def _is_reached_by_others(self, by: int, broker: int) -> bool:
+        if self.network.loss or self.network.late:
+            return False
+        self._note_missed()
+        others = [one for one in self.brokers if one not in (by, broker)]
+        long_ago_s = self.scheduler.now - _ASKING_S
+        return all(self._missed_s.get((one, broker), 0.0) < long_ago_s for one in others)
 
     # Faults.
 
@@ -262,6 +291,31 @@ class Simulation:
         self.network.cuts |= pairs
         self.scheduler.note("leader {} is cut from the others", leader)
         self._for_a_while(5.0, lambda: self._mend(pairs))
+
+    def _isolate_controller(self, broker: Broker) -> None:
+        """Cut a controller off from one broker, or from all, but not from ZooKeeper."""
+        for one in self.brokers.values():
+            if one.controller is not None:
+                others = [id for id in self.brokers if id != one.id]
+                chosen = self.random.sample(others, self.random.choice((1, len(others))))
+                pairs = {pair for id in chosen for pair in ((one.id, id), (id, one.id))}
+                self.scheduler.note("controller {} is cut off: {}", one.id, pairs)
+                self.network.cuts |= pairs
+                self._for_a_while(5.0, partial(self._mend, pairs))
+                return
+
+    def _refuse(self, broker: Broker) -> None:
+        """Have a live broker refuse connections, once or again and again; open ones go on."""
+        self.scheduler.note("broker {} refuses connections", broker.id)
+        broker.is_refusing = True
+        self._for_a_while(1.0, partial(self._accept, broker, self.random.choice((0, 0, 5))))
+
+    def _accept(self, broker: Broker, times: int) -> None:
+        broker.is_refusing = False
+        if times and self.scheduler.now < self._end_of_chaos_s:
+            broker.is_refusing = True
+            self._for_a_while(0.5, partial(self._accept, broker, 0))
+            self._for_a_while(2.0, partial(self._accept, broker, times - 1))
 
     def _expire(self, broker: Broker) -> None:
         if broker.session is not None:
@@ -417,7 +471,7 @@ class Simulation:
         self.registry.lost_answers = 0.0
         for broker in self.brokers.values():
             self._set_full(broker, is_full=False)
-            broker.is_slow = False
+            broker.is_slow = broker.is_refusing = False
             if broker.is_paused:
                 broker.resume()
             self._replace_disk(broker)
@@ -495,6 +549,8 @@ _STRIKES_AND_WEIGHTS: tuple[tuple[Callable[[Simulation, Broker], None], float], 
     (Simulation._fail_disk, 0.4),
     (Simulation._delete_or_create, 0.2),
     (Simulation._add_partition, 0.1),
+    (Simulation._refuse, 0.7),
+    (Simulation._isolate_controller, 0.5),
 )
 _STRIKES = [one for one, _ in _STRIKES_AND_WEIGHTS]
 _WEIGHTS = [weight for _, weight in _STRIKES_AND_WEIGHTS]

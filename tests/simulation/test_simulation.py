@@ -22,6 +22,8 @@ SEEDS_THAT_FAILED = {
 """They show a defect only while the simulation makes the same choices; unit tests hold them too."""
 SITUATIONS = (
     "answers of ZooKeeper lost",
+    "brokers taken for dead",
+    "brokers wrongly taken for dead that answer again",
     "changes of in-sync replicas that met an election",
     "changes of in-sync replicas that met another",
     "changes of replicas begun",
@@ -49,6 +51,7 @@ SITUATIONS = (
     "losses of the registry's data",
     "messages twice in a log",
     "next epoch of the same leader",
+    "offices taken over",
     "orders of earlier leader epochs skipped",
     "orders that the disk refused",
     "outcomes unknown: NotEnoughReplicasAfterAppendError",

@@ -199,11 +199,13 @@ class ClusterMembership:
             ControllerSettings(config.min_insync_replicas, config.allows_unclean_election),
             self._note_controller,
             self._changes,
-            self._replicas.brokers.peers,
+            self._replicas.brokers,
             balance=balance if config.balances_leaders else None,
             stats_period_s=config.monitoring_period_ms / 1000,
             push_timeout_s=config.controller_socket_timeout_ms / 1000,
+            silence_s=config.broker_silence_ms / 1000,
         )
+        self._replicas.brokers.on_noted.append(self.controller.note_live)
         return ControllerRequests(self.controller, registry, topics)
 
     @property

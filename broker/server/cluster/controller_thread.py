@@ -18,14 +18,15 @@ from typing import NamedTuple, TypeVar
 
 from broker import errors
 from broker.clock import Clock
-from broker.cluster_state import ReplicatedPartition, UnreadableTopic
+from broker.cluster_state import LiveBroker, ReplicatedPartition, UnreadableTopic
 from broker.controller.context import ControllerSettings
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
 from broker.controller.states import StateChange
 from broker.ids import NO_CONTROLLER
 from broker.server.cluster.controller_events import ControllerEvents
-from broker.server.cluster.peers import Peers
+from broker.server.cluster.live_brokers import LiveBrokers
+from broker.server.cluster.peer_watch import PeerWatches, Watcher
 from broker.server.cluster.pending_creations import PendingCreations
 from broker.server.cluster.push_sender import PushAnswer, PushSenders
 from broker.server.cluster.state_change_log import StateChangeLog
@@ -64,11 +65,12 @@ class ControllerThread:
         settings: ControllerSettings,
         on_controller: Callable[[int], None],
         changes: StateChangeLog,
-        peers: Peers,
+        brokers: LiveBrokers,
         *,
         balance: LeaderBalance | None = None,
         stats_period_s: float = 600.0,  # the windows of rates and times
         push_timeout_s: float = 30.0,  # for a broker to carry out a push
+        silence_s: float = 3.0,  # after which another broker is taken for dead; 0: never
     ) -> None:
         self._registry = registry
         self._topics = topics
@@ -95,13 +97,16 @@ class ControllerThread:
         self.senders = PushSenders(
             self._take_answer,
             clock,
-            peers,
+            brokers.peers,
             stats_period_s=stats_period_s,
             timeout_s=push_timeout_s,
         )
+        self._watches = PeerWatches(Watcher(broker_id, brokers, clock, silence_s, self._note_found))
+        self._told: tuple[LiveBroker, ...] = ()  # the live brokers, as a controller told last
         self.election_stats = WindowedStats(clock, stats_period_s, ELECTION_BOUNDS_S)
         """Events that changed leaders; timed from arrival until the states were written."""
         self.election_count: int = 0  # partitions that got another leader
+        self.early_election_count: int = 0  # those of them before a session with ZooKeeper ended
         self.unclean_election_count: int = 0  # those whose new leader was not in sync
         self.fenced_count: int = 0  # terms of office that ended as another broker took it
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
@@ -121,6 +126,12 @@ class ControllerThread:
         """Wait for the end of the thread; a request to ZooKeeper ends with the session."""
         if self._thread.ident is not None:
             self._thread.join()
+
+    def note_live(self, brokers: tuple[LiveBroker, ...]) -> None:
+        """Note the live brokers, as a controller tells them; callable from any thread."""
+        if brokers != self._told:
+            self._told = brokers
+            self.events.put(self._follow_peers)
 
     # Requests.
 
@@ -244,6 +255,7 @@ class ControllerThread:
 
     def _leave(self) -> None:
         was_in_office = self._term is not None
+        self._watches.stop()
         self._end_term()
         if was_in_office and self._registry.state is SessionState.CONNECTED:
             self._election.resign()
@@ -302,6 +314,7 @@ class ControllerThread:
     def _note_controller(self, broker_id: int) -> None:
         self._controller_id = broker_id
         self._on_controller(broker_id)
+        self._follow_peers()
 
     def _handle(self, controller: Controller, event: Callable[[], None]) -> None:
         """Have a controller handle an event, unless another one has taken its place."""
@@ -360,6 +373,44 @@ class ControllerThread:
             self.controller = None
             self._look()
 
+    # Brokers that die.
+
+    def _follow_peers(self) -> None:
+        """Watch all brokers that are told of states, or else the controller that tells them."""
+        if self._is_stopped:
+            return
+        if (controller := self.controller) is not None:
+            live = tuple(controller.context.brokers.values())
+            self._watches.follow(live if self._tells_brokers(controller) else (), live)
+        elif self._term is None:
+            office = [one for one in self._told if one.id == self._controller_id]
+            self._watches.follow(office, self._told)
+
+    def _note_found(self, peer: LiveBroker, evidence: str) -> None:
+        """Note that a broker is taken for dead, or answers again; called in the watch's thread."""
+        controller = self.controller
+        is_known = controller is not None and peer.id in controller.context.suspected
+        if not (evidence and is_known):
+            self.events.put(partial(self._take_found, peer, evidence))
+
+    def _take_found(self, peer: LiveBroker, evidence: str) -> None:
+        if (controller := self.controller) is not None:
+            before = self.election_count
+            if evidence:
+                self._handle(controller, partial(controller.suspect, peer.id, peer.epoch, evidence))
+                self.early_election_count += self.election_count - before
+            else:
+                self._handle(controller, partial(controller.trust, peer.id, peer.epoch))
+        elif evidence and self._term is None and peer.id == self._controller_id:
+            if self._is_stopped:
+                return
+            logger.warning(
+                "controller %(peer)d is taken for dead: %(evidence)s",
+                {"peer": peer.id, "evidence": evidence},
+            )
+            self._election.take_over(peer.id, peer.epoch, now_ms=self._clock.time_ms())
+            self._look()
+
     # Pushes.
 
     def _carry_out(self) -> None:
@@ -374,16 +425,22 @@ class ControllerThread:
         for change in changes:
             level = logging.WARNING if change.is_unclean else logging.INFO
             self._changes.note(_logged(change, controller.epoch), level=level)
+        if self._tells_brokers(controller):
+            self.senders.send(controller)
+        self._follow_peers()
+
+    def _tells_brokers(self, controller: Controller) -> bool:
+        """Return whether brokers are told of states: not without replicated topics.
+
+        But a broker that may have lost messages is told that this is known, so that it is trusted
+        with new topics, and one with replicas is asked for them.
+        """
         context = controller.context
-        # No pushes and no connections without replicated topics. But a broker that may have lost
-        # messages is told that this is known, so that it is trusted with new topics, and one with
-        # replicas is asked for them.
-        if (
+        return bool(
             context.topics
             or context.unreadable
             or any(one.has_replicas or not one.is_clean for one in context.brokers.values())
-        ):
-            self.senders.send(controller)
+        )
 
     def _take_answer(
         self, controller: Controller, broker_id: int, push: Push, answer: PushAnswer

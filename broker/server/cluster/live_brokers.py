@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from threading import Lock
 
 from broker import errors
@@ -22,7 +22,7 @@ class LiveBrokers:
 
     def __init__(self, config: BrokerConfig) -> None:
         self.controller_id = NO_CONTROLLER  # as far as this broker knows
-        self.on_noted: Callable[[Iterable[LiveBroker]], object] = lambda _brokers: None
+        self.on_noted: list[Callable[[tuple[LiveBroker, ...]], object]] = []
         """Called with the live brokers of each push."""
         self.endpoints_of: Callable[[int], tuple[Endpoint, ...]] = lambda _id: ()
         """Returns the endpoints of a broker's registration, which pushes do not tell."""
@@ -34,10 +34,11 @@ class LiveBrokers:
         self._controller_lock = Lock()  # one request to the controller at a time
         self._controller: Connection | None = None
 
-    def note(self, brokers: Iterable[LiveBroker], controller_id: int) -> None:
+    def note(self, brokers: tuple[LiveBroker, ...], controller_id: int) -> None:
         """Note the live brokers and the controller, as a push tells them."""
         self._by_id = {one.id: one for one in brokers}
-        self.on_noted(brokers)
+        for told in self.on_noted:
+            told(brokers)
         self.controller_id = controller_id
 
     def epoch_of(self, broker_id: int) -> int | None:
@@ -73,6 +74,16 @@ class LiveBrokers:
             timeout_s=self._timeout_s if timeout_s is None else timeout_s,
             client_id=self._client_id,
             receive_bytes=receive_bytes,
+        )
+
+    def connect_to(self, broker: LiveBroker, *, timeout_s: float) -> Connection:
+        """Return a new connection to a broker of a registration."""
+        endpoints = broker.endpoints or self.endpoints_of(broker.id)
+        return self.peers.connection(
+            broker.id,
+            self.peers.endpoint(broker.host, broker.port, endpoints),
+            timeout_s=timeout_s,
+            client_id=self._client_id,
         )
 
     def ask_controller(self, request: ExtensionRequest) -> Reader:

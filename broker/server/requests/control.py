@@ -22,12 +22,14 @@ from broker.protocol.layouts import ControllerRequest, Layout
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import (
     UNKNOWN_REPLICAS,
+    ProbeBrokerRequest,
     PushStatesRequest,
     decode_push_epochs,
 )
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import encode_extension_response
 from broker.replica_records import UnknownReplica
+from broker.server.cluster.probe import probe_registered
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.requests.freed_memory import give_back_freed_memory
 from broker.server.requests.judge import Rights
@@ -49,10 +51,12 @@ class ControlHandler:
         self._refusals = refusals
         self.controller: ControllerRequests | None = None  # None without a registry
         self._orders = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica-orders")
+        self._probes = ThreadPoolExecutor(max_workers=2, thread_name_prefix="probe")
 
     def stop(self) -> None:
-        """End the thread that carries out pushes, after the one under way."""
+        """End the threads, after what is under way."""
         self._orders.shutdown(cancel_futures=True)
+        self._probes.shutdown(cancel_futures=True)
 
     def push(self, body: memoryview, header: RequestHeader) -> Future[list[Response]]:
         """Have a controller's push carried out; return the future response.
@@ -76,14 +80,16 @@ class ControlHandler:
 
     def handle(
         self,
-        request: ControllerRequest | ListUnknownReplicasRequest,
+        request: ControllerRequest | ListUnknownReplicasRequest | ProbeBrokerRequest,
         header: RequestHeader,
         rights: Rights | None,
     ) -> Future[list[Response]]:
-        """Have a request carried out by the controller; return its future response."""
+        """Have a request carried out by the controller, or as it asks; return the response."""
         outcome: Future[Any]
         if isinstance(request, ListUnknownReplicasRequest):
             outcome = self._orders.submit(self._replicas.records.find_unknown)
+        elif isinstance(request, ProbeBrokerRequest):  # not behind a push
+            outcome = self._probes.submit(probe_registered, self._replicas.brokers, request)
         elif self.controller is None:
             raise NotControllerError("this broker is in no cluster: zk.connect is not set")
         else:

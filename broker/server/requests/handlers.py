@@ -50,6 +50,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.layouts import ControllerRequest
 from broker.protocol.primitives import INT16, Reader
 from broker.protocol.replica_requests import (
+    ProbeBrokerRequest,
     PushStatesRequest,
     ReplicaFetchRequest,
 )
@@ -410,7 +411,7 @@ class RequestHandlers:
                 return self._admin.shutdown(request, header)
             case ReplicaFetchRequest():
                 return self._replica_reads.read(request, header)
-            case ControllerRequest() | ListUnknownReplicasRequest():
+            case ControllerRequest() | ListUnknownReplicasRequest() | ProbeBrokerRequest():
                 return self._control.handle(request, header, rights)
 
 

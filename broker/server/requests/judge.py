@@ -101,6 +101,7 @@ NEEDS: dict[Any, Need] = {
     replica_requests.PushStatesRequest: _BROKERS,
     replica_requests.ChangeIsrRequest: _BROKERS,
     replica_requests.ControlledShutdownRequest: _BROKERS,
+    replica_requests.ProbeBrokerRequest: _BROKERS,
 }
 """By class."""
 

@@ -16,6 +16,7 @@ import pytest
 from broker.cluster_state import (
     EpochEnd,
     EpochStart,
+    Finding,
     IsrChange,
     IsrDecision,
     IsrMember,
@@ -104,6 +105,7 @@ REQUESTS: list[extensions.ExtensionRequest] = [
         2, 77, (IsrChange(ORDERS, 7, 9, (IsrMember(2, 77), IsrMember(3, -1)), 12345),)
     ),
     replica_requests.ControlledShutdownRequest(2, 77),
+    replica_requests.ProbeBrokerRequest(2, 1, 76, 1000),
     cluster_requests.AddPartitionsRequest("orders", 3),
     cluster_requests.ReplicateTopicRequest("orders", 3),
     cluster_requests.ElectLeadersRequest(cluster_requests.ElectionKind.UNCLEAN, (ORDERS, UMLAUT)),
@@ -194,6 +196,11 @@ RESPONSES = {
         ],
         replica_requests.ISR_DECISIONS.encode,
         replica_requests.ISR_DECISIONS.decode,
+    ),
+    "probe": Response(
+        Finding.SILENT,
+        replica_requests.ProbeBrokerRequest.RESPONSE.encode,
+        replica_requests.ProbeBrokerRequest.RESPONSE.decode,
     ),
     "controlled shutdown": Response(
         ShutdownProgress((REPLICATED,), (ORDERS, UMLAUT), (Unmoved(UMLAUT, "no replica"),)),

@@ -25,7 +25,7 @@ def brokers() -> LiveBrokers:
 
 
 def note(brokers: LiveBrokers, port: int) -> None:
-    brokers.note([LiveBroker(1, "127.0.0.1", port, 1, is_clean=True, rack="")], 1)
+    brokers.note((LiveBroker(1, "127.0.0.1", port, 1, is_clean=True, rack=""),), 1)
 
 
 def connect(brokers: LiveBrokers, former: Connection | None = None) -> Connection:

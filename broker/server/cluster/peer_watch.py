@@ -1,0 +1,158 @@
+"""Whether other brokers are there, found sooner than their sessions with ZooKeeper end.
+
+The controller watches all brokers, every other broker watches the controller: each by a connection
+of its own, on which HELLO is asked again and again. Another broker is asked before a broker is
+taken for dead (`Suspicion`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from broker import errors
+from broker.clock import Clock
+from broker.cluster_state import Finding, LiveBroker
+from broker.controller.suspicion import Suspicion, Witness
+from broker.protocol.replica_requests import ProbeBrokerRequest
+from broker.server.cluster.live_brokers import LiveBrokers
+from broker.server.cluster.probe import is_refused, probe
+from broker.threads import StoppableThread
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 0.3
+_LONGEST_BEAT_S = 0.5
+
+
+class Watcher(NamedTuple):
+    """What all watches of one broker have in common."""
+
+    me: int
+    brokers: LiveBrokers  # that connects
+    clock: Clock
+    silence_s: float  # 0: silence is no evidence
+    # called with why the broker is taken for dead, again and again; and empty once it answers
+    on_found: Callable[[LiveBroker, str], None]
+
+
+class PeerWatch(StoppableThread):
+    """Watches one broker in one of its registrations.
+
+    `others` returns the brokers that can be asked what they find.
+    """
+
+    def __init__(
+        self,
+        peer: LiveBroker,
+        watcher: Watcher,
+        others: Callable[[LiveBroker], Iterable[LiveBroker]],
+    ) -> None:
+        super().__init__(f"watch-of-{peer.id}")
+        self.peer = peer
+        self._watcher = watcher
+        self._others = others
+        self.suspicion = Suspicion(watcher.silence_s, watcher.clock.monotonic_s())
+        self._connection = watcher.brokers.connect_to(peer, timeout_s=self.suspicion.patience_s)
+
+    def stop(self) -> None:
+        """Stop soon, also in the middle of a request."""
+        super().stop()
+        self._connection.interrupt()
+
+    def run(self) -> None:
+        """Ask until the thread is to end."""
+        while not self._stopping.is_set():
+            try:
+                self._look()
+            except Exception:  # a bug must not end the watch
+                logger.exception("watching broker %d failed", self.peer.id)
+                self._stopping.wait(_RETRY_S)
+        self._connection.close()
+
+    def _look(self) -> None:
+        was_open = self._connection.is_open
+        finding = probe(self._connection)
+        if self._stopping.is_set() or (finding is None and was_open):
+            return
+        suspicion, watcher = self.suspicion, self._watcher
+        was_gone = bool(suspicion.evidence)
+        found = Finding.SILENT if finding is None else finding
+        if suspicion.note(found, watcher.clock.monotonic_s()):
+            self._ask_others()
+        if suspicion.evidence or was_gone:
+            watcher.on_found(self.peer, suspicion.evidence)
+        if finding is Finding.ANSWERS:
+            self._connection.await_end(min(_LONGEST_BEAT_S, suspicion.patience_s / 4))
+        else:
+            self._stopping.wait(_RETRY_S)
+
+    def _ask_others(self) -> None:
+        """Have the first broker that can tell be the witness."""
+        suspicion, has_others = self.suspicion, False
+        request = ProbeBrokerRequest(
+            self._watcher.me,
+            self.peer.id,
+            self.peer.epoch,
+            int(1000 * suspicion.witness_patience_s),
+        )
+        for other in self._others(self.peer):
+            connection = self._watcher.brokers.connect_to(
+                other, timeout_s=2 * suspicion.witness_patience_s
+            )
+            try:
+                finding = request.RESPONSE.decode(connection.call(request))
+                suspicion.judge(Witness(other.id, finding), has_others=True)
+                return
+            except errors.BrokerError as error:
+                has_others |= not is_refused(error)
+                logger.info(
+                    "broker %(other)d cannot say whether broker %(peer)d is there: %(error)s",
+                    {"other": other.id, "peer": self.peer.id, "error": error},
+                )
+            finally:
+                connection.close()
+            if self._stopping.is_set():
+                return
+        suspicion.judge(None, has_others=has_others)
+
+
+class PeerWatches:
+    """The watches of one broker, for one thread."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._by_id: dict[int, PeerWatch] = {}
+        self._live: tuple[LiveBroker, ...] = ()
+
+    def follow(self, peers: Iterable[LiveBroker], live: Iterable[LiveBroker]) -> None:
+        """Watch these peers and no others; any of the live brokers can be asked about them."""
+        self._live = tuple(live)
+        wanted = {one.id: one for one in peers if one.id != self._watcher.me}
+        for broker_id, watch in list(self._by_id.items()):
+            if broker_id not in wanted or wanted[broker_id].epoch != watch.peer.epoch:
+                self._by_id.pop(broker_id).stop()
+        for broker_id, peer in wanted.items():
+            if broker_id not in self._by_id:
+                watch = PeerWatch(peer, self._watcher, self._others)
+                self._by_id[broker_id] = watch
+                watch.start()
+
+    def _others(self, peer: LiveBroker) -> list[LiveBroker]:
+        """Return the brokers besides this one and a peer that are not missed themselves."""
+        watches = self._by_id.copy()
+        return [
+            one
+            for one in self._live
+            if one.id not in (self._watcher.me, peer.id)
+            and not (one.id in watches and watches[one.id].suspicion.is_missed)
+        ]
+
+    def stop(self) -> None:
+        """End all watches, and wait for the end of their threads."""
+        for watch in self._by_id.values():
+            watch.stop()
+        for watch in self._by_id.values():
+            watch.join()
+        self._by_id = {}

@@ -1,0 +1,137 @@
+"""A broker is taken for dead on the word of two, and loses nothing if it was not."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.cluster_state import Finding, PartitionState
+from broker.controller.suspicion import BACKOFF_S, Suspicion, Witness
+from broker.errors import FencedEpochError, StaleBrokerEpochError
+from tests.unit.broker.controller.cluster import Cluster, P
+
+ALL = (0, 1, 2)
+
+
+def suspect(cluster: Cluster, broker_id: int) -> None:
+    cluster.controller.suspect(broker_id, cluster.epoch_of(broker_id), "it does not answer")
+
+
+def trust(cluster: Cluster, broker_id: int) -> None:
+    cluster.controller.trust(broker_id, cluster.epoch_of(broker_id))
+
+
+@pytest.fixture
+def suspicion() -> Suspicion:
+    return Suspicion(3.0, 0.0)
+
+
+def test_broker_when_it_refuses_two_then_is_taken_for_dead_at_once(suspicion: Suspicion) -> None:
+    assert suspicion.note(Finding.REFUSES, 0.1)
+    suspicion.judge(Witness(2, Finding.REFUSES), has_others=True)
+
+    assert "broker 2" in suspicion.evidence
+
+
+@pytest.mark.parametrize("witness", [Witness(2, Finding.ANSWERS), None])
+def test_broker_when_one_alone_misses_it_then_is_not_taken_for_dead(
+    suspicion: Suspicion, witness: Witness | None
+) -> None:
+    assert suspicion.note(Finding.REFUSES, 0.1)
+    suspicion.judge(witness, has_others=True)
+
+    assert not suspicion.evidence
+    assert suspicion.note(Finding.REFUSES, 0.4), "another is asked again"
+
+
+def test_broker_when_nobody_else_is_there_then_refusal_is_enough_and_silence_is_not(
+    suspicion: Suspicion,
+) -> None:
+    suspicion.note(Finding.SILENT, 5.0)
+    suspicion.judge(None, has_others=False)
+    assert not suspicion.evidence
+
+    suspicion.note(Finding.REFUSES, 5.1)
+    suspicion.judge(None, has_others=False)
+    assert suspicion.evidence
+
+
+def test_broker_when_silent_then_is_missed_after_two_thirds_of_the_time() -> None:
+    suspicion = Suspicion(3.0, 0.0)
+    assert not suspicion.note(Finding.SILENT, 1.9)
+    assert not suspicion.is_missed
+    assert suspicion.note(Finding.SILENT, 2.0)
+
+    assert not Suspicion(0.0, 0.0).note(Finding.SILENT, 60.0)
+
+
+def test_broker_when_it_answers_again_then_is_not_suspected_for_a_while(
+    suspicion: Suspicion,
+) -> None:
+    suspicion.note(Finding.REFUSES, 0.1)
+    suspicion.judge(Witness(2, Finding.SILENT), has_others=True)
+    suspicion.note(Finding.ANSWERS, 1.0)
+    assert not suspicion.evidence
+
+    assert not suspicion.note(Finding.REFUSES, 1.1)
+    assert suspicion.note(Finding.REFUSES, 1.0 + BACKOFF_S)
+
+
+def test_suspected_leader_when_another_is_in_sync_then_that_leads_in_the_next_epoch() -> None:
+    cluster = Cluster(PartitionState(0, 4, ALL, 0))
+    suspect(cluster, 0)
+
+    assert cluster.state == (1, 5, (1, 2))
+    assert cluster.controller.counts().suspected == 1
+    assert 0 in cluster.pushes(), "it is told as soon as it answers"
+    old = cluster.isr_change(P, 4, 0, (0, 1))
+    decision = cluster.controller.change_isr(0, cluster.epoch_of(0), [old])[0]
+    assert decision.error == FencedEpochError.code
+
+
+def test_suspected_leader_when_it_alone_is_in_sync_then_stays_also_if_unclean_is_allowed() -> None:
+    cluster = Cluster(PartitionState(0, 4, (0,), 0), unclean=True)
+    suspect(cluster, 0)
+    assert cluster.state == (0, 4, (0,))
+
+    cluster.fail(0)
+    assert cluster.state == (1, 5, (1,)), "its registration is what tells that it is gone"
+
+
+def test_suspected_follower_when_it_wants_to_join_then_is_refused_until_it_is_trusted() -> None:
+    cluster = Cluster(PartitionState(0, 4, ALL, 0))
+    suspect(cluster, 2)
+    assert cluster.state == (0, 4, (0, 1))
+    assert cluster.change_isr(0, 1, 2).error == StaleBrokerEpochError.code
+
+    trust(cluster, 2)
+    assert cluster.change_isr(0, 1, 2).error == 0
+
+
+def test_suspected_broker_when_trusted_then_gets_nothing_back_but_can_be_elected() -> None:
+    cluster = Cluster(PartitionState(0, 4, ALL, 0))
+    suspect(cluster, 0)
+    trust(cluster, 0)
+    assert cluster.state == (1, 5, (1, 2))
+
+    cluster.change_isr(0, 1, 2)
+    cluster.controller.leadership.elect_preferred([P])
+    assert cluster.controller.context.leader_of(P) == 0
+
+
+def test_suspicion_when_of_a_former_registration_or_of_one_that_stops_then_elects_nobody() -> None:
+    cluster = Cluster(PartitionState(0, 4, ALL, 0))
+    cluster.controller.suspect(0, cluster.epoch_of(0) - 1, "")
+    assert cluster.state == (0, 4, ALL)
+
+    cluster.shut_down(0)
+    elected = cluster.state
+    suspect(cluster, 0)
+    assert cluster.state == elected
+
+
+def test_suspected_broker_when_registered_anew_then_is_live() -> None:
+    cluster = Cluster(PartitionState(0, 4, ALL, 0))
+    suspect(cluster, 0)
+    cluster.start(0)
+
+    assert cluster.controller.counts().suspected == 0
