@@ -33,6 +33,16 @@ class Endpoint(NamedTuple):
         return f"{self.listener}={'tls' if self.is_tls else 'plain'}://{self.address}"
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches what listens on an address or name."""
+    import ipaddress  # late: most processes listen nowhere
+
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:  # a name
+        return host.lower() == "localhost"
+
+
 def parse_endpoints(text: str) -> tuple[Endpoint, ...]:
     """Parse `NAME=tls://HOST:PORT[,..]`, or `plain://`; `ConfigError` names the item."""
     found = []

@@ -135,7 +135,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l zookeeper-port 
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l metrics-port -d 'Serve metrics for Prometheus, without HOST for this machine alone; 0 picks a free port' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l metrics-no-partitions -d 'Serve no metrics of single partitions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ephemeral -d 'A temporary directory, no ZooKeeper, a free port; deleted at the end'
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l check-config -d 'Validate the settings and end'
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l check-config -d 'Validate the settings and their files, and end'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ready-file -d 'Write the READY line there too' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ready-fd -d 'And to this open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l daemon -d 'Go to the background once ready'

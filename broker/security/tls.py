@@ -42,7 +42,7 @@ class ServerTls:
         self._state = self._look()
         self._warned_days: int | None = None
         self.rules = PrincipalRules(config.ssl_principal_rules)
-        self.current = _load(config)
+        self.current = load_context(config)
         self.warn_of_end()
 
     def _look(self) -> list[tuple[int, int, int] | None]:
@@ -54,7 +54,7 @@ class ServerTls:
         if state != self._state:
             self._state = state
             try:
-                self.current = _load(self._config)
+                self.current = load_context(self._config)
             except ConfigError as error:
                 logger.warning("%s; the certificate that was loaded before stays in use", error)
             else:
@@ -101,7 +101,7 @@ def _state_of(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _load(config: BrokerConfig) -> ServerContext:
+def load_context(config: BrokerConfig) -> ServerContext:
     """Return a new context from the files; `ConfigError` names the file that cannot be used.
 
     Never into a context in use: that has a slot for each type of key, and would go on with the old

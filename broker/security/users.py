@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from broker.errors import CoordinationError
@@ -72,6 +72,10 @@ class Users:
     def use(self, credentials: Mapping[str, Credential], mock_secret: bytes) -> None:
         """Know these users from now on; the secret makes the salts of those that are not there."""
         self._credentials, self._mock_secret = credentials, mock_secret
+
+    def names(self) -> Collection[str]:
+        """Return the users that have a password."""
+        return self._credentials.keys()
 
     def __contains__(self, name: str) -> bool:
         return name in self._credentials

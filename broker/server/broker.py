@@ -22,6 +22,7 @@ from broker.security.mechanisms import PLAIN, Channel, ServerExchange, ServerMec
 from broker.security.principal import Principal
 from broker.security.rules import NO_VERSION, RuleSet, StoredRules, parse_super_users
 from broker.security.users import SCRAM, SCRAM_PLUS, Users
+from broker.security.warnings import warnings_of
 from broker.server.cluster.cluster_keys import ClusterKeyStore
 from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.cluster_view import ClusterView
@@ -177,6 +178,8 @@ class Broker:
             self._server.listen(self.config)
             self._view.set_own_address(self.address(), self.endpoints())
             self._membership.open(self.config, self._apply_settings, self._apply_rules)
+            for text in warnings_of(self.config, self._users.names()):
+                logger.warning("%s", text)
             self._logs.start()  # retention must know the settings of topics
             self._control.controller = self._membership.register(
                 self.config, self.address(), self.endpoints()

@@ -54,7 +54,9 @@ class StartOptions(Choice):
 class ProcessOptions(Choice):
     """The process, and how it says that it is ready."""
 
-    check_config: bool = flag("--check-config", "Options", "Validate the settings and end.")
+    check_config: bool = flag(
+        "--check-config", "Options", "Validate the settings and their files, and end."
+    )
     ready_file: Path | None = option(
         "--ready-file FILE", "Options", "Write the READY line there too."
     )

@@ -56,7 +56,7 @@ def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int
         dump_properties(env, BROKER, layers)
         return 0
     if process.check_config:
-        env.note("the configuration is valid")
+        _check_files(env, config)
         return 0
     leave_no_core_file()
     if process.daemon:
@@ -109,6 +109,20 @@ def _broker_config(layers: Sequence[Layer]) -> BrokerConfig:
         raise CliError(
             ExitStatus.CONFIG, str(error), hints=["try: pylogctl broker start -X list"]
         ) from error
+
+
+def _check_files(env: Environment, config: BrokerConfig) -> None:
+    from broker.security.warnings import warnings_of  # late, as the next: for this option only
+    from pylogctl.broker.check import problems_of
+
+    for text in warnings_of(config, None):
+        env.warn(text)
+    problems = list(problems_of(config))
+    for text in problems[:-1]:
+        env.error(text)
+    if problems:
+        raise CliError(ExitStatus.CONFIG, problems[-1])
+    env.note("the configuration is valid")
 
 
 def _zookeeper_option(env: Environment, options: StartOptions) -> str | None:

@@ -5,13 +5,12 @@ Files are checked if they can be seen: the broker runs on this machine.
 
 from __future__ import annotations
 
-import ipaddress
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from broker.endpoints import PLAIN_LISTENER, parse_endpoints
+from broker.endpoints import PLAIN_LISTENER, is_loopback, parse_endpoints
 from broker.files import is_open_to_others
 from broker.units import format_duration
 from pylogctl.doctor.finding import Finding, Verdict
@@ -42,7 +41,7 @@ def check_exposure(broker: str, settings: Mapping[str, str]) -> Finding:
         hosts = {name: hosts[name] for name in map(str.strip, optional) if name in hosts}
         if not hosts:
             return Finding(Verdict.OK, "exposure", f"{broker} serves those who log in only")
-    open_hosts = [host for host in hosts.values() if not _is_loopback(host)]
+    open_hosts = [host for host in hosts.values() if not is_loopback(host)]
     if not open_hosts:
         return Finding(Verdict.OK, "exposure", f"{broker} serves strangers on loopback only")
     where = ", ".join(one or "all addresses" for one in open_hosts)
@@ -60,13 +59,6 @@ def _hosts(settings: Mapping[str, str]) -> dict[str, str]:
     return found | {
         one.listener: one.host for one in parse_endpoints(settings.get("listeners", ""))
     }
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def check_certificate(broker: str, certificate: Mapping[str, Any], now_ms: int) -> Finding:

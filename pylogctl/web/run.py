@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
 from broker.api.client import Client, connect
+from broker.endpoints import is_loopback
 from broker.errors import AddressInUseError
 from broker.security.client_security import ClientSecurity
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S
@@ -43,8 +43,8 @@ def run(env: Environment, options: WebOptions) -> None:
     """Serve until a signal."""
     host, port = _address_of(options.listen)
     token = _token(env, options.token_file)
-    is_loopback = _is_loopback(host)
-    if token is None and not is_loopback:
+    is_local = is_loopback(host)
+    if token is None and not is_local:
         raise UsageError(
             f"'{host}' is not of this machine only, so clients have to give a token",
             hints=[f"--token-file FILE, or {_TOKEN_VARIABLE}", "--listen 127.0.0.1:8080"],
@@ -55,7 +55,7 @@ def run(env: Environment, options: WebOptions) -> None:
         name = f"[{host}]" if ":" in host else host
         port = listener.getsockname()[1]
         site = Site(client, options.allow_changes, options.hide_messages)
-        hosts = _hosts(name, port, is_loopback, options.public_hosts)
+        hosts = _hosts(name, port, is_local, options.public_hosts)
         authenticate = None if token is None else TokenAuthentication(token)
         site.sampler.start()
         with serving(make_app(site, hosts, authenticate), listener) as thread:
@@ -95,13 +95,6 @@ def _address_of(listen: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
-
-
 def _token(env: Environment, file: Path | None) -> str | None:
     if file is not None:
         token, origin = file.read_text(encoding="utf-8").strip(), str(file)
@@ -126,8 +119,8 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _hosts(name: str, port: int, is_loopback: bool, public: tuple[str, ...]) -> set[str]:
-    names = ("127.0.0.1", "localhost", "[::1]", name) if is_loopback else (name,)
+def _hosts(name: str, port: int, is_local: bool, public: tuple[str, ...]) -> set[str]:
+    names = ("127.0.0.1", "localhost", "[::1]", name) if is_local else (name,)
     hosts = {f"{one}:{port}".lower() for one in names}
     if port == 80:  # which browsers leave out
         hosts |= {one.lower() for one in names}

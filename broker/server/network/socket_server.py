@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import resource
 import socket
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.endpoints import is_loopback
 from broker.security.quotas import Quotas
 from broker.server.network.acceptor import Acceptor, listen
 from broker.server.network.connection import LingeringClient, Listener, ServerConnection
@@ -205,18 +205,11 @@ def _default_quotas(config: BrokerConfig) -> Quotas:
 
 def _listeners_with_reserve(config: BrokerConfig) -> set[str]:
     """Return the listeners for brokers or this machine, if others are there for all clients."""
-    local = {one.listener for one in config.endpoints if _is_loopback(one.host)}
+    local = {one.listener for one in config.endpoints if is_loopback(one.host)}
     if len(local) == len(config.endpoints):
         local.clear()
     found = local | {config.inter_broker_listener} - {""}
     return found if len(found) < len(config.endpoints) else set()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    except ValueError:  # a name
-        return host == "localhost"
 
 
 def _do_nothing() -> None:
@@ -236,7 +229,7 @@ def raise_open_files_limit() -> None:
 def _warn_if_exposed(listener: socket.socket) -> None:
     """Warn of a listener that other machines may reach: every client may do everything."""
     host, port = listener.getsockname()[:2]
-    if not _is_loopback(host):
+    if not is_loopback(host):
         logger.warning(
             "listening on %s:%d without authentication: all who reach this port can read, write "
             "and delete every topic and stop the broker; let only trusted networks reach it, or "

@@ -50,3 +50,11 @@ def test_start_when_other_machines_may_reach_the_port_then_warns(
     start_broker(requires_authentication=must_log_in)
     assert (f"listening on {address}:" in caplog.text) is warns
     assert ("without authentication" in caplog.text) is warns
+
+
+def test_start_when_a_super_user_can_never_come_then_warns(
+    start_broker: Callable[..., Broker], caplog: pytest.LogCaptureFixture
+) -> None:
+    start_broker(super_users="User:CN=ops")
+
+    assert "super.users: no client can be User:CN=ops" in caplog.text

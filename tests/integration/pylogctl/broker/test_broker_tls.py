@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.security import client_tls
+from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.broker.test_broker import Served
 from tests.support.certificates import Certificates
 from tests.support.command_line import Invoke, Spawn
@@ -64,3 +66,52 @@ def test_sighup_when_the_certificate_was_replaced_then_it_is_loaded_and_the_brok
     secure_broker.process.send_signal(signal.SIGHUP)
 
     wait_until(lambda: expiry() != before, "the new certificate being in use")
+
+
+def test_check_config_reads_certificates_keys_and_credentials_and_names_each_that_is_wrong(
+    certificates: Certificates, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "zk.secret"
+    secret.write_text("brokers:s3cret\n")
+    secret.chmod(0o600)
+    settings = {
+        "listeners": "SECURE=tls://127.0.0.1:0",
+        "ssl.certificate.location": certificates.certificate,
+        "ssl.key.location": certificates.key,
+        "ssl.ca.location": certificates.ca_file,
+        "zookeeper.credential.file": secret,
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.ca.location": certificates.ca_file,
+        "zookeeper.ssl.certificate.location": certificates.certificate,
+        "zookeeper.ssl.key.location": certificates.key,
+        "super.users": "User:CN=ops",
+    }
+    given = [part for name, one in settings.items() for part in ("-X", f"{name}={one}")]
+
+    def check(*more: str) -> tuple[int, str]:
+        monkeypatch.setattr(client_tls, "_contexts", {})  # each run is a process of its own
+        result = invoke("broker", "start", "--check-config", "--port", "-1", *given, *more)
+        return result.status, result.stderr
+
+    status, text = check()
+    assert (status, "the configuration is valid" in text) == (0, True), text
+    assert "warning: super.users: no client can be User:CN=ops" in text
+
+    now = datetime.datetime.now(datetime.UTC)
+    certificates.write(
+        certificates.ca.issue_cert("localhost", not_after=now - datetime.timedelta(days=1))
+    )
+    status, text = check()
+    expired = f"the certificate of {certificates.certificate} expired at "
+    assert (status, text.count(expired)) == (ExitStatus.CONFIG, 2)
+
+    certificates.write_key(certificates.ca.issue_cert("localhost"))
+    secret.chmod(0o640)
+    status, text = check()
+    assert status == ExitStatus.CONFIG
+    assert "they are of two key pairs" in text
+    assert f"{secret} has a credential, and other users may read it" in text
+    assert f"the key in '{certificates.key}' is not that of" in text
+
+    status, text = check("-X", f"zookeeper.ssl.ca.location={tmp_path / 'no.pem'}")
+    assert f"cannot read '{tmp_path / 'no.pem'}'" in text
