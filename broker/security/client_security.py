@@ -57,7 +57,13 @@ class ClientSecurity(BaseConfig):
         _P("ssl.ca.location", "tls_ca", _PATH, "PEM file of brokers' CA; empty: the system's CAs"),
         _P("ssl.certificate.location", "tls_cert", _PATH, "PEM file of the client's certificate"),
         _P("ssl.key.location", "tls_key", _PATH, "PEM file of its key; empty: the same"),
-        _P("sasl.mechanism", "sasl_mechanism", _TEXT, "to log in", choices=("SCRAM-SHA-256",)),
+        _P(
+            "sasl.mechanism",
+            "sasl_mechanism",
+            _TEXT,
+            "to log in; -PLUS binds the login to the broker's certificate",
+            choices=("SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"),
+        ),
         _P("sasl.username", "user", _TEXT, "the user that logs in"),
         _P("sasl.password", "password", PropertyKind.SECRET, "the user's password"),
     )
@@ -82,6 +88,11 @@ class ClientSecurity(BaseConfig):
         if has_sasl and not (self.user and self.password):
             missing = "sasl.password" if self.user else "sasl.username"
             raise ConfigError(f"{set_to} needs {missing}")
+        if self.sasl_mechanism.endswith("-PLUS") and not self.has_tls:
+            raise ConfigError(
+                f"sasl.mechanism={self.sasl_mechanism} binds to TLS, so not with {set_to}: "
+                "set SASL_SSL"
+            )
 
     @classmethod
     def of_files(
@@ -118,7 +129,7 @@ class ClientSecurity(BaseConfig):
             return None
         from broker.security.scram import ScramClient  # late: it loads scramp
 
-        return ScramClient(self.user, self.password)
+        return ScramClient(self.user, self.password, self.sasl_mechanism)
 
     def refused_login(self, broker: str, error: ServerError) -> ServerError:
         """Return the error for a broker, by its name, that does not log the user in."""

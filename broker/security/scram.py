@@ -8,7 +8,6 @@ Import this module late: scramp takes 40 ms.
 from __future__ import annotations
 
 import secrets
-from typing import NoReturn
 
 from scramp import ScramClient as _Client
 from scramp import ScramException, ScramMechanism
@@ -80,12 +79,11 @@ def serve_scram(users: Users, channel: Channel, name: str = SCRAM) -> ServerExch
         final = server.get_server_final().encode()
         return Proved(Principal(USER, user), final, still_holds=lambda: user in users)
     except (ScramException, ValueError):
-        _refuse()
-
-
-def _refuse() -> NoReturn:
-    # nothing of the cause: it would tell which users there are
-    raise errors.AuthenticationFailedError("the user or the password is wrong") from None
+        # nothing of the cause: it would tell which users there are; the name is for the audit log
+        raise errors.AuthenticationFailedError(
+            "the user or the password is wrong",
+            details={"user": user[:_MAX_NAME_BYTES]} if user else None,
+        ) from None
 
 
 def _binding_of(channel: Channel) -> tuple[str, bytes] | None:

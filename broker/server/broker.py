@@ -302,7 +302,7 @@ class Broker:
             ),
             metrics,
             self._judge,
-            self._server.workers,
+            self._server.logins,
             self._delays,
         )
 

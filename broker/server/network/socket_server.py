@@ -63,6 +63,8 @@ class SocketServer:
         self.quotas = PrincipalQuotas(clock)
         self.quotas.set(_default_quotas(config), {})
         self.workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
+        # of their own: many logins must not hold up who administers, nor the reverse
+        self.logins = ThreadPoolExecutor(max_workers=2, thread_name_prefix="login")
         # one thread: it computes, so more would only take turns, and its metrics take no lock
         self._offload_worker = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="offload-worker"
@@ -193,6 +195,7 @@ class SocketServer:
             processor.begin_stop(last_response)
         lingering = [client for processor in self.processors for client in processor.stop()]
         self.workers.shutdown()
+        self.logins.shutdown()
         self._offload_worker.shutdown()
         return lingering
 

@@ -14,7 +14,7 @@
     ==========  ==========================================  ==========
 
 The first state is UNPROVED where clients must log in. After FAILED the connection is closed; so is
-one that is CHALLENGED for `CHALLENGE_S`.
+one that is UNPROVED or CHALLENGED for `CHALLENGE_S`.
 """
 
 from __future__ import annotations
@@ -74,15 +74,21 @@ class Authentication:
         self._next_step = 0
         self._exchange: ServerExchange | None = None
         self._now_s = now_s
-        self._since_s = 0.0  # of the state
+        self._since_s = now_s()  # of the state
         self._proved: Proved | None = None
+
+    @property
+    def is_to_log_in(self) -> bool:
+        """Return whether an exchange is under way, or must come first."""
+        return self.state in (AuthState.UNPROVED, AuthState.CHALLENGED)
 
     def check(self, request_type: int) -> None:
         """Raise `AuthenticationStateError` if no request of this type may be handled now."""
         reason = self.reason_to_close()
-        if request_type == RequestType.AUTHENTICATE and self.state is not AuthState.FAILED:
-            return
-        if self.state is AuthState.UNPROVED:
+        if request_type == RequestType.AUTHENTICATE:
+            if self.state is AuthState.KNOWN:
+                return  # it may prove itself again
+        elif self.state is AuthState.UNPROVED:
             reason = "only clients that have logged in are served here (authentication.required)"
         elif self.state is AuthState.CHALLENGED:
             reason = "an AUTHENTICATE exchange is under way: finish it first"
@@ -92,11 +98,13 @@ class Authentication:
 
     def reason_to_close(self) -> str:
         """Return why the connection must end: a challenge without an answer, or an old proof."""
-        if self.state in (AuthState.ANONYMOUS, AuthState.UNPROVED):
+        if self.state is AuthState.ANONYMOUS:
             return ""
         age_s = self._now_s() - self._since_s
         if self.state is AuthState.FAILED:
             return "the client did not prove who it is"
+        if self.state is AuthState.UNPROVED and age_s > CHALLENGE_S:
+            return f"no login in {CHALLENGE_S:g}s (authentication.required)"
         if self.state is AuthState.CHALLENGED and age_s > CHALLENGE_S:
             return f"no answer to a challenge in {CHALLENGE_S:g}s"
         if (proved := self._proved) is not None and self.state is AuthState.KNOWN:
@@ -131,7 +139,7 @@ class Authentication:
         self._exchange = None
 
     def _take(self, request: AuthenticateRequest) -> Authenticated:
-        if request.step == 0:
+        if request.step == 0 and self._exchange is None:
             exchange = self._begin(request.mechanism)
         elif self._exchange is None or (request.mechanism, request.step) != (
             self._name,

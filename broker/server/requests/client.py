@@ -11,11 +11,7 @@ from broker.endpoints import PLAIN_LISTENER
 from broker.security.mechanisms import PLAIN, Channel, ServerMechanisms
 from broker.security.principal import Principal
 from broker.security.rules import host_of
-from broker.server.requests.authentication import (
-    MAX_UNPROVED_BYTES,
-    Authentication,
-    AuthState,
-)
+from broker.server.requests.authentication import MAX_UNPROVED_BYTES, Authentication
 from broker.topic import TopicPartition
 
 
@@ -73,7 +69,7 @@ class Client:
 
     def check_start(self, start: memoryview, size: int) -> None:
         """Raise unless a large frame that begins so may be received as a whole."""
-        if self.authentication.state is AuthState.UNPROVED and size > MAX_UNPROVED_BYTES:
+        if self.authentication.is_to_log_in and size > MAX_UNPROVED_BYTES:
             raise errors.AuthenticationStateError(
                 f"a frame of {size} bytes of a client that has not logged in"
             )

@@ -1,4 +1,8 @@
-"""The wait before a failed AUTHENTICATE is answered: longer for each failure of an address."""
+"""The wait after a failed AUTHENTICATE: longer for each failure of an address.
+
+It is answered after the wait, and no other attempt from there begins before: else who guesses
+passwords would leave and come back instead of waiting for the answer.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ _IPV6_NETWORK_BITS = 64
 
 
 class FailureDelays:
-    """Runs what answers a failed attempt later; by address, never by user, who would be locked out.
+    """Runs what goes on after a wait; by address, never by user, who would be locked out.
 
     One thread waits for all; it starts with the first failure.
     """
@@ -33,32 +37,41 @@ class FailureDelays:
         self._is_stopped = False
         self._thread: threading.Thread | None = None
 
+    def before_attempt(self, address: str, begin: Callable[[], object]) -> float:
+        """Run `begin` when the last failure of an address is over; return the wait in s."""
+        with self._changed:
+            last_s, count = self._failed.get(_network_of(address), (0.0, 0))
+            wait_s = last_s + _delay_s(count) - self._clock.monotonic_s()
+            if count and wait_s > 0 and self._schedule(wait_s, begin):
+                return wait_s
+        begin()
+        return 0.0
+
     def after_failure(self, address: str, answer: Callable[[], object]) -> float:
         """Run `answer` after the delay of an address, at the latest at the stop; return it in s."""
+        network = _network_of(address)
         with self._changed:
             now_s = self._clock.monotonic_s()
-            delay_s = self._delay_s(_network_of(address), now_s)
-            if not self._is_stopped:
-                due = (now_s + delay_s, next(self._numbers), answer)
-                heapq.heappush(self._due, due)
-                if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._run, name="failure-delays", daemon=True
-                    )
-                    self._thread.start()
-                self._changed.notify()
-                return delay_s
+            last_s, count = self._failed.pop(network, (now_s, 0))
+            count = 1 if now_s - last_s > _FORGOTTEN_S else count + 1
+            self._failed[network] = (now_s, count)
+            if len(self._failed) > _MAX_ADDRESSES:
+                self._failed.popitem(last=False)
+            if self._schedule(_delay_s(count), answer):
+                return _delay_s(count)
         answer()
         return 0.0
 
-    def _delay_s(self, network: str, now_s: float) -> float:
-        last_s, count = self._failed.pop(network, (now_s, 0))
-        if now_s - last_s > _FORGOTTEN_S:
-            count = 0
-        self._failed[network] = (now_s, count + 1)
-        if len(self._failed) > _MAX_ADDRESSES:
-            self._failed.popitem(last=False)
-        return min(FIRST_DELAY_S * 2.0 ** min(count, 10), MAX_DELAY_S)
+    def _schedule(self, wait_s: float, action: Callable[[], object]) -> bool:
+        """Have the thread run something after a wait, with the lock; False after the stop."""
+        if self._is_stopped:
+            return False
+        heapq.heappush(self._due, (self._clock.monotonic_s() + wait_s, next(self._numbers), action))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="failure-delays", daemon=True)
+            self._thread.start()
+        self._changed.notify()
+        return True
 
     def stop(self) -> None:
         """Run everything that waits, now."""
@@ -84,6 +97,11 @@ class FailureDelays:
             return 0.0
         wait_s = self._due[0][0] - self._clock.monotonic_s()
         return wait_s if wait_s > 0 else None
+
+
+def _delay_s(count: int) -> float:
+    """Return the wait after so many failures."""
+    return min(FIRST_DELAY_S * 2.0 ** min(count - 1, 10), MAX_DELAY_S)
 
 
 def _network_of(address: str) -> str:

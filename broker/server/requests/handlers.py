@@ -55,14 +55,14 @@ from broker.protocol.replica_requests import (
     ReplicaFetchRequest,
 )
 from broker.protocol.responses import encode_extension_error, encode_extension_response
-from broker.security.rules import CLUSTER
+from broker.security.cluster_proof import CLUSTER_PROOF
 from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.authentication import AuthState
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.fetch import FetchHandler
-from broker.server.requests.judge import AUTHENTICATE, Judge
+from broker.server.requests.judge import Judge
 from broker.server.requests.metrics import ProcessorMetrics, request_group
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
@@ -123,11 +123,11 @@ class RequestHandlers:
         admin: AdminHandler,
         metrics: ProcessorMetrics,
         judge: Judge,
-        workers: Executor,
+        logins: Executor,
         delays: FailureDelays,
     ) -> None:
         self._judge = judge
-        self._workers = workers  # for steps of exchanges, which may look into ZooKeeper
+        self._logins = logins  # for steps of exchanges, which may look into ZooKeeper
         self._delays = delays
         self._validator = validator  # that of the produce handler
         self._produce = produce
@@ -347,7 +347,11 @@ class RequestHandlers:
     def _authenticate(
         self, request: AuthenticateRequest, header: requests.RequestHeader, client: Client
     ) -> Future[list[Response]]:
-        """Have a worker take a step of an exchange; what is pipelined behind waits for it."""
+        """Have a worker take a step of an exchange; what is pipelined behind waits for it.
+
+        A login waits for the failures of its address. Keys of brokers cannot be guessed: so brokers
+        do not wait for a client that uses their address.
+        """
         outcome: Future[list[Response]] = Future()
         outcome.set_running_or_notify_cancel()  # completed even if the client leaves
 
@@ -355,7 +359,7 @@ class RequestHandlers:
             try:
                 body = AUTHENTICATED.encode(client.authentication.take(request))
             except errors.ServerError as error:
-                self._judge.note(client, request, AUTHENTICATE, CLUSTER, str(error))
+                self._judge.note_failed_login(client, request, error)
                 refuse = partial(outcome.set_exception, error)
                 if isinstance(error, errors.AuthenticationFailedError):
                     self._delays.after_failure(client.address, refuse)
@@ -368,7 +372,11 @@ class RequestHandlers:
                 response = Response(encode_extension_response(header.correlation_id, body))
                 outcome.set_result([response])
 
-        self._workers.submit(take)
+        begin = partial(self._logins.submit, take)
+        if request.step == 0 and request.mechanism != CLUSTER_PROOF:
+            self._delays.before_attempt(client.address, begin)
+        else:
+            begin()
         return outcome
 
     def _dispatch(

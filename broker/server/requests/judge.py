@@ -260,7 +260,12 @@ class Judge:
         return rights
 
     def note(
-        self, client: Client, request: Any, operation: str, resource: Resource, refusal: str = ""
+        self,
+        client: Client,
+        request: Any,
+        operation: str,
+        resource: Resource | str,
+        refusal: str = "",
     ) -> None:
         """Have a decision audited: it is allowed, or refused with a text."""
         audit, rules = self.audit, self.rules
@@ -283,12 +288,18 @@ class Judge:
         )
 
         def decide() -> Decided:
-            if rules is None or operation not in _OPERATIONS:
+            if rules is None or isinstance(resource, str) or operation not in _OPERATIONS:
                 return Decided()
             found = rules.explain(who, client.host, Operation(operation), resource)
             return Decided(str(found.rule or ""), rules.version)
 
         audit.note(event, decide)
+
+    def note_failed_login(self, client: Client, request: Any, error: errors.ServerError) -> None:
+        """Have it audited that a client did not prove who it is, and which user it named."""
+        user = error.details.get("user")
+        resource = CLUSTER if user is None else f"user:{user}"
+        self.note(client, request, AUTHENTICATE, resource, str(error))
 
     def _rights(self, request: Any, client: Client, need: Need) -> Rights | None:
         if self.rules is None:

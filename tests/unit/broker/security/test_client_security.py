@@ -16,7 +16,7 @@ def test_properties_have_the_names_that_clients_of_kafka_know() -> None:
         {
             "security.protocol": "SASL_SSL",
             "ssl.ca.location": "/ca.pem",
-            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.mechanism": "SCRAM-SHA-256-PLUS",
             "sasl.username": "alice",
             "sasl.password": "secret of alice",
         }
@@ -24,6 +24,8 @@ def test_properties_have_the_names_that_clients_of_kafka_know() -> None:
     assert config.has_tls
     assert config.tls_files == TlsFiles(Path("/ca.pem"), None, None)
     assert (config.user, config.password.reveal()) == ("alice", "secret of alice")
+    assert config.mechanism is not None
+    assert config.mechanism.name == "SCRAM-SHA-256-PLUS"
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,7 @@ def test_properties_have_the_names_that_clients_of_kafka_know() -> None:
         ({"security.protocol": "SSL", "ssl.key.location": "/k"}, "without ssl.certificate"),
         ({"security.protocol": "TLS"}, "security.protocol is 'TLS'; it must be one of PLAINTEXT"),
         ({"sasl.mechanism": "PLAIN"}, "it must be one of SCRAM-SHA-256"),
+        ({"sasl.mechanism": "SCRAM-SHA-256-PLUS"}, "binds to TLS, so not with security.protocol="),
     ],
 )
 def test_properties_that_contradict_each_other_are_an_error(
