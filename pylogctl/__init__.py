@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from broker.api.errors import Partial as Partial
     from broker.api.errors import Refused as Refused
     from broker.api.errors import TimedOut as TimedOut
+    from broker.api.errors import TlsFailed as TlsFailed
     from broker.api.errors import TooLarge as TooLarge
     from broker.api.errors import TopicExists as TopicExists
     from broker.api.errors import UnknownBroker as UnknownBroker
@@ -130,7 +131,7 @@ else:
             *("NoZooKeeper", "NotABoundary", "NotEnoughReplicas", "NotSupported"),
             *("OffsetOutOfRange", "Partial", "Refused", "TimedOut", "TooLarge", "TopicExists"),
             *("UnknownTopic", "Unreachable", "Conflict", "GroupActive", "UnknownGroup"),
-            "UnknownBroker",
+            *("TlsFailed", "UnknownBroker"),
         ),
         "broker.api.group": ("Group",),
         "broker.api.group_run": ("RetryPolicy",),

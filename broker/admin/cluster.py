@@ -12,7 +12,12 @@ from broker.admin.brokers import request_status
 from broker.admin.recovery import find_unknown
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
-from broker.errors import NO_ERROR, BrokerError, UnsupportedVersionError
+from broker.errors import (
+    NO_ERROR,
+    BrokerError,
+    ClusterAuthorizationError,
+    UnsupportedVersionError,
+)
 from broker.ids import NO_CONTROLLER, NO_LEADER
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import (
@@ -25,7 +30,7 @@ from broker.protocol.responses import (
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
 
-OK, WARN, FAIL, UNKNOWN = "ok", "warn", "fail", "unknown"
+OK, WARN, FAIL, UNKNOWN, HIDDEN = "ok", "warn", "fail", "unknown", "hidden"
 _IMBALANCE = 0.1
 """Share of partitions that may be led by another than the preferred replica (Kafka 0.8.2)."""
 
@@ -53,7 +58,7 @@ class HealthCheck(NamedTuple):
     """A check of the cluster."""
 
     name: str
-    result: str  # ok, warn, fail, or unknown
+    result: str  # ok, warn, fail, unknown, or hidden from this user
     found: tuple[str, ...]  # what is not as it should be
 
 
@@ -72,6 +77,11 @@ class Health:
     def failed(self) -> tuple[HealthCheck, ...]:
         """Return the checks that fail."""
         return tuple(one for one in self.checks if one.result == FAIL)
+
+    @property
+    def hidden(self) -> tuple[HealthCheck, ...]:
+        """Return the checks of which this user is not allowed to see all."""
+        return tuple(one for one in self.checks if one.result == HIDDEN)
 
 
 def describe_cluster(cluster: Cluster, connect: Connect) -> ClusterMetadataResponse:
@@ -240,7 +250,11 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[HealthCheck]:
 def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
     """Check the disks of brokers by their status; an error stands for a status that is missing."""
     found = []
+    hidden = []
     for broker_id, status in statuses.items():
+        if isinstance(status, ClusterAuthorizationError):
+            hidden.append(_not_allowed(broker_id))
+            continue
         if isinstance(status, BrokerError):
             found.append(f"broker {broker_id} does not tell: {status}")
             continue
@@ -249,7 +263,7 @@ def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> He
         for one in status["failures"]:
             if not any(error in one["error"] for error in lost):
                 found.append(f"broker {broker_id} {one['state']}: {one['error']}")
-    return _check("storage", FAIL, tuple(found))
+    return _check("storage", FAIL, tuple(found), tuple(hidden))
 
 
 def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
@@ -260,7 +274,12 @@ def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> Heal
         if not isinstance(status, BrokerError)
         and status.get("security", {}).get("inter_broker_auth") == "offered"
     )
-    return _check("orders without proof", FAIL, found)
+    hidden = tuple(
+        _not_allowed(broker_id)
+        for broker_id, status in statuses.items()
+        if isinstance(status, ClusterAuthorizationError)
+    )
+    return _check("orders without proof", FAIL, found, hidden)
 
 
 def lost_check(
@@ -272,16 +291,17 @@ def lost_check(
     """
     topics: set[str] = set()
     failures = []
+    hidden = []
     for broker in brokers:
-        if (known := silent.get(broker.id)) is not None:
-            failures.append(str(known))
-            continue
         try:
+            if (known := silent.get(broker.id)) is not None:
+                raise known
             topics |= {one.record.partition.topic for one in find_unknown(connect, broker)[1]}
+        except ClusterAuthorizationError:
+            hidden.append(_not_allowed(broker.id))
         except BrokerError as error:
             failures.append(str(error))
-    problems = (*sorted(topics), *failures)
-    return HealthCheck("lost by ZooKeeper", FAIL if problems else OK, problems)
+    return _check("lost by ZooKeeper", FAIL, (*sorted(topics), *failures), tuple(hidden))
 
 
 def losses_check(registry: Registry | None, connect: Connect) -> HealthCheck:
@@ -295,8 +315,14 @@ def losses_check(registry: Registry | None, connect: Connect) -> HealthCheck:
     return _check(name, FAIL if sure else WARN, (*sure, *possible))
 
 
-def _check(name: str, result: str, found: tuple[str, ...]) -> HealthCheck:
-    return HealthCheck(name, result if found else OK, found)
+def _not_allowed(broker_id: int) -> str:
+    return f"broker {broker_id}: not allowed to see"
+
+
+def _check(
+    name: str, result: str, found: tuple[str, ...], hidden: tuple[str, ...] = ()
+) -> HealthCheck:
+    return HealthCheck(name, result if found else HIDDEN if hidden else OK, found + hidden)
 
 
 def _names(

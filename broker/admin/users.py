@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import base64
+import secrets
+import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
 
+from broker import errors
+from broker.client.cluster import Connect
 from broker.errors import CoordinationError
+from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
+from broker.protocol.responses import BrokerAddress
 from broker.security.users import SCRAM, Credential
 from broker.zk.session import Session
 from broker.zk.settings import SettingsRegistry, node_of_user
 
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
+
+_POLL_S = 0.05
+_NO_LOGINS = (
+    errors.SecurityDisabledError,
+    errors.UnsupportedMechanismError,
+    errors.UnsupportedVersionError,
+)
 _SCRAM_PREFIX = "SCRAM-"
 """Kafka keeps more mechanisms than ours; a removed user has none of them."""
 
@@ -46,6 +63,42 @@ def set_credential(session: Session, name: str, credential: Credential) -> None:
     """Have a user log in with the password that the credential was made of, and no other."""
     text = credential.encode()
     SettingsRegistry(session).change(node_of_user(name), lambda before: {**before, SCRAM: text})
+
+
+def await_credential(
+    registry: Registry, connect: Connect, name: str, credential: Credential, *, timeout_s: float
+) -> list[str]:
+    """Wait until all live brokers check a user's logins by a credential that was just set.
+
+    Return what is known of those that do not yet, a sentence each.
+    """
+    give_up_s = time.monotonic() + timeout_s
+    unsure = []
+    for broker in registry.brokers():
+        address = BrokerAddress(broker.id, broker.host, broker.port)
+        try:
+            while _salt_at(connect, address, name) != credential.salt:
+                if time.monotonic() >= give_up_s:
+                    unsure.append(f"broker {broker.id} does not know the password yet")
+                    break
+                time.sleep(_POLL_S)
+        except _NO_LOGINS:
+            continue
+        except errors.BrokerError as error:
+            unsure.append(f"broker {broker.id} may not know the password yet: {error}")
+    return unsure
+
+
+def _salt_at(connect: Connect, address: BrokerAddress, name: str) -> bytes:
+    """Return the salt that a broker tells whoever begins to log in as a user."""
+    escaped = name.replace("=", "=3D").replace(",", "=2C")
+    opening = f"n,,n={escaped},r={secrets.token_hex()}"
+    with closing(connect(address)) as connection:
+        body = connection.call(AuthenticateRequest(SCRAM, 0, opening.encode()))
+    challenge = dict(
+        one.split("=", 1) for one in AUTHENTICATED.decode(body).data.decode().split(",")
+    )
+    return base64.b64decode(challenge["s"])
 
 
 def remove_user(session: Session, name: str) -> tuple[str, ...]:

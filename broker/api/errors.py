@@ -34,6 +34,12 @@ class Unreachable(errors.BrokerUnreachableError, ConnectionError):
     __module__ = "pylogctl"
 
 
+class TlsFailed(errors.TlsError, Unreachable):
+    """A connection cannot be secured: it names the certificate that does not fit, and why."""
+
+    __module__ = "pylogctl"
+
+
 class TimedOut(errors.RequestTimeoutError, TimeoutError):
     """A call did not end in time.
 
@@ -74,6 +80,7 @@ class NoZooKeeper(errors.ConfigError):
 
 
 _PUBLIC: tuple[tuple[type[errors.BrokerError], type[errors.BrokerError]], ...] = (
+    (errors.TlsError, TlsFailed),
     (errors.BrokerUnreachableError, Unreachable),
     (errors.RegistryUnreachableError, Unreachable),
     (errors.RequestTimeoutError, TimedOut),

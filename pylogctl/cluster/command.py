@@ -51,10 +51,11 @@ def describe(env: Environment) -> None:
 def health(env: Environment) -> None:
     """Check that brokers are there, disks work, partitions are led, and replicas are in sync.
 
-    The exit status is 12 if a check fails, for monitoring. A warning is no failure: partitions
-    that one more broker can make unavailable, leaders that are not the preferred ones, and, where
-    there are several brokers, topics with a single copy. What disks have lost is found with
-    --zookeeper only, which remembers the homes of topics and how far groups have read.
+    The exit status is 12 if a check fails, for monitoring, and 15 if none does and this user is not
+    allowed to see what some are about. A warning is no failure: partitions that one more broker can
+    make unavailable, leaders that are not the preferred ones, and, where there are several brokers,
+    topics with a single copy. What disks have lost is found with --zookeeper only, which remembers
+    the homes of topics and how far groups have read.
     """
     from broker.admin.cluster import check_health
     from broker.client.registry_cluster import RegistryCluster
@@ -70,6 +71,13 @@ def health(env: Environment) -> None:
             ExitStatus.THRESHOLD,
             f"not healthy: {', '.join(one.name for one in found.failed)}",
             hints=["try: pylogctl topic describe TOPIC, pylogctl broker list"],
+        )
+    if found.hidden:
+        raise CliError(
+            ExitStatus.NOT_ALLOWED,
+            f"this user is not allowed to see: {', '.join(one.name for one in found.hidden)}",
+            hints=["it takes the right to describe the cluster (pylogctl acl add)"],
+            code="NOT_ALLOWED",
         )
 
 

@@ -45,7 +45,7 @@ class CheckRow(Row):
     """A row of `cluster health`."""
 
     check: Annotated[Text, "what is counted", Fit.WHOLE]
-    result: Annotated[Text, "ok, warn, fail, or unknown", Fit.STATE]
+    result: Annotated[Text, "ok, warn, fail, unknown, or hidden from this user", Fit.STATE]
     count: Annotated[Integer, "how many there are"]
     detail: Annotated[Text, "the first of them", Fit.WRAP]
     all: Annotated[tuple[str, ...], "all of them", Fit.WRAP, HIDDEN]

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from broker.admin import users
 from broker.security.scram import make_credential, normalize_user
 from broker.units import counted
 from broker.zk.session import Session
 from pylogctl.cli.confirmation import confirm
+from pylogctl.cli.connections import connector
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.user.passwords import NewPassword
+
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
+
+_KNOWN_WITHIN_S = 5.0
 
 
 def known_user(session: Session, name: str) -> str:
@@ -40,15 +47,24 @@ def absent_user(session: Session, name: str) -> str:
     return kept
 
 
-def set_password(env: Environment, session: Session, name: str, new: NewPassword) -> None:
-    """Keep the credential of a password; write the password itself if it was generated."""
+def set_password(env: Environment, registry: Registry, name: str, new: NewPassword) -> None:
+    """Keep the credential of a password, and wait until brokers know it.
+
+    The password itself is written if it was generated.
+    """
     credential = make_credential(new.password, new.iterations)
     if env.settings.dry_run:
         env.note(f"user '{name}' could log in; nothing changed; this was a dry run")
         return
-    users.set_credential(session, name, credential)
+    users.set_credential(registry.session, name, credential)
     if new.is_generated:
         env.write_line(new.password.reveal())
+        env.flush()
+    timeout_s = env.timeout_s(_KNOWN_WITHIN_S)
+    for one in users.await_credential(
+        registry, connector(env), name, credential, timeout_s=timeout_s
+    ):
+        env.warn(one)
     env.note(
         f"user '{name}' can log in with this password at brokers that offer SCRAM-SHA-256"
         + ("; it is not shown again" if new.is_generated else "")

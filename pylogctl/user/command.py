@@ -79,19 +79,19 @@ def add(
     new_descriptor: _Descriptor = None,
     generate: _Generate = False,
 ) -> None:
-    """Add a user, who logs in at brokers with a password.
+    """Add a user, who logs in at brokers with a password, and wait until they know it.
 
     Without an option it is asked for. ZooKeeper keeps what checks it (SCRAM-SHA-256, as Kafka does)
     and not the password; guesses at a password that was chosen are slowed by 100,000 iterations.
     """
-    from pylogctl.cli.connections import zookeeper_session
+    from pylogctl.cli.connections import open_registry
     from pylogctl.user.changes import absent_user, set_password
     from pylogctl.user.passwords import new_password
 
-    with zookeeper_session(env) as session:
-        name = absent_user(session, user)
+    with open_registry(env, may_be_new=True) as registry:
+        name = absent_user(registry.session, user)
         new = new_password(env, name, file=new_file, descriptor=new_descriptor, generates=generate)
-        set_password(env, session, name, new)
+        set_password(env, registry, name, new)
 
 
 @app.command("list", cls=Command)
@@ -136,14 +136,14 @@ def password(
 
     Connections that the user has open stay; `user remove` ends them.
     """
-    from pylogctl.cli.connections import zookeeper_session
+    from pylogctl.cli.connections import open_registry
     from pylogctl.user.changes import known_user, set_password
     from pylogctl.user.passwords import new_password
 
-    with zookeeper_session(env) as session:
-        name = known_user(session, user)
+    with open_registry(env, may_be_new=True) as registry:
+        name = known_user(registry.session, user)
         new = new_password(env, name, file=new_file, descriptor=new_descriptor, generates=generate)
-        set_password(env, session, name, new)
+        set_password(env, registry, name, new)
 
 
 @app.command("quota", cls=Command)

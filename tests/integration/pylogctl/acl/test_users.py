@@ -22,17 +22,19 @@ def as_user(
     start_broker: Callable[..., Broker], zookeeper: str, invoke: Invoke, tmp_path: Path
 ) -> Callable[..., Result]:
     """Run a command as a user, against a broker that judges by rules."""
-    for name in USERS:  # before the broker starts, which else learns of them a little later
+    broker = start_broker(zookeeper=zookeeper, enforces_rules=True, super_users="User:root")
+    for name in USERS:
         password = tmp_path / name
         password.write_text(f"the password of {name}")
         password.chmod(0o600)
         added = invoke("user", "add", name, "--password-file", str(password), "-Z", zookeeper)
         assert added.status == ExitStatus.OK, added.stderr
-    start_broker(zookeeper=zookeeper, enforces_rules=True, super_users="User:root")
 
     def run(name: str, *words: str) -> Result:
-        login = ("--user", name, "--password-file", str(tmp_path / name))
-        return invoke(*words, "-Z", zookeeper, *login)
+        where = [f"127.0.0.1:{broker.port}" if one == "HERE" else one for one in words]
+        if "HERE" not in words:
+            where += ["-Z", zookeeper]
+        return invoke(*where, "--user", name, "--password-file", str(tmp_path / name))
 
     return run
 
@@ -59,6 +61,15 @@ def test_users_when_rules_are_on_then_each_may_do_what_is_allowed_to_it(
         refused = as_user("alice", *command)
         assert refused.status == ExitStatus.NOT_ALLOWED
         assert "User:alice may not describe cluster" in refused.stderr
+    health = as_user("alice", "cluster", "health")
+    assert health.status == ExitStatus.NOT_ALLOWED
+    assert "not allowed to see: storage, orders without proof, lost by ZooKeeper" in health.stderr
+    assert b" fail " not in health.stdout
+    assert as_user("root", "cluster", "health").status == ExitStatus.OK
+    delete = ("topic", "delete", "orders", "--data", "--yes", "--confirm", "orders")
+    refused = as_user("alice", *delete, "-b", "HERE")
+    assert refused.status == ExitStatus.NOT_ALLOWED
+    assert "User:alice may not delete topic:orders" in refused.stderr
     assert as_user("mallory", *produce).status == ExitStatus.NOT_FOUND
     assert as_user("root", "acl", "remove", "1", "2").status == ExitStatus.OK
     refused = as_user("alice", *produce)

@@ -7,14 +7,20 @@ import re
 import stat
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pexpect
 import pytest
 
+from broker import Broker
+from broker.client.connection import Connection
+from broker.security.scram import ScramClient
 from broker.security.users import CHOSEN_ITERATIONS, GENERATED_ITERATIONS, Credential
+from broker.values import Secret
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
+from tests.integration.broker.factories import address_of
 from tests.support.command_line import REPOSITORY, Invoke, Result, process_environment
 
 pytestmark = pytest.mark.zookeeper
@@ -150,3 +156,31 @@ def test_user_when_the_password_is_typed_then_is_asked_twice_and_not_echoed(
     assert "user 'alice' can log in" in str(terminal.before)
     kept = Credential.decode(stored(session, "alice")["SCRAM-SHA-256"])
     assert kept.iterations == CHOSEN_ITERATIONS
+
+
+def test_user_when_just_added_or_given_another_password_then_can_log_in_at_once(
+    zookeeper: str, invoke: Invoke, start_broker: Callable[..., Broker], tmp_path: Path
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    file = tmp_path / "password"
+    for number in range(10):
+        file.write_text(f"password {number}")
+        file.chmod(0o600)
+        words = ("add", f"user,{number}=") if number < 5 else ("password", f"user,{number - 5}=")
+        result = invoke("user", *words, "--password-file", str(file), "-Z", zookeeper)
+        assert (result.status, "warning" in result.stderr) == (ExitStatus.OK, False), result.stderr
+        mechanism = ScramClient(words[1], Secret(f"password {number}"))
+        with closing(Connection(address_of(broker), mechanism=mechanism)) as connection:
+            assert connection.hello() is not None
+
+
+def test_user_when_a_broker_cannot_be_asked_then_is_added_and_warned_of(
+    zookeeper: str, invoke: Invoke, start_broker: Callable[..., Broker], tmp_path: Path
+) -> None:
+    broker = start_broker(zookeeper=zookeeper, sasl_mechanisms="")
+    generated = invoke("user", "add", "alice", "--generate", "-Z", zookeeper)
+    assert (generated.status, "warning" in generated.stderr) == (ExitStatus.OK, False)
+    broker._server.cut_off()
+    result = invoke("user", "add", "bob", "--generate", "-Z", zookeeper)
+    assert result.status == ExitStatus.OK
+    assert "broker 0 may not know the password yet" in result.stderr
