@@ -16,6 +16,7 @@ class Quotas(NamedTuple):
     producer_byte_rate: int | None = None  # received a second
     consumer_byte_rate: int | None = None  # sent a second
     request_percentage: int | None = None  # of one thread's time
+    connections: int | None = None  # at a time
 
     def or_else(self, other: Quotas) -> Quotas:
         """Return these quotas, and those of `other` where one is not set."""
@@ -51,9 +52,19 @@ QUOTA_PROPERTIES = {
             "percent of one thread's time that each broker works for the user",
             0,
         ),
+        Property(
+            "connections",
+            "connections",
+            _INT,
+            "connections that the user may have to each broker",
+            0,
+        ),
     )
 }
-"""By their names in Kafka's `/config/users/NAME`, which are those of the fields of `Quotas`."""
+"""By their names in `/config/users/NAME`, which are those of the fields of `Quotas`.
+
+`connections` is ours, the others are Kafka's.
+"""
 
 
 def quota_texts(texts: Mapping[str, str]) -> dict[str, str]:

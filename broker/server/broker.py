@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,7 +13,7 @@ from broker.clock import Clock, SystemClock
 from broker.cluster_state import ReplicatedPartition
 from broker.config import BrokerConfig
 from broker.endpoints import PLAIN_LISTENER, Endpoint, parse_advertised
-from broker.errors import StorageError
+from broker.errors import AuthenticationStateError, StorageError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.extension_requests import ALL_PARTS, StatusParts
@@ -209,7 +210,7 @@ class Broker:
         certified: Principal | None = None,
         port: int = 0,
     ) -> Client:
-        return Client(
+        client = Client(
             address,
             listener=listener,
             channel=channel,
@@ -220,6 +221,10 @@ class Broker:
             check_start=self._judge.check_start,
             must_log_in=self.config.must_log_in(listener),
         )
+        if certified is not None:
+            with suppress(AuthenticationStateError):  # the answer to its first request says so
+                self._server.admit(client)
+        return client
 
     def _apply_settings(self, overrides: Overrides) -> None:
         """Use the settings of the start, overridden by those in ZooKeeper."""
@@ -304,6 +309,7 @@ class Broker:
             self._judge,
             self._server.logins,
             self._delays,
+            self._server.admit,
         )
 
     def _fail(self, failure: StorageError) -> None:

@@ -54,6 +54,9 @@ _BytesIn = Annotated[
 _BytesOut = Annotated[
     str | None, option("--bytes-out RATE", "Options", "Most bytes a second to the user.")
 ]
+_Connections = Annotated[
+    str | None, option("--connections N", "Options", "Most connections of the user at a time.")
+]
 _Work = Annotated[
     str | None,
     option("--work PERCENT", "Options", "Most work for the user, of one thread's time."),
@@ -156,7 +159,7 @@ def password(
         "pylogctl user quota",
         "pylogctl user quota billing --bytes-in 10MiB/s --work 50",
         "pylogctl user quota '<default>' --bytes-out 100MiB/s",
-        "pylogctl user quota billing --bytes-in default",
+        "pylogctl user quota billing --bytes-in default --connections 20",
     ),
 )
 def quota(
@@ -165,17 +168,18 @@ def quota(
     bytes_in: _BytesIn = None,
     bytes_out: _BytesOut = None,
     work: _Work = None,
+    connections: _Connections = None,
 ) -> None:
     """Show quotas, or set what a user may use of each broker.
 
-    Who exceeds a quota is answered, then has to wait. A value of none lifts the limit, default
-    removes it so that the one of <default>, or of the broker, holds. Brokers apply a change within
-    a second.
+    Who exceeds a quota is answered, then has to wait; a login on one connection too many is
+    refused. A value of none lifts the limit, default removes it so that the one of <default>, or of
+    the broker, holds. Brokers apply a change within a second.
     """
     from pylogctl.cli.connections import zookeeper_session
     from pylogctl.user import quotas
 
-    wanted = quotas.parse(bytes_in, bytes_out, work)
+    wanted = quotas.parse(bytes_in, bytes_out, work, connections)
     if wanted and user is None:
         raise UsageError("USER is missing", hints=["'<default>' is for all others"])
     with zookeeper_session(env) as session:

@@ -23,6 +23,7 @@ class QuotaRow(Row):
     bytes_in: Annotated[Bytes, "most bytes a second from the user; 0: no limit"]
     bytes_out: Annotated[Bytes, "most bytes a second to the user; 0: no limit"]
     work: Annotated[Integer, "most work for the user, percent of one thread's time; 0: no limit"]
+    connections: Annotated[Integer, "most connections of the user, once logged in; 0: no limit"]
 
 
 QUOTAS = Document("user.quotas/1", QuotaRow, empty="no user has quotas of its own")

@@ -18,12 +18,15 @@ from pylogctl.cli.render import render
 from pylogctl.user.document import QUOTAS, QuotaRow
 
 
-def parse(bytes_in: str | None, bytes_out: str | None, work: str | None) -> dict[str, int | None]:
+def parse(
+    bytes_in: str | None, bytes_out: str | None, work: str | None, connections: str | None
+) -> dict[str, int | None]:
     """Return the wanted quotas by their names in ZooKeeper; None for one to be removed."""
     given = {
         "producer_byte_rate": ("--bytes-in", bytes_in),
         "consumer_byte_rate": ("--bytes-out", bytes_out),
         "request_percentage": ("--work", work),
+        "connections": ("--connections", connections),
     }
     return {
         name: _number(option, text) for name, (option, text) in given.items() if text is not None
@@ -36,11 +39,12 @@ def _number(option: str, text: str) -> int | None:
     if text == "none":
         return 0
     try:
-        number = int(text) if option == "--work" else parse_size(text.removesuffix("/s"))
+        is_rate = option.startswith("--bytes")
+        number = parse_size(text.removesuffix("/s")) if is_rate else int(text)
         if number < 1:
             raise ValueError
     except (ValueError, ArgumentError):
-        example = "50" if option == "--work" else "10MiB/s"
+        example = "10MiB/s" if option.startswith("--bytes") else "50"
         raise UsageError(
             f"{option} is '{text}'", hints=[f"valid: {example}, none, default"]
         ) from None
@@ -64,7 +68,7 @@ def change(env: Environment, session: Session, user: str, wanted: Mapping[str, i
 
 
 def _text(quotas: Quotas) -> str:
-    units = ("bytes/s in", "bytes/s out", "% work")
+    units = ("bytes/s in", "bytes/s out", "% work", "connections")
     return ", ".join(
         f"default {unit}" if number is None else f"{number or 'unlimited'} {unit}"
         for number, unit in zip(quotas, units, strict=True)

@@ -927,9 +927,9 @@ LISTINGS: Mapping[str, Listing] = {
     "user quota": Listing(
         user.QUOTAS,
         [
-            user.QuotaRow("<default>", 10 << 20, 100 << 20, 200),
-            user.QuotaRow("billing," * 12, 123_456_789_012, None, None),
-            user.QuotaRow("kafka", 0, None, 50),
+            user.QuotaRow("<default>", 10 << 20, 100 << 20, 200, 1000),
+            user.QuotaRow("billing," * 12, 123_456_789_012, None, None, None),
+            user.QuotaRow("kafka", 0, None, 50, 20),
         ],
     ),
     "user list": Listing(

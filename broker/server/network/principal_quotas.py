@@ -74,7 +74,7 @@ class PrincipalQuotas:
     """The quotas of all principals, and what they have used; callable from any thread."""
 
     def __init__(self, clock: Clock) -> None:
-        self.is_limiting = False  # whether there is any quota
+        self.is_limiting = False  # whether there is any quota of what is used
         self._clock = clock
         self._lock = Lock()
         self._default = Quotas()
@@ -89,7 +89,16 @@ class PrincipalQuotas:
                 return
             self._default, self._of_users = default, of_users
             self._buckets.clear()
-            self.is_limiting = any(map(any, (default, *of_users.values())))
+            rates = [one._replace(connections=None) for one in (default, *of_users.values())]
+            self.is_limiting = any(map(any, rates))
+
+    def max_connections(self, principal: Principal) -> int:
+        """Return how many connections a principal may have; `NO_LIMIT` for any number."""
+        if principal.kind == BROKER:
+            return NO_LIMIT
+        with self._lock:
+            own = self._of_users.get(principal.name, Quotas())
+            return own.or_else(self._default).connections or NO_LIMIT
 
     def charge(self, principal: Principal, use: Use) -> float:
         """Note what a principal has used; return until when it is throttled, in the past if not."""

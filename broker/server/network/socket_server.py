@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.endpoints import is_loopback
+from broker.errors import AuthenticationStateError
 from broker.security.quotas import Quotas
 from broker.server.network.acceptor import Acceptor, listen
 from broker.server.network.connection import LingeringClient, Listener, ServerConnection
@@ -166,6 +167,19 @@ class SocketServer:
         """Use the files of certificates if they have changed, soon."""
         if self._acceptor is not None:
             self._acceptor.reload_certificates()
+
+    def admit(self, client: Client) -> None:
+        """Raise if a client that has proved who it is has as many connections as it may have.
+
+        It was admitted before it proved that, so only this one ends.
+        """
+        who = client.authentication.identity
+        limit = self.quotas.max_connections(who)
+        others = (one.client for one in self.connections if one.client is not client)
+        if limit and sum(one.authentication.identity == who for one in others) >= limit:
+            reason = f"{who} has {limit} connections to this broker, as many as its quota allows"
+            client.authentication.fail(reason)
+            raise AuthenticationStateError(reason)
 
     def unanswered_since(self, since_s: float) -> int:
         """Return how many clients sent requests without a response since then."""

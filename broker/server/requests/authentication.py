@@ -76,6 +76,7 @@ class Authentication:
         self._now_s = now_s
         self._since_s = now_s()  # of the state
         self._proved: Proved | None = None
+        self._failure = ""
 
     @property
     def is_to_log_in(self) -> bool:
@@ -102,7 +103,7 @@ class Authentication:
             return ""
         age_s = self._now_s() - self._since_s
         if self.state is AuthState.FAILED:
-            return "the client did not prove who it is"
+            return self._failure
         if self.state is AuthState.UNPROVED and age_s > CHALLENGE_S:
             return f"no login in {CHALLENGE_S:g}s (authentication.required)"
         if self.state is AuthState.CHALLENGED and age_s > CHALLENGE_S:
@@ -133,10 +134,11 @@ class Authentication:
             self.fail()
             raise
 
-    def fail(self) -> None:
+    def fail(self, reason: str = "the client did not prove who it is") -> None:
         """Give up: the connection must be closed."""
         self.state, self.identity = AuthState.FAILED, ANONYMOUS
         self._exchange = None
+        self._failure = reason
 
     def _take(self, request: AuthenticateRequest) -> Authenticated:
         if request.step == 0 and self._exchange is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
@@ -125,10 +125,12 @@ class RequestHandlers:
         judge: Judge,
         logins: Executor,
         delays: FailureDelays,
+        admit: Callable[[Client], None],
     ) -> None:
         self._judge = judge
         self._logins = logins  # for steps of exchanges, which may look into ZooKeeper
         self._delays = delays
+        self._admit = admit  # raises if a client that has logged in has too many connections
         self._validator = validator  # that of the produce handler
         self._produce = produce
         self._fetch = fetch
@@ -357,7 +359,9 @@ class RequestHandlers:
 
         def take() -> None:
             try:
-                body = AUTHENTICATED.encode(client.authentication.take(request))
+                answer = client.authentication.take(request)
+                if answer.is_done:
+                    self._admit(client)
             except errors.ServerError as error:
                 self._judge.note_failed_login(client, request, error)
                 refuse = partial(outcome.set_exception, error)
@@ -369,14 +373,14 @@ class RequestHandlers:
                 outcome.set_exception(bug)
                 raise
             else:
+                body = AUTHENTICATED.encode(answer)
                 response = Response(encode_extension_response(header.correlation_id, body))
                 outcome.set_result([response])
 
-        begin = partial(self._logins.submit, take)
         if request.step == 0 and request.mechanism != CLUSTER_PROOF:
-            self._delays.before_attempt(client.address, begin)
+            self._delays.before_attempt(client.address, lambda: self._logins.submit(take))
         else:
-            begin()
+            self._logins.submit(take)
         return outcome
 
     def _dispatch(

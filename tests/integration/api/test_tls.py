@@ -80,7 +80,6 @@ def test_client_when_the_certificate_fails_later_then_raises_at_once(
     with pylogctl.connect(address, tls_ca=certificates.ca_file, timeout=NO_TIMEOUT) as client:
         client.send("t", "x")
         trustme.CA().cert_pem.write_to_path(certificates.ca_file)  # read again by new connections
-        client._cluster.close()
 
         with pytest.raises(pylogctl.TlsFailed, match="trusted here"):
             call(client)

@@ -159,7 +159,7 @@ def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tu
         metrics = ProcessorMetrics(FakeClock(), 60.0)
         handlers = RequestHandlers(
             *(validator, handler, no_reads, no_reads, no_reads, no_reads, metrics),
-            *(Judge(0), no_reads, no_reads),
+            *(Judge(0), no_reads, no_reads, no_reads),
         )
         for position, outcome in handlers.handle(frames_of_run, Client("127.0.0.1"), 0.0):
             match outcome:

@@ -40,16 +40,24 @@ def test_quota_when_set_lifted_and_removed_then_shown_and_keys_of_passwords_stay
 
     assert (result.status, result.text) == (ExitStatus.OK, "")
     assert result.stderr == (
-        "quotas of 'alice' on each broker: 10485760 bytes/s in, default bytes/s out, 50 % work\n"
+        "quotas of 'alice' on each broker: 10485760 bytes/s in, default bytes/s out, 50 % work, "
+        "default connections\n"
     )
     assert quota("<default>", "--bytes-out", "1kB").status == ExitStatus.OK
-    assert quota("alice", "--work", "none", "--bytes-in", "default").status == ExitStatus.OK
+    lifted = quota("alice", "--work", "none", "--bytes-in", "default", "--connections", "9")
+    assert lifted.status == ExitStatus.OK
     assert rows(quota("--output", "json")) == [
-        {"user": "<default>", "bytes_in": None, "bytes_out": 1000, "work": None},
-        {"user": "alice", "bytes_in": None, "bytes_out": None, "work": 0},
+        {
+            "user": "<default>",
+            "bytes_in": None,
+            "bytes_out": 1000,
+            "work": None,
+            "connections": None,
+        },
+        {"user": "alice", "bytes_in": None, "bytes_out": None, "work": 0, "connections": 9},
     ]
     kept = json.loads(session.get("/config/users/alice")[0])["config"]
-    assert kept == {"SCRAM-SHA-256": "salt=x", "request_percentage": "0"}
+    assert kept == {"SCRAM-SHA-256": "salt=x", "request_percentage": "0", "connections": "9"}
     assert "salt" not in quota("alice").text
 
 
@@ -65,6 +73,7 @@ def test_quota_when_a_dry_run_then_changes_nothing(quota: Quota, session: Sessio
         (["--work", "5"], "USER is missing"),
         (["bob", "--work", "half"], "--work is 'half'"),
         (["bob", "--bytes-in", "0"], "--bytes-in is '0'"),
+        (["bob", "--connections", "1MB"], "--connections is '1MB'"),
         (["bob", "--bytes-out", "-5"], "--bytes-out is '-5'"),
     ],
 )
