@@ -165,8 +165,8 @@ __pylogctl_tables() {
         valued='--password-file --password-fd -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl user quota')
         commands='' words=''
-        options='--bytes-in --bytes-out --work --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--bytes-in --bytes-out --work --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
+        options='--bytes-in --bytes-out --work --connections --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--bytes-in --bytes-out --work --connections --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl user remove')
         commands='' words=''
         options='-Z --zookeeper --zk-credential --zk-tls-config --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
@@ -1106,8 +1106,8 @@ __pylogctl_values() {
     'pylogctl user --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
     'pylogctl user --password-file') words='@file' ;;
     'pylogctl user --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl user --columns') words='user mechanism iterations settings bytes_in bytes_out work' ;;
-    'pylogctl user --sort') words='user mechanism iterations settings bytes_in bytes_out work' ;;
+    'pylogctl user --columns') words='user mechanism iterations settings bytes_in bytes_out work connections' ;;
+    'pylogctl user --sort') words='user mechanism iterations settings bytes_in bytes_out work connections' ;;
     'pylogctl user --progress') words='auto always never' ;;
     'pylogctl user add --password-file') words='@file' ;;
     'pylogctl user add --zk-credential') words='@file' ;;
@@ -1133,8 +1133,8 @@ __pylogctl_values() {
     'pylogctl user password --log-format') words='text json' ;;
     'pylogctl user password --color') words='auto always never' ;;
     'pylogctl user quota --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl user quota --columns') words='user bytes_in bytes_out work' ;;
-    'pylogctl user quota --sort') words='user bytes_in bytes_out work' ;;
+    'pylogctl user quota --columns') words='user bytes_in bytes_out work connections' ;;
+    'pylogctl user quota --sort') words='user bytes_in bytes_out work connections' ;;
     'pylogctl user quota --zk-credential') words='@file' ;;
     'pylogctl user quota --zk-tls-config') words='@file' ;;
     'pylogctl user quota --timeout') words='100ms 1s 10s 1m 5m 1h' ;;

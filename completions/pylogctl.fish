@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress --config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --view --into --filter --interval --batch --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --bytes-in --bytes-out --work --state --by --window --fail-above --min-lag --allowed-lag --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --warmup --fail-below --depth --if-version --public-host --token-file
+    set -l valued --output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress --config --id --host --port --listen --data --zookeeper-port --metrics-port --ready-file --ready-fd --pid-file --log-file --throttle -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts --from --from-context --to --to-context --topic --since --view --into --filter --interval --batch --partitions --partitions-per-broker --replication-factor --set --confirm --plan --at --payload -t --bytes-in --bytes-out --work --connections --state --by --window --fail-above --min-lag --allowed-lag --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --target-offset --tier --reference --grace --file-size --into-table --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --keep --schema --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --within --how --load --messages --duration --save --threads --payload-file --warmup --fail-below --depth --if-version --public-host --token-file
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -1224,7 +1224,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l log-format -d 'F
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s h -l help -l help-all -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a add -d 'Add a user, who logs in at brokers with a password'
+complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a add -d 'Add a user, who logs in at brokers with a password, and wait until they know it'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a list -d 'List the users; passwords and what checks them are not shown'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a password -d 'Give a user another password; the one of before is not accepted any more'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a quota -d 'Show quotas, or set what a user may use of each broker'
@@ -1254,8 +1254,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l timeout -d 'Limit of th
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
-complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'user mechanism iterations settings bytes_in bytes_out work'
-complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'user mechanism iterations settings bytes_in bytes_out work'
+complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'user mechanism iterations settings bytes_in bytes_out work connections'
+complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'user mechanism iterations settings bytes_in bytes_out work connections'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
@@ -1312,9 +1312,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -s h -l help -l h
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l bytes-in -d 'Most bytes a second from the user' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l bytes-out -d 'Most bytes a second to the user' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l work -d 'Most work for the user, of one thread'\''s time' -r
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l connections -d 'Most connections of the user at a time' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'user bytes_in bytes_out work'
-complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'user bytes_in bytes_out work'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'user bytes_in bytes_out work connections'
+complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'user bytes_in bytes_out work connections'
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -l wide -d 'All columns of tables, wider than the terminal or not'
