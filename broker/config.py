@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from broker.endpoints import PLAIN_LISTENER, Endpoint, parse_advertised, parse_endpoints
 from broker.errors import ConfigError
+from broker.listener_config import ListenerConfig
 from broker.properties import (
     HOUR_MS,
     INT64_MAX,
     MINUTE_MS,
     ZOOKEEPER_PROPERTIES,
-    BaseConfig,
     Property,
     PropertyKind,
     parse_property,
@@ -47,7 +46,7 @@ _INT, _BOOL, _TEXT, _PATHS, _MAP = (
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig(BaseConfig):
+class BrokerConfig(ListenerConfig):
     """The settings of a broker.
 
     Defaults are 0.7's, except the port (0.7: 6667, its sample: 9092), the bind address (0.7: all
@@ -56,74 +55,7 @@ class BrokerConfig(BaseConfig):
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = (
         _P("brokerid", "broker_id", _INT, "this broker's number in the cluster", 0),
-        _P("host", "host", _TEXT, "address to listen on"),
-        _P("hostname", "hostname", _TEXT, "address to advertise; empty: the one listened on"),
-        _P(
-            "port",
-            "port",
-            _INT,
-            "port to listen on; 0 picks a free one, -1: listen at `listeners` only",
-            -1,
-            maximum=65535,
-        ),
-        _P(
-            "advertised.port",
-            "advertised_port",
-            _INT,
-            "port to advertise, where a proxy leads to this broker; 0: the one listened on",
-            0,
-            maximum=65535,
-        ),
-        _P(
-            "listeners",
-            "listeners",
-            _TEXT,
-            "where to listen as well: NAME=tls://HOST:PORT,.. or plain://; that of host and port "
-            "is PLAIN",
-        ),
-        _P(
-            "advertised.listeners",
-            "advertised_listeners",
-            _TEXT,
-            "addresses to advertise, instead of those listened on: NAME=HOST:PORT[,NAME=HOST:PORT]",
-        ),
-        _P(
-            "inter.broker.listener.name",
-            "inter_broker_listener",
-            _TEXT,
-            "listener that brokers reach each other at; empty: that of host and port, or the first",
-        ),
-        _P(
-            "ssl.certificate.location",
-            "ssl_certificate",
-            PropertyKind.OPTIONAL_PATH,
-            "PEM file of the certificate of tls:// listeners, with those of its CAs behind it",
-        ),
-        _P(
-            "ssl.key.location",
-            "ssl_key",
-            PropertyKind.OPTIONAL_PATH,
-            "PEM file of its key; empty: the same file",
-        ),
-        _P(
-            "ssl.ca.location",
-            "ssl_ca",
-            PropertyKind.OPTIONAL_PATH,
-            "PEM file of the CAs of clients' certificates",
-        ),
-        _P(
-            "ssl.client.auth",
-            "ssl_client_auth",
-            _TEXT,
-            "whether clients show a certificate, which names them",
-            choices=("none", "requested", "required"),
-        ),
-        _P(
-            "ssl.principal.mapping.rules",
-            "ssl_principal_rules",
-            _TEXT,
-            "how a certificate's subject becomes a user: RULE:PATTERN/REPLACEMENT/[LU],..,DEFAULT",
-        ),
+        *ListenerConfig.PROPERTIES,
         _P("log.dir", "data_dirs", _PATHS, "data directory, or several with commas in between"),
         _P("num.threads", "num_threads", _INT, "processor threads", 1),
         _P("num.partitions", "num_partitions", _INT, "partitions of a new topic", 1),
@@ -411,25 +343,6 @@ class BrokerConfig(BaseConfig):
             maximum=100,
         ),
         _P(
-            "sasl.enabled.mechanisms",
-            "sasl_mechanisms",
-            _TEXT,
-            "how users may log in, with ZooKeeper; over TLS with -PLUS as well; empty: not at all",
-            choices=("SCRAM-SHA-256", ""),
-        ),
-        _P(
-            "authentication.required",
-            "requires_authentication",
-            _BOOL,
-            "serve only clients that have proved who they are, by a login or by a certificate",
-        ),
-        _P(
-            "authentication.optional.listeners",
-            "optional_authentication",
-            _TEXT,
-            "listeners that serve others all the same, as User:ANONYMOUS: NAME[,NAME]",
-        ),
-        _P(
             "controlled.shutdown.enable",
             "enable_controlled_shutdown",
             _BOOL,
@@ -448,21 +361,6 @@ class BrokerConfig(BaseConfig):
             _INT,
             "before each of them",
             0,
-        ),
-        _P("acl.enable", "enforces_rules", _BOOL, "clients may do what rules (acl add) allow them"),
-        _P(
-            "super.users",
-            "super_users",
-            _TEXT,
-            "users who may do everything, as User:alice;User:bob",
-        ),
-        _P(
-            "inter.broker.auth",
-            "inter_broker_auth",
-            _TEXT,
-            "whether orders of brokers need a proof; offered: for a rolling upgrade, anybody's are "
-            "taken",
-            choices=("required", "offered"),
         ),
         _P("enable.zookeeper", "enable_zookeeper", _BOOL, "whether to use zk.connect"),
         *ZOOKEEPER_PROPERTIES,
@@ -516,18 +414,6 @@ class BrokerConfig(BaseConfig):
     """The fields that change while the broker runs; all others need a restart."""
 
     broker_id: int = 0
-    host: str = "127.0.0.1"
-    hostname: str = ""
-    advertised_port: int = 0
-    port: int = 9092
-    listeners: str = ""
-    advertised_listeners: str = ""
-    inter_broker_listener: str = ""
-    ssl_certificate: Path | None = None
-    ssl_key: Path | None = None
-    ssl_ca: Path | None = None
-    ssl_client_auth: str = "none"
-    ssl_principal_rules: str = "DEFAULT"
     data_dirs: tuple[Path, ...] = (Path("data"),)
     num_threads: int = field(default_factory=_processor_count)
     num_partitions: int = 1
@@ -587,15 +473,9 @@ class BrokerConfig(BaseConfig):
     balances_leaders: bool = True
     leader_balance_interval_ms: int = 300_000
     max_leader_imbalance: int = 10
-    sasl_mechanisms: str = "SCRAM-SHA-256"
-    requires_authentication: bool = False
-    optional_authentication: str = ""
     enable_controlled_shutdown: bool = True
     controlled_shutdown_retries: int = 3
     controlled_shutdown_backoff_ms: int = 5000
-    enforces_rules: bool = False
-    super_users: str = ""
-    inter_broker_auth: str = "required"
     enable_zookeeper: bool = True
     zookeeper: str = ""
     zk_session_timeout_ms: int = 6000
@@ -621,62 +501,6 @@ class BrokerConfig(BaseConfig):
                 f"replica.lag.time.max.ms={self.replica_lag_ms}: followers that wait for messages "
                 "would count as lagging"
             )
-
-    def _check_listeners(self) -> None:
-        try:
-            endpoints = self.endpoints
-        except ConfigError as error:
-            raise ConfigError(f"listeners: {error}") from error
-        names = [one.listener for one in endpoints]
-        if self.port != -1 and PLAIN_LISTENER in names[1:]:
-            raise ConfigError(
-                f"listeners: {PLAIN_LISTENER} is the name of the listener of host and port, which "
-                "port=-1 leaves out"
-            )
-        if not endpoints:
-            raise ConfigError("port=-1 leaves no listener: listeners names none")
-        try:
-            advertised = parse_advertised(self.advertised_listeners)
-        except ConfigError as error:
-            raise ConfigError(f"advertised.listeners: {error}") from error
-        for name in advertised:
-            if name not in names:
-                raise ConfigError(f"advertised.listeners: there is no listener '{name}'")
-        for name in self._open_listeners:
-            if name not in names:
-                raise ConfigError(
-                    f"authentication.optional.listeners: there is no listener '{name}', "
-                    f"only {', '.join(names)}"
-                )
-        if self.inter_broker_listener not in ("", *names):
-            raise ConfigError(
-                f"inter.broker.listener.name={self.inter_broker_listener}: there is no listener of "
-                f"that name, only {', '.join(names)}"
-            )
-        if any(one.is_tls for one in endpoints) and self.ssl_certificate is None:
-            raise ConfigError("listeners with tls:// need ssl.certificate.location")
-        if self.ssl_client_auth != "none" and self.ssl_ca is None:
-            raise ConfigError(f"ssl.client.auth={self.ssl_client_auth} needs ssl.ca.location")
-
-    @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
-        """Return what to listen on, that of host and port first."""
-        own = (Endpoint(PLAIN_LISTENER, False, self.host, self.port),) if self.port != -1 else ()
-        return own + parse_endpoints(self.listeners)
-
-    def must_log_in(self, listener: str) -> bool:
-        """Return whether the clients of a listener must prove who they are."""
-        return self.requires_authentication and listener not in self._open_listeners
-
-    @property
-    def _open_listeners(self) -> list[str]:
-        return [one.strip() for one in self.optional_authentication.split(",") if one.strip()]
-
-    @property
-    def inter_broker_endpoint(self) -> Endpoint:
-        """Return the listener that brokers reach each other at."""
-        named = [one for one in self.endpoints if one.listener == self.inter_broker_listener]
-        return (named or self.endpoints)[0]
 
     @classmethod
     def dynamic_property(cls, name: str) -> Property:
