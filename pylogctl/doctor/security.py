@@ -18,8 +18,12 @@ from pylogctl.doctor.finding import Finding, Verdict
 _MAX_CLOCK_ERROR_MS = 1000
 _DAY_MS = 86_400_000
 _FEW_DAYS = 30
-_KEY_SETTINGS = ("ssl.key.location", "ssl.certificate.location")
-"""Files of a broker that have its key; the second one if there is no first one."""
+_KEY_SETTINGS = (
+    ("ssl.key.location", "ssl.certificate.location"),
+    ("zookeeper.ssl.key.location", "zookeeper.ssl.certificate.location"),
+    ("zookeeper.credential.file",),
+)
+"""Files of a broker that have a key of it; the second one if there is no first one."""
 CLUSTER_KEY = "cluster.key"
 
 
@@ -122,8 +126,9 @@ def check_key_files(broker: str, paths: Iterable[Path]) -> Iterator[Finding]:
 
 def key_files(document: Mapping[str, Any], settings: Mapping[str, str]) -> Iterator[Path]:
     """Yield the files with keys that a broker's status names."""
-    named = next((path for name in _KEY_SETTINGS if (path := settings.get(name))), None)
-    if named is not None:
-        yield Path(named)
+    for names in _KEY_SETTINGS:
+        named = next((path for name in names if (path := settings.get(name))), None)
+        if named is not None:
+            yield Path(named)
     for directory in document.get("directories", []):
         yield Path(directory["path"]) / CLUSTER_KEY

@@ -106,11 +106,14 @@ def test_clocks_when_one_differs_then_named_with_its_difference(
 def test_doctor_when_a_broker_has_a_certificate_then_says_how_long_it_is_valid(
     start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Path
 ) -> None:
-    broker = start_broker(**Certificates(tmp_path).settings())
+    secret = tmp_path / "zk.secret"
+    secret.touch(mode=0o600)
+    broker = start_broker(**Certificates(tmp_path).settings(), zk_credential_file=secret)
     _, found = findings(invoke, broker)
     assert found["certificate"][0] == "ok"
     assert "broker.pem of broker 0 is valid for " in found["certificate"][1]
-    assert found["key file"] == ("ok", "broker.key, cluster.key of broker 0: for its user")
+    private = "broker.key, zk.secret, cluster.key of broker 0: for its user"
+    assert found["key file"] == ("ok", private)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from tests.support.command_line import Invoke
 from tests.support.secure_zookeeper import SUPER_PASSWORD, SecureZooKeeper
 from tests.support.secure_zookeeper import secure_zookeeper as secure_zookeeper
 from tests.support.secure_zookeeper import secure_zookeeper_server as secure_zookeeper_server
-from tests.support.tls_front import Certificates
+from tests.support.tls_front import Certificates, tls_front
 from tests.support.tls_front import certificates as certificates
 
 pytestmark = pytest.mark.zookeeper
@@ -124,6 +125,32 @@ def test_tls_to_a_plain_zookeeper_says_that_its_port_may_be_plain(
     assert result.status == ExitStatus.UNREACHABLE
     assert "ended the connection in the TLS handshake" in result.stderr
     assert "without zookeeper.ssl.* the connection is plain" in result.stderr
+
+
+def test_requests_name_the_certificate_of_a_server_that_cannot_be_reached_any_more(
+    zookeeper: str, certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = certificates.server()
+    address, _, chroot = zookeeper.partition("/")
+    front = tls_front(context, int(address.rpartition(":")[2]))
+    session = Session(
+        f"localhost:{front.port}/{chroot}",
+        request_timeout_s=3,
+        security=ZooKeeperSecurity(tls=TlsFiles(certificates.ca, None, None, "zookeeper.")),
+    )
+    with ExitStack() as closing, session:
+        closing.callback(front.stop)
+        session.create("/a", b"1")
+        trustme.CA().issue_cert("localhost").configure_cert(context)
+        front.drop_connections()
+
+        with pytest.raises(RegistryUnreachableError) as caught:
+            session.get("/a")
+
+    reason = f"ZooKeeper at localhost:{front.port} shows a certificate of no CA that is trusted"
+    assert f"no connection to ZooKeeper: {reason}" in str(caught.value)
+    assert f"the CA file is {certificates.ca}" in caught.value.hints
+    assert caplog.text.count(reason) == 1
 
 
 def test_a_file_without_settings_of_tls_or_with_unknown_ones_is_refused(tmp_path: Path) -> None:
