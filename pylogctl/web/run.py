@@ -74,6 +74,8 @@ def _client(env: Environment) -> Client:
     return connect(
         brokers or None,
         zookeeper=None if brokers else env.zookeeper,
+        zookeeper_credential=env.settings.zk_credential,
+        zookeeper_tls_config=env.settings.zk_tls_config,
         timeout=env.timeout_s(REQUEST_TIMEOUT_S),
         client_id="pylogctl-web",
         tls=security.has_tls,

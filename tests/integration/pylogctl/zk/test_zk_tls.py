@@ -19,7 +19,7 @@ from broker.zk.session import Session
 from broker.zk.tls import TlsHandler
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.testing.brokers import Broker
-from tests.support.command_line import Invoke
+from tests.support.command_line import Invoke, Spawn
 from tests.support.secure_zookeeper import SUPER_PASSWORD, SecureZooKeeper
 from tests.support.secure_zookeeper import secure_zookeeper as secure_zookeeper
 from tests.support.secure_zookeeper import secure_zookeeper_server as secure_zookeeper_server
@@ -42,13 +42,14 @@ def refusal(connect: str, security: ZooKeeperSecurity | None) -> RegistryUnreach
 
 
 def test_brokers_commands_and_programs_reach_a_zookeeper_over_tls(
-    invoke: Invoke, secure_zookeeper: SecureZooKeeper, tmp_path: Path
+    invoke: Invoke, spawn: Spawn, secure_zookeeper: SecureZooKeeper, tmp_path: Path
 ) -> None:
     properties = secure_zookeeper.properties()
     config = written(tmp_path / "zk.properties", {**properties, "log.dir": "of a broker"})
 
+    options = ("-Z", secure_zookeeper.connect, "--zk-tls-config", config)
+
     def run(*words: str, stdin: bytes = b"") -> bytes:
-        options = ("-Z", secure_zookeeper.connect, "--zk-tls-config", config)
         result = invoke(*words, *options, stdin=stdin)
         assert result.status == 0, result.stderr
         return result.stdout
@@ -65,7 +66,12 @@ def test_brokers_commands_and_programs_reach_a_zookeeper_over_tls(
         ) as client:
             assert [one.name for one in client.topics()] == ["orders"]
 
-        invoke("context", "add", "safe", "-Z", secure_zookeeper.connect, "--zk-tls-config", config)
+        with spawn("web", "--listen", "127.0.0.1:0", *options) as web:
+            assert web.stdout is not None
+            assert web.stdout.readline().startswith(b"READY")
+            web.terminate()
+
+        invoke("context", "add", "safe", *options)
         result = invoke("context", "test", "safe")
         assert "has brokers 0" in result.stderr
 
