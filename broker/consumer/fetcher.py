@@ -7,9 +7,10 @@ filter, messages are filtered here, with the same chunks as result.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from broker.client import backoff
+from broker.client.cluster import BRIEFLY_S
 from broker.client.connection import Connection
 from broker.client.counts import ConsumerCounts, Ledger
 from broker.consumer.chunk import Chunk
@@ -19,7 +20,7 @@ from broker.consumer.fetch_session import (
     MAX_RESPONSE_BYTES,
     FetchSession,
 )
-from broker.errors import BrokerError
+from broker.errors import BrokerError, RequestTimeoutError
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import TopicPartition
 
@@ -38,6 +39,8 @@ class Fetcher:
         payload_filter: chooses messages; the broker applies it if it can. Wrappers are given whole
             if a message in them matches, corrupt entries always.
         takes_followers: the broker may be any in-sync replica. Then a filter is applied here.
+        is_replaced: whether other brokers lead partitions now; asked each time the broker was
+            silent for longer than it may delay a response, and ends the wait for it.
         ledger: gets the counts of this object.
     """
 
@@ -53,6 +56,7 @@ class Fetcher:
         retry_s: float = 10.0,
         payload_filter: PayloadFilter | None = None,
         takes_followers: bool = False,
+        is_replaced: Callable[[], bool] | None = None,
         ledger: Ledger[ConsumerCounts] | None = None,
     ) -> None:
         self._ledger = ledger or Ledger(ConsumerCounts)
@@ -60,6 +64,8 @@ class Fetcher:
         self._asked_s = 0.0
         self._connection = connection
         self._retry_s = retry_s
+        self._is_replaced = is_replaced
+        self._silence_s = max_wait_ms / 1000 + BRIEFLY_S
         self._session = FetchSession(
             positions,
             fetch_bytes=fetch_bytes,
@@ -124,6 +130,7 @@ class Fetcher:
         if not session.is_in_flight:
             self._ask()
         if connection.hello() is not None:
+            self._await_response()
             body = connection.receive_extension(self._correlation_id)
             self._counts.fetch_times.record(time.monotonic() - self._asked_s)
             return session.take(body)
@@ -133,6 +140,15 @@ class Fetcher:
         if not chunks:
             time.sleep(session.empty_wait_s)
         return chunks
+
+    def _await_response(self) -> None:
+        connection = self._connection
+        if self._is_replaced is None:
+            return
+        while not connection.has_received(self._silence_s):
+            waited_s = time.monotonic() - self._asked_s
+            if waited_s >= connection.timeout_s or self._is_replaced():
+                raise RequestTimeoutError(f"{connection.name} has not answered for {waited_s:.1f}s")
 
     def _ask(self) -> None:
         connection = self._connection

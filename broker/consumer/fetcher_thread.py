@@ -201,6 +201,7 @@ class FetcherThread(StoppableThread):
             retry_s=0,
             payload_filter=self._settings.payload_filter,
             takes_followers=self._replicas.uses_followers,
+            is_replaced=lambda: bool(self._moved(self._feeds)),
             ledger=self._ledger,
         )
         hello = connection.hello()
@@ -386,13 +387,17 @@ class FetcherThread(StoppableThread):
     def _leave_moved(self, partitions: Collection[TopicPartition]) -> None:
         """Give up partitions that other brokers lead now."""
         self._replicas.leave(partitions)
+        self._give_away(self._moved(partitions))
+
+    def _moved(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions that other brokers lead now."""
         try:
             leaders = self._cluster.find_leaders(sorted({one.topic for one in partitions}))
         except errors.UNANSWERED as error:
             logger.warning("the leaders of partitions are unknown: %s; asking again", error)
-            return
+            return []
         here = self._broker_id
-        self._give_away([one for one in partitions if leaders.get(one, here) != here])
+        return [one for one in partitions if leaders.get(one, here) != here]
 
     def _drop_connection(self) -> None:
         fetcher, self._fetcher = self._fetcher, None

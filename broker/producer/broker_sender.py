@@ -41,6 +41,7 @@ POLL_S = 0.02  # between two requests for whether sets, or a topic, are visible 
 # 64 sets in flight. It is still more than a broker writes between two flushes.
 MAX_IN_FLIGHT_BYTES = 4 << 20
 _BROKER_SHARE_OF_TIMEOUT = 0.9
+_IDLE_S = 1.0  # after this time a connection is looked at before it is used
 
 
 class SendRules(Value):
@@ -174,8 +175,10 @@ class BrokerSender:
         window = self._window
         request = _InFlight(sets, acks)
         if not window:
+            was_idle = 0 < self.heard_s < request.sent_s - _IDLE_S
             self.heard_s = request.sent_s
-            if self.must_reconnect:
+            # what comes on an idle connection is its end
+            if self.must_reconnect or (was_idle and self.has_response(0.0)):
                 self.connection.close()
                 self.must_reconnect = False
             elif self.connection.is_reconnect_due:

@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from broker import errors
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import BRIEFLY_S, Cluster, Connect
 from broker.client.counts import Ledger, ProducerCounts
 from broker.producer.broker_sender import (
     MAX_IN_FLIGHT_BYTES,
@@ -115,6 +115,7 @@ class Dispatcher:
         self._unsent = self.routes.unsent
         self.written = WrittenEnds(cluster, connect)
         self._receive_due_s = 0.0
+        self._look_s = 0.0  # when the leaders of silent brokers' partitions are requested again
         self._failure: errors.BrokerError | None = None
         self._wake = threading.Event()
 
@@ -449,7 +450,21 @@ class Dispatcher:
             self._wake.wait(limit_s)
             self._wake.clear()
 
+    def _leave_silent(self, now_s: float) -> None:
+        """Lose brokers that are silent while others lead their partitions now."""
+        silent = [one for one in self._senders.values() if one.is_silent(BRIEFLY_S)]
+        if not silent or now_s < self._look_s:
+            return
+        with _retriable_ignored():
+            self._cluster.find_leaders({one.topic for each in silent for one in each.partitions})
+        self._look_s = time.monotonic() + BRIEFLY_S
+        for sender in silent:
+            leaders = {self._cluster.leader_id(one) for one in sender.partitions}
+            if leaders - {sender.connection.broker_id}:
+                self._lose(sender, sender.silence(BRIEFLY_S))
+
     def _ask_whether_to_wait(self, now_s: float) -> None:
+        self._leave_silent(now_s)
         waits: list[tuple[float, errors.BrokerError, Sequence[TopicPartition]]] = []
         for sender in self._senders.values():
             if sender.is_silent(_SILENT_S):

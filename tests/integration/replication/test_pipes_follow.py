@@ -110,17 +110,27 @@ def test_pipes_when_leaders_are_stopped_elected_and_reassigned_then_lose_nothing
     finish(pipes)
 
 
-def test_pipes_when_each_broker_is_killed_in_turn_then_lose_nothing(
-    start_cluster: StartCluster, start_pipes: StartPipes
+def test_pipes_when_each_broker_is_killed_in_turn_then_lose_nothing_and_a_group_reads_all_once(
+    start_cluster: StartCluster, start_pipes: StartPipes, spawn: Spawn, tmp_path: Path
 ) -> None:
     cluster = start_cluster()
     pipes = start_pipes(cluster)
+    output = tmp_path / "consumed"
+    reading = ("consume", "plain", "--group", "g", "--default-offset", "start")
+    with output.open("wb") as stdout:
+        group = spawn(*reading, "-Z", cluster.zookeeper, stdout=stdout, stderr=subprocess.DEVNULL)
     for broker_id in (0, 1, 2):  # one of them is the controller
         cluster.kill_replaceable(broker_id, partitions_of(pipes), session_lives_on=broker_id == 0)
         await_progress(pipes)
         cluster.start(broker_id)
         await_progress(pipes)
     finish(pipes)
+    (stored,) = pipes[0].stored().values()
+    all_lines = b"".join(b"%d\n" % number for number in stored)
+    wait_until(lambda: output.stat().st_size >= len(all_lines), "all messages in the group")
+    group.terminate()
+    group.wait(60)
+    assert output.read_bytes() == all_lines
 
 
 def test_pipes_when_too_few_replicas_are_in_sync_then_wait_for_them(

@@ -17,6 +17,7 @@ from broker.errors import (
     ConfigError,
     InvalidTopicError,
 )
+from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
@@ -28,7 +29,7 @@ from tests.integration.broker.factories import (
     ServerFactory,
     address_of,
 )
-from tests.integration.broker.peers import Server, as_true_07_broker, stay_silent
+from tests.integration.broker.peers import Server, answer_each, as_true_07_broker
 from tests.integration.broker.server.peer import Peer
 
 ClusterFactory = Callable[..., StaticCluster]
@@ -200,7 +201,7 @@ def test_cluster_when_a_broker_hangs_then_another_is_asked_and_does_not_wait_for
     start_server: ServerFactory,
     open_connection: ConnectionFactory,
 ) -> None:
-    hanging = start_server(stay_silent)
+    hanging = start_server(answer_each(versions={ClusterMetadataRequest.TYPE: (0, 9)}))
     addresses = [address_of(hanging), address_of(two_brokers[1])]
     connect = partial(open_connection, timeout_s=3600.0)
     with closing(StaticCluster(addresses, connect, on_absent=lambda _: None)) as cluster:

@@ -1,4 +1,4 @@
-"""What a fetcher of a group does about a lost leader."""
+"""What the fetchers of a group do about a leader that is lost, or hangs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import pytest
 from broker.client.cluster import Cluster
 from broker.client.connection import Connection
 from broker.consumer.committer import AssignedPartition
+from broker.consumer.fetcher import Fetcher
 from broker.consumer.fetcher_thread import Feed, FetcherThread, FetchSettings
 from broker.consumer.membership import Lease
 from broker.consumer.stream import ConsumerStream
-from broker.errors import BrokerUnreachableError
-from broker.protocol.responses import BrokerAddress
+from broker.errors import BrokerUnreachableError, RequestTimeoutError
+from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.responses import BrokerAddress, HelloResponse
 from broker.topic import MessagePosition, TopicPartition
 
 PARTITION = TopicPartition("t", 0, 0)
@@ -83,3 +85,29 @@ def test_fetcher_when_its_broker_is_lost_then_asks_who_leads_after_each_attempt(
     finally:
         thread.stop()
         thread.join()
+
+
+class Hanging(Connection):
+    """A connection to a broker that responds to nothing."""
+
+    def hello(self) -> HelloResponse:
+        return HelloResponse(0, "", "", 1, 1, {})
+
+    def send_extension(self, request: ExtensionRequest) -> int:
+        return 1
+
+    def has_received(self, within_s: float = 0.0) -> bool:
+        return False
+
+
+def test_fetcher_when_its_broker_hangs_then_waits_until_others_lead_its_partitions() -> None:
+    answers = iter([False, False, True])
+    fetcher = Fetcher(
+        Hanging(BrokerAddress(0, "fake", 1), timeout_s=3600.0),
+        {PARTITION: 0},
+        retry_s=0,
+        is_replaced=lambda: next(answers),
+    )
+    with pytest.raises(RequestTimeoutError, match="has not answered for"):
+        fetcher.poll()
+    assert next(answers, None) is None

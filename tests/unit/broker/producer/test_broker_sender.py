@@ -1,8 +1,11 @@
-"""The window of a broker sender: how many bytes may be unacknowledged."""
+"""A broker sender: how many bytes may be unacknowledged, and connections that have ended."""
 
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
+
+import pytest
 
 from broker.client.connection import Connection
 from broker.errors import ServerError
@@ -91,3 +94,24 @@ def test_send_when_a_set_is_above_the_limit_then_it_is_alone_in_flight() -> None
         send(sender, Delivery(T, message_set))
 
     assert connection.bytes_in_flight == [len(SMALL), len(large), len(SMALL)]
+
+
+def test_send_when_the_broker_has_ended_an_idle_connection_then_another_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.producer.broker_sender._IDLE_S", 0.0)
+    broker = FakeBroker()
+    opened: list[FakeConnection] = []
+
+    def connect(address: BrokerAddress) -> Connection:
+        opened.append(FakeConnection(broker, address))
+        return opened[-1]  # type: ignore[return-value]  # all that is used
+
+    find_address = partial(BrokerAddress, 0, "fake", 1)
+    sender = BrokerSender(BrokerConnection(find_address, connect), SendRules(), Ends())
+    for has_ended, count in ((False, 1), (False, 1), (True, 2)):
+        if opened:
+            monkeypatch.setattr(opened[-1], "has_received", lambda _: has_ended)  # noqa: B023
+        send(sender, Delivery(T, SMALL))
+        sender.receive()
+        assert len(opened) == count

@@ -652,6 +652,32 @@ def test_sets_when_a_broker_does_not_answer_then_the_program_is_asked(
     assert ends.order[PARTITIONS[0]] == [0]
 
 
+class HangingWorld(World):
+    """Broker 0 hangs; that broker 1 leads is found when the leaders are requested."""
+
+    @property
+    def is_silent(self) -> bool:
+        return self.known[PARTITIONS[0]] == 0
+
+    @is_silent.setter
+    def is_silent(self, _value: bool) -> None:
+        return
+
+
+def test_sets_when_the_leader_hangs_and_another_is_elected_then_its_response_is_not_awaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.producer.dispatcher.BRIEFLY_S", 0.0)
+    world, ends = HangingWorld(), Ends()
+    dispatcher = make_dispatcher(world, timeout_s=3600.0)
+    for _ in range(2):
+        dispatcher.send(ends.delivery(PARTITIONS[0]))
+    world.leaders = dict.fromkeys(PARTITIONS, 1)
+    dispatcher.flush()
+    assert world.payloads(PARTITIONS[0]) == [0, 1, 0, 1]
+    assert not ends.errors
+
+
 def test_sets_when_answers_make_no_sense_then_fail_and_later_ones_are_sent() -> None:
     world, ends = World(), Ends()
     dispatcher = make_dispatcher(world)
