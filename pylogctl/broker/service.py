@@ -17,7 +17,7 @@ from broker.log.data_directory import ZOOKEEPER_NAME
 from broker.metrics_server import served_metrics
 from broker.server.broker import Broker
 from broker.zk.paths import DEFAULT_PORT, OPEN_TREES, parse_connect_string
-from broker.zk.security import SECRET_NAME, found_security, read_tls_settings, security_of
+from broker.zk.security import SECRET_NAME, found_security, security_of
 from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.environment import Environment
@@ -32,6 +32,7 @@ from pylogctl.cli.process import (
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.properties import BROKER, Layer, given_layers
 from pylogctl.cli.property_lists import dump_properties
+from pylogctl.cli.security import zookeeper_properties
 from pylogctl.cli.service import (
     ReadyTargets,
     announce_ready,
@@ -160,16 +161,10 @@ def _as_properties(options: StartOptions, zookeeper: str | None) -> dict[str, st
 
 def _zookeeper_files(env: Environment, zookeeper: str | None) -> dict[str, str]:
     """Return the properties of the options for a ZooKeeper that the broker does not bring."""
-    settings = env.settings
     is_given = not env.given.isdisjoint(("zk_credential", "zk_tls_config"))
     if zookeeper in ("", EMBEDDED) or (zookeeper is None and not is_given):
         return {}
-    found = {}
-    if settings.zk_credential is not None:
-        found["zookeeper.credential.file"] = settings.zk_credential
-    if settings.zk_tls_config is not None:
-        found |= read_tls_settings(Path(settings.zk_tls_config))
-    return found
+    return zookeeper_properties(env)
 
 
 def _serve(

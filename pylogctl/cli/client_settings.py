@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TypeVar
 
 import typer
@@ -13,7 +12,7 @@ from broker.properties import BaseConfig
 from pylogctl.cli.environment import DEFAULT_ZOOKEEPER, Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import Layer, Use, given_layers, kind_of
-from pylogctl.cli.security import security_layers
+from pylogctl.cli.security import security_layers, zookeeper_properties
 
 _S = TypeVar("_S", bound=BaseConfig)
 
@@ -25,16 +24,12 @@ def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]
     shared = {
         "broker.list": ",".join(settings.brokers) or None,
         "zk.connect": settings.zookeeper,
-        "zookeeper.credential.file": settings.zk_credential,
         "socket.timeout.ms": None
         if settings.timeout_s is None
         else str(max(1, round(settings.timeout_s * 1000))),
     }
     defaults = dict(use.defaults)
-    if settings.zk_tls_config is not None:
-        from broker.zk.security import read_tls_settings  # late: few runs give the file
-
-        shared |= read_tls_settings(Path(settings.zk_tls_config).expanduser())
+    shared |= zookeeper_properties(env)
     name_in_07 = kind_of(use.scope).name_in_07
     named = {name_in_07(name) for layer in given for name in layer.properties}
     if not settings.brokers and "broker.list" not in named:

@@ -35,6 +35,17 @@ def security_of(env: Environment) -> ClientSecurity | None:
     return ClientSecurity.from_properties(context, given, options)
 
 
+def zookeeper_properties(env: Environment) -> dict[str, str]:
+    """Return the properties of how to prove oneself to ZooKeeper, and of TLS with it."""
+    credential, tls_config = env.settings.zk_credential, env.settings.zk_tls_config
+    found = {} if credential is None else {"zookeeper.credential.file": credential}
+    if tls_config is None:
+        return found
+    from broker.zk.security import read_tls_settings  # late: few runs give the file
+
+    return found | read_tls_settings(Path(tls_config).expanduser())
+
+
 def security_layers(env: Environment) -> tuple[dict[str, str], dict[str, str]]:
     """Return the properties of the context, and those of options, which `-X` stands between."""
     context = {} if env.context is None else _texts(env.context)

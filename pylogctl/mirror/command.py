@@ -74,7 +74,7 @@ def run(
     selection = _selection(patterns, topic_map)
     source_env = at_cluster(env, from_cluster, takes_brokers=False)
     target_env = at_cluster(env, to_cluster)
-    config = consumer_config(dict(env.settings.properties), group, source_env.zookeeper)
+    config = consumer_config(source_env, group)
     if env.settings.dry_run:
         _show_plan(env, source_env, target_env, selection)
         return

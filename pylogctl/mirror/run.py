@@ -34,6 +34,7 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
+from pylogctl.cli.security import zookeeper_properties
 from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
 from pylogctl.mirror.metrics import LagTimes, exposition, source_ends
@@ -59,15 +60,17 @@ class MirrorPlan:
     config: ConsumerConfig
 
 
-def consumer_config(properties: dict[str, str], group: str, zookeeper: str) -> ConsumerConfig:
-    """Return the settings of a mirror's consumer; `properties` override a mirror's defaults."""
+def consumer_config(env: Environment, group: str) -> ConsumerConfig:
+    """Return the settings of a mirror's consumer; properties override a mirror's defaults."""
     defaults = {"autocommit.interval.ms": str(_COMMIT_INTERVAL_MS)}
-    config = ConsumerConfig.from_properties(defaults, properties)
+    config = ConsumerConfig.from_properties(
+        defaults, env.settings.properties, zookeeper_properties(env)
+    )
     # a mirror depends on these
     return replace(
         config,
         group=group,
-        zookeeper=zookeeper,
+        zookeeper=env.zookeeper,
         auto_commit=True,
         consumer_timeout_ms=_STREAM_TIMEOUT_MS,
     )
