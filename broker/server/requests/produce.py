@@ -182,6 +182,9 @@ class ProduceHandler:
         appends: dict[int, _LogAppend] = {}
         parts: list[_WrittenSet] = []
         for partition, sets in request.parts:
+            # before the log is looked for: the time must not tell of a hidden topic
+            if rights is not None and rights.refusal(partition.topic) is not None:
+                return None
             if partition.home in (-1, self._broker_id):
                 log = self._logs.table.get(partition.topic, partition.index)
             else:
@@ -189,8 +192,6 @@ class ProduceHandler:
             if log is None or (log.is_replicated and not self._replicas.leads(log.partition)):
                 return None
             if refused and log.partition in refused:
-                return None
-            if rights is not None and rights.refusal(partition.topic) is not None:
                 return None
             log_append = appends.get(id(log))
             if log_append is None:

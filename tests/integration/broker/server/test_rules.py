@@ -37,6 +37,7 @@ from broker.protocol.extension_requests import (
     MoveLogRequest,
     ShutdownRequest,
 )
+from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import PushStatesRequest
 from broker.protocol.requests import (
     BASE_REQUESTS,
@@ -85,6 +86,7 @@ from tests.integration.broker.server.peer import (
     read_request,
 )
 from tests.support.waiting import wait_until
+from tests.support.work import calls_of
 from tests.unit.broker.protocol.test_golden_messages import REQUESTS
 
 AsUser = Callable[[Broker, Principal], Peer]
@@ -305,6 +307,29 @@ def test_hidden_topic_when_asked_for_then_answers_are_as_of_a_missing_one(
     for kind in (MetadataRequest, ClusterMetadataRequest):
         assert b"hidden1" not in bytes(stranger.call(kind(None)).rest)
         assert b"hidden1" in bytes(right.call(kind(None)).rest)
+
+
+def test_hidden_topic_when_asked_for_then_the_work_is_that_of_a_missing_one(
+    broker: Broker, as_user: AsUser
+) -> None:
+    as_user(broker, ROOT).publish("hidden1", ONE)
+    set_rules(broker, allow("right", Operation.ALL, topic("hidden1")))
+    handlers = broker._server._handlers[0]
+    stranger = Client("127.0.0.1")
+    stranger.authentication.identity = Principal("User", "nobody")
+
+    def work(name: str, request: ExtensionRequest | BaseRequest) -> int:
+        if isinstance(request, BaseRequest):
+            frame = encode_request(request)
+        else:
+            frame = extension_frame(request)
+        frames = [memoryview(frame)[INT32.size :]]
+        list(handlers.handle(frames, stranger, 0.0))  # rules remember what they have decided
+        return calls_of(lambda: list(handlers.handle(frames, stranger, 0.0)))
+
+    for what, build in (BUILDERS | OF_07).items():
+        found = {name: work(name, build(name)) for name in ("hidden1", "missing")}
+        assert found["hidden1"] == found["missing"], what
 
 
 def test_hello_when_a_stranger_asks_then_it_does_not_tell_what_the_broker_runs_on(

@@ -16,6 +16,16 @@ from typing import cast
 
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.codec import encode
@@ -395,6 +405,32 @@ NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
 
 
+def signed(
+    ca: trustme.CA | None = None, *, name: str = "a", usage: x509.ObjectIdentifier | None = None
+) -> trustme.LeafCert:
+    """Return a client's certificate, of what trustme does not make; signed by itself without CA."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    made = x509.CertificateBuilder(
+        subject if ca is None else x509.load_pem_x509_certificate(ca.cert_pem.bytes()).subject,
+        subject,
+        key.public_key(),
+        x509.random_serial_number(),
+        NOW - DAY,
+        NOW + DAY,
+    )
+    if usage is not None:
+        made = made.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    ca_key = key if ca is None else load_pem_private_key(ca.private_key_pem.bytes(), None)
+    certificate = made.sign(cast(ec.EllipticCurvePrivateKey, ca_key), hashes.SHA256())
+    pem = Encoding.PEM
+    return trustme.LeafCert(
+        key.private_bytes(pem, PrivateFormat.PKCS8, NoEncryption()),
+        certificate.public_bytes(pem),
+        [],
+    )
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -407,8 +443,10 @@ DAY = datetime.timedelta(days=1)
             ),
             "is not yet valid",
         ),
+        (lambda ca: signed(), "its certificate is refused: self-signed certificate"),
+        (lambda ca: signed(ca, usage=ExtendedKeyUsageOID.SERVER_AUTH), "unsuitable certificate"),
     ],
-    ids=["none", "other CA", "expired", "future"],
+    ids=["none", "other CA", "expired", "future", "self-signed", "for servers only"],
 )
 def test_tls_when_the_client_shows_no_good_certificate_then_is_refused_and_the_log_says_why(
     mutual_broker: Broker,
@@ -427,6 +465,18 @@ def test_tls_when_the_client_shows_no_good_certificate_then_is_refused_and_the_l
 
     wait_until(lambda: sentence in caplog.text, "the log telling it")
     assert mutual_broker.status()["topics"] == 0
+
+
+@pytest.mark.parametrize("name", ["alice,CN=root", "alice\0.example", "alice\nroot", "a+CN=root"])
+def test_client_when_its_name_has_characters_of_subjects_then_is_one_escaped_user(
+    mutual_broker: Broker, certificates: Certificates, name: str
+) -> None:
+    tls = certificates.client(signed(certificates.ca, name=name))
+    with Peer(tls_port(mutual_broker), tls=tls) as client:
+        client.publish("events", b"")
+        who = identity_of(mutual_broker)
+    assert who.startswith("User:CN=a")
+    assert not re.search(r"(?<!\\)[,+]|[\0\n]", who)
 
 
 def shown_certificate(broker: Broker, certificates: Certificates) -> bytes:

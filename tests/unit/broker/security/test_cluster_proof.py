@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
+from hmac import compare_digest
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from broker.security.cluster_proof import (
 from broker.security.mechanisms import PLAIN, Channel, Proved, ServerExchange, authenticate
 from broker.security.principal import ANONYMOUS, broker_principal
 from broker.server.requests.authentication import Authentication
+from tests.support.work import calls_of
 
 KEY = ClusterKey(bytes(range(32)), 0)
 OTHER_KEY = ClusterKey(bytes(range(32, 64)), 0)
@@ -276,6 +278,34 @@ def test_server_when_a_proof_is_too_short_or_too_long_then_refuses_it(size: int)
     right = client.send(server.send(next(client)))
     with pytest.raises(errors.AuthenticationFailedError):
         server.send((right + b"\0")[:size])
+
+
+def test_server_when_the_begin_of_a_proof_is_right_then_does_the_same_work_to_refuse_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    brokers = Brokers()
+    compared: list[tuple[int, int]] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((len(one), len(other)))
+        return compare_digest(one, other)
+
+    monkeypatch.setattr("broker.security.cluster_proof.hmac.compare_digest", compare)
+
+    def try_with(right_bytes: int) -> int:
+        client, server = brokers.mechanism().exchange(PLAIN), brokers.serve()
+        right = client.send(server.send(next(client)))
+        wrong = right[:right_bytes] + bytes(one ^ 1 for one in right[right_bytes:])
+
+        def send() -> None:
+            with suppress(errors.AuthenticationFailedError):
+                server.send(wrong)
+                pytest.fail("it was taken")
+
+        return calls_of(send)
+
+    assert len({try_with(right_bytes) for right_bytes in range(32)}) == 1
+    assert compared == [(32, 32)] * 32  # whole, by a function whose time tells nothing
 
 
 @given(data=st.binary(max_size=300), cut=st.integers(0, 106), is_cut=st.booleans())

@@ -6,6 +6,7 @@ import base64
 import re
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 import trustme
@@ -16,6 +17,7 @@ from broker.security.principal import Principal
 from broker.security.scram import ScramClient, make_credential, serve_scram
 from broker.security.users import SCRAM, SCRAM_PLUS, Credential, Users
 from broker.values import Secret
+from tests.support.work import calls_of
 
 PENCIL = Secret("pencil")
 ALICE = make_credential(PENCIL, 4096)
@@ -125,6 +127,29 @@ def test_broker_when_user_or_password_is_wrong_then_fails_at_the_last_step(
         run(ScramClient(user, Secret(password)), change=note)
 
     assert steps == [0, 2, 1]
+
+
+def test_broker_when_a_login_fails_then_its_work_does_not_tell_whether_there_is_the_user() -> None:
+    users = users_of(alice=ALICE, carol=ALICE)
+    users.use({"alice": ALICE}, b"m" * 32)  # carol is removed
+
+    def work(user: str, password: Secret = PENCIL) -> tuple[int, int]:
+        client, server = ScramClient(user, password).exchange(PLAIN), serve_scram(users, PLAIN)
+        next(server)
+        opening = next(client)
+        answers: list[bytes] = []
+        first = calls_of(lambda: answers.append(server.send(opening)))
+        final = client.send(answers[0])
+
+        def refuse() -> None:
+            with suppress(errors.AuthenticationFailedError):
+                server.send(final)
+                pytest.fail("it was taken")
+
+        return first, calls_of(refuse)
+
+    wrong = work("alice", Secret("pen"))
+    assert {work(user) for user in ("bobby", "carol", "mario")} == {wrong}
 
 
 def test_broker_when_the_name_has_another_unicode_form_then_knows_the_user() -> None:

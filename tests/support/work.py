@@ -1,0 +1,24 @@
+"""How much work a call does, where a clock would only tell how busy the machine is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """Return how many functions an action calls in this thread, those written in C too."""
+    count = 0
+
+    def note(_frame: FrameType, event: str, _argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
