@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.errors import AuthenticationError, ConfigError, ServerError
-from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     CreateTopicRequest,
@@ -20,6 +20,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.replica_requests import ControlledShutdownRequest
 from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
+from tests.support.logins import alice as alice
 
 MESSAGE = encode([b"what nobody else should see"])
 StartAudited = Callable[..., Broker]
@@ -114,6 +115,26 @@ def test_audit_when_a_client_does_not_prove_who_it_is_then_has_that(
     assert (event["operation"], event["decision"]) == ("authenticate", "denied")
     assert event["reason"]
     assert "cHJvb2Y" not in log.read_text()
+
+
+def test_audit_when_logins_fail_then_has_each_user_that_was_tried(
+    start_audited: StartAudited, connect: PeerFactory, log: Path, alice: str
+) -> None:
+    broker = start_audited()
+    for name in ("eve", "gr\u00f6\u00dfe", "x" * 2000):
+        peer = connect(broker)
+        opening = f"n,,n={name},r=0123456789".encode()
+        first = AUTHENTICATED.decode(peer.call(AuthenticateRequest("SCRAM-SHA-256", 0, opening)))
+        nonce = first.data.decode().partition(",")[0]
+        final = f"c=biws,{nonce},p={'A' * 43}=".encode()
+        with pytest.raises(AuthenticationError):
+            peer.call(AuthenticateRequest("SCRAM-SHA-256", 1, final))
+    broker.stop()
+    assert [one["resource"] for one in events(log)] == [
+        "user:eve",
+        "user:gr\u00f6\u00dfe",
+        "user:" + "x" * 255,
+    ]
 
 
 def test_broker_when_it_cannot_write_the_audit_log_then_does_not_start(
