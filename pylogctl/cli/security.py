@@ -51,13 +51,13 @@ def security_layers(env: Environment) -> tuple[dict[str, str], dict[str, str]]:
     context = {} if env.context is None else _texts(env.context)
     options = _texts(env.settings)
     name = "security.protocol"
+    given = env.settings.properties.get(name, "")
     if name in context or name in options:
-        given = env.settings.properties.get(name, "")
         named = [context.get(name, ""), given, options.get(name, "")]
         sasl = "SASL_" if any(one.startswith("SASL_") for one in named) else ""
         is_tls = any(one.endswith("SSL") for one in named)
         options[name] = sasl + ("SSL" if is_tls else "PLAINTEXT")
-    password = _password_of(env) if "SASL" in options.get(name, "") else None
+    password = _password_of(env) if "SASL" in options.get(name, given) else None
     if password is not None:
         options["sasl.password"] = password
     return context, options

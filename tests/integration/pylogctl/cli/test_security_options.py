@@ -126,8 +126,10 @@ def test_password_of_a_descriptor_or_the_environment_is_never_shown(
     dumped = invoke("consume", "t", "--password-fd", str(reader), *options)
     assert "sasl.password consumer *** option" in " ".join(dumped.text.split())
     monkeypatch.setenv("PYLOGCTL_PASSWORD", "hunter2")
-    dumped = invoke("consume", "t", *options)
-    assert "sasl.password consumer *** option" in " ".join(dumped.text.split())
+    named = ["-X", "security.protocol=SASL_PLAINTEXT", "-X", "sasl.username=alice", "-X", "dump"]
+    for words in (options, named):
+        dumped = invoke("consume", "t", *words)
+        assert "sasl.password consumer *** option" in " ".join(dumped.text.split())
     assert "hunter2" not in dumped.text + dumped.stderr
 
 
