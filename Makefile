@@ -75,6 +75,17 @@ fuzz: $(FUZZ_BUILD)
 		ASAN_OPTIONS=detect_leaks=0 \
 		$(BIN)/python -m fuzz --build $(<D) --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
+# Clusters of processes with everything on that keeps strangers out: all their tests, and failures in
+# turn, as often as ROUNDS says.
+.PHONY: closed chaos
+closed: $(STAMP)
+	$(PYTEST) --closed tests/integration/cluster tests/integration/replication
+
+ROUNDS ?= 20
+chaos: $(STAMP)
+	$(BIN)/python -m pytest --closed --rounds $(ROUNDS) --timeout 0 -s \
+		tests/integration/replication/test_chaos.py
+
 # Clusters in simulated time, with faults, from one random seed each; CONTRIBUTING.md tells more.
 .PHONY: simulate
 SECONDS ?= 120

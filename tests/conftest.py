@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -32,6 +33,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     from tests.support.scheduling import shares_spark  # late: as above
 
     items.sort(key=lambda item: not shares_spark(item.nodeid))  # the longest part first
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--closed", action="store_true", help="run clusters of several brokers with everything on"
+    )
+    parser.addoption("--rounds", type=int, default=1, help="of test_chaos.py")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "is_closed" not in metafunc.fixturenames:
+        return
+    ways: dict[bool, Any] = {False: pytest.HIDDEN_PARAM, True: "closed"}
+    if metafunc.config.getoption("closed") or metafunc.definition.get_closest_marker("closed_only"):
+        del ways[False]
+    elif metafunc.definition.get_closest_marker("both_ways") is None:
+        del ways[True]
+    metafunc.parametrize("is_closed", ways, indirect=True, ids=ways.values(), scope="session")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    open_only = item.get_closest_marker("open_only")
+    if item.config.getoption("closed") and open_only is not None:
+        pytest.skip(f"--closed: {open_only.args[0]}")
+
+
+@pytest.fixture(scope="session")
+def is_closed(request: pytest.FixtureRequest) -> bool:
+    """Return whether clusters have everything on that keeps strangers out."""
+    return bool(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,10 @@ class Certificates:
         self.key = directory / "broker.key"
         self.ca_file = directory / "ca.pem"
         self.ca.cert_pem.write_to_path(self.ca_file)
+        self.renew()
+
+    def renew(self) -> None:
+        """Have another certificate of the CA, for another key."""
         self.write(self.ca.issue_cert("localhost", "127.0.0.1", key_type=trustme.KeyType.ECDSA))
 
     def write(self, leaf: trustme.LeafCert) -> None:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,8 @@ from pylogctl.cli.report import Failure, as_text, failure_of
 from tests.support.json_schemas import check_output
 
 REPOSITORY = Path(__file__).parents[2]
+_OWN = ("PYLOGCTL_", "XDG_")
+"""How the names of variables begin that the program reads."""
 
 
 class Result(NamedTuple):
@@ -37,6 +39,8 @@ class Result(NamedTuple):
         return self.stdout.decode()
 
 
+arguments: Callable[[Sequence[str]], list[str]] = list
+"""Returns the arguments of each command, with those that let it into a closed cluster."""
 Invoke = Callable[..., Result]
 Spawn = Callable[..., subprocess.Popen[bytes]]
 
@@ -45,7 +49,7 @@ Spawn = Callable[..., subprocess.Popen[bytes]]
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No settings of the developer's machine, and no files in the home directory."""
     for name in list(os.environ):
-        if name.startswith(("PYLOGCTL_", "XDG_")) or name in ("NO_COLOR", "FORCE_COLOR", "PAGER"):
+        if name.startswith(_OWN) or name in ("NO_COLOR", "FORCE_COLOR", "PAGER"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
@@ -62,7 +66,7 @@ def invoke() -> Invoke:
             file.seek(0)
             streams = Streams(file, stdout, stderr, stdout_is_tty=tty)
             try:
-                status = tree.run(root(), list(args), streams)
+                status = tree.run(root(), arguments(args), streams)
             except Exception as error:
                 failure = failure_of(error)
                 if failure is None:
@@ -78,7 +82,8 @@ def invoke() -> Invoke:
 
 def process_environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
     """An environment for a process with nothing in it that is not asked for."""
-    return {"PATH": os.environ["PATH"], "HOME": str(home), **extra}
+    own = {name: text for name, text in os.environ.items() if name.startswith(_OWN)}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), **own, **extra}
 
 
 class Process(subprocess.Popen[bytes]):
@@ -106,7 +111,7 @@ def spawn(tmp_path: Path) -> Iterator[Spawn]:
             "cwd": REPOSITORY,
         }
         process = Process(
-            [sys.executable, "-m", "pylogctl", *args],
+            [sys.executable, "-m", "pylogctl", *arguments(args)],
             env=process_environment(tmp_path / "home", env or {}),
             **(defaults | options),
         )

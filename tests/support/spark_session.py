@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.client.static_cluster import StaticCluster
 from broker.errors import ConfigError
@@ -63,12 +64,16 @@ def publish(
 
 
 def publish_to(
-    port: int, partition: TopicPartition, payloads: Sequence[bytes], batch: int = 100
+    port: int,
+    partition: TopicPartition,
+    payloads: Sequence[bytes],
+    batch: int = 100,
+    connect: Connect = Connection,
 ) -> None:
     """Have messages in a partition of the broker on a port, readable."""
     address = BrokerAddress(-1, "127.0.0.1", port)
-    cluster = StaticCluster([address], Connection)
-    with Producer(cluster, Connection) as producer:
+    cluster = StaticCluster([address], connect)
+    with Producer(cluster, connect) as producer:
         for at in range(0, len(payloads), batch):
             message_set = build_set(payloads[at : at + batch])
             producer.send_set(partition, message_set)

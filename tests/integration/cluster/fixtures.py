@@ -14,11 +14,14 @@ from tests.integration.cluster.group_harness import Cluster
 
 @pytest.fixture(scope="session")
 def shared_cluster(
-    zookeeper_server: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
+    zookeeper_server: EmbeddedZooKeeper,
+    tmp_path_factory: pytest.TempPathFactory,
+    *,
+    is_closed: bool,
 ) -> Iterator[Cluster]:
     """Two brokers; every topic has four partitions on each."""
     chroot = f"{zookeeper_server.connect}/{uuid.uuid4().hex}"
-    cluster = Cluster(chroot, tmp_path_factory.mktemp("cluster"))
+    cluster = Cluster(chroot, tmp_path_factory.mktemp("cluster"), is_closed=is_closed)
     yield cluster
     cluster.stop()
 

@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 from bench.broker_process import REPOSITORY, BrokerProcess
 from broker.client.connection import Connection
 from broker.client.registry_cluster import RegistryCluster
+from broker.consumer.simple_consumer import SimpleConsumer
 from broker.errors import RegistryNodeNotFoundError
 from broker.producer.producer import Producer
 from broker.protocol.compression import Codec
@@ -26,6 +27,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
+from tests.support.closed_cluster import cluster_access
 from tests.support.waiting import wait_until
 from tests.support.zookeeper import expire_session_of
 
@@ -133,12 +135,22 @@ class Cluster:
         directory: where everything is kept.
         broker_count: how many brokers.
         partition_count: of each topic on each broker.
+        is_closed: whether everything is on that keeps strangers out.
     """
 
     def __init__(
-        self, zookeeper: str, directory: Path, *, broker_count: int = 2, partition_count: int = 4
+        self,
+        zookeeper: str,
+        directory: Path,
+        *,
+        broker_count: int = 2,
+        partition_count: int = 4,
+        is_closed: bool = False,
     ) -> None:
         self.zookeeper = zookeeper
+        self.access = cluster_access(zookeeper, directory, is_closed=is_closed)
+        self.client = {"zk.connect": zookeeper, **self.access.client}
+        """Properties of clients."""
         self.partition_count = partition_count
         self.registry = Registry(zookeeper)
         self._directory = directory
@@ -150,7 +162,7 @@ class Cluster:
 
     def connect(self) -> None:
         """Connect to the registry, until `disconnect`."""
-        self.registry = Registry(self.zookeeper)
+        self.registry = Registry(self.zookeeper, speaks_tls=self.access.security is not None)
         self.registry.start()
 
     def disconnect(self) -> None:
@@ -175,8 +187,17 @@ class Cluster:
             "log.default.flush.interval.ms": "20",
             "zk.connect": self.zookeeper,
             "zk.sessiontimeout.ms": str(SESSION_TIMEOUT_MS),
+            **self.access.broker_properties(directory),
         }
         self.brokers[broker_id] = BrokerProcess(directory, **settings)
+
+    def connection(self, address: BrokerAddress) -> Connection:
+        """Return a connection to a broker."""
+        return Connection(address, connect_timeout_s=60, security=self.access.security)
+
+    def consumer(self, address: BrokerAddress) -> SimpleConsumer:
+        """Return a consumer of a broker."""
+        return SimpleConsumer(address.host, address.port, security=self.access.security)
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return all partitions the topic has, or will have."""
@@ -196,7 +217,7 @@ class Cluster:
 
     def _join(self, program: str, group: str, topics: str, properties: dict[str, str]) -> Member:
         settings = {
-            "zk.connect": self.zookeeper,
+            **self.client,
             "zk.sessiontimeout.ms": str(LONG_SESSION_TIMEOUT_MS),
             "groupid": group,
             "autocommit.interval.ms": str(COMMIT_INTERVAL_MS),
@@ -304,6 +325,7 @@ class Load(threading.Thread):
         self.topic = topic
         self._codec = codec
         self._cluster = RegistryCluster(cluster.registry)
+        self._connect = cluster.connection
         self._partitions = cluster.partitions(topic)
         self._counts = dict.fromkeys((one.name for one in self._partitions), 0)
         self._stop_event = threading.Event()
@@ -315,14 +337,14 @@ class Load(threading.Thread):
 
     def produce(self, count: int) -> None:
         """Send so many messages to each partition, and wait until they are acknowledged."""
-        with Producer(self._cluster, _connect) as producer:
+        with Producer(self._cluster, self._connect) as producer:
             for partition in self._partitions:
                 self._send(producer, partition, count)
 
     def run(self) -> None:
         """Send small batches to one partition after another."""
         try:
-            with Producer(self._cluster, _connect, retries=20) as producer:
+            with Producer(self._cluster, self._connect, retries=20) as producer:
                 for partition in itertools.cycle(self._partitions):
                     if self._stop_event.wait(0.002):
                         break
@@ -345,10 +367,6 @@ class Load(threading.Thread):
         self.join()
         if self.error is not None:
             raise self.error
-
-
-def _connect(address: BrokerAddress) -> Connection:
-    return Connection(address, connect_timeout_s=60)
 
 
 @contextmanager

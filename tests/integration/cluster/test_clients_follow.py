@@ -31,12 +31,14 @@ MODES = ["sync", "async"]
 
 
 @pytest.fixture
-def two_brokers(zookeeper: str, tmp_path: Path) -> Iterator[Cluster]:
+def two_brokers(zookeeper: str, tmp_path: Path, *, is_closed: bool) -> Iterator[Cluster]:
     """Brokers 0 and 1, with a partition of `events` on each."""
-    cluster = Cluster(zookeeper, tmp_path, partition_count=1)
+    cluster = Cluster(zookeeper, tmp_path, partition_count=1, is_closed=is_closed)
     for broker in cluster.brokers.values():
         with Producer.from_config(
-            ProducerConfig.from_properties({"broker.list": f"127.0.0.1:{broker.port}"})
+            ProducerConfig.from_properties(
+                {**cluster.access.client, "broker.list": f"127.0.0.1:{broker.port}"}
+            )
         ) as producer:
             for partition in producer.partitions(TOPIC):
                 producer.send_set(TopicPartition(TOPIC, partition.home, 0), b"").result()
@@ -56,8 +58,8 @@ def balancer(two_brokers: Cluster) -> Iterator[Balancer]:
     balancer.stop()
 
 
-def open_producer(told: Told | None, mode: str, **properties: str) -> Producer:
-    defaults = {"producer.type": mode, "queue.time": "10"}
+def open_producer(cluster: Cluster, told: Told | None, mode: str, **properties: str) -> Producer:
+    defaults = {**cluster.access.client, "producer.type": mode, "queue.time": "10"}
     given = {name.replace("_", "."): value for name, value in properties.items()}
     return Producer.from_config(
         ProducerConfig.from_properties(defaults | given),
@@ -69,10 +71,13 @@ def open_producer(told: Told | None, mode: str, **properties: str) -> Producer:
 def places(cluster: Cluster, mode: str) -> dict[str, str]:
     """How a producer finds the cluster."""
     if mode == "registry":
-        return {"zk.connect": cluster.zookeeper}
+        return cluster.client
     ports = [one.port for one in cluster.brokers.values()]
     listed = ports[:1] if mode == "one of them" else ports
-    return {"broker.list": ",".join(f"127.0.0.1:{port}" for port in listed)}
+    return {
+        "broker.list": ",".join(f"127.0.0.1:{port}" for port in listed),
+        **cluster.access.client,
+    }
 
 
 def see_both(producer: Producer) -> bool:
@@ -96,7 +101,7 @@ def test_messages_without_key_when_a_broker_is_killed_then_all_go_to_the_other(
 ) -> None:
     told = Told()
     numbers = itertools.count()
-    producer = open_producer(told, mode, **places(two_brokers, found_by))
+    producer = open_producer(two_brokers, told, mode, **places(two_brokers, found_by))
     victim = 1 if found_by == "one of them" else 0
     with producer:
         wait_until(lambda: see_both(producer), "both brokers")
@@ -125,7 +130,9 @@ def test_producer_when_a_balancer_leads_to_another_broker_then_goes_on(
     numbers = itertools.count()
     first, second = (two_brokers.brokers[home].port for home in (1, 0))
     balancer.lead_to(first)
-    with open_producer(told, mode, broker_list=f"127.0.0.1:{balancer.port}") as producer:
+    with open_producer(
+        two_brokers, told, mode, broker_list=f"127.0.0.1:{balancer.port}"
+    ) as producer:
         wait_until(lambda: see_both(producer), "both brokers")
         for _ in range(BEFORE):
             producer.send(TOPIC, [b"%d" % next(numbers)])
@@ -147,7 +154,7 @@ def test_producer_when_a_balancer_leads_to_all_in_turn_then_each_gets_its_messag
 ) -> None:
     told = Told()
     with open_producer(
-        told, mode, broker_list=f"127.0.0.1:{balancer.port}", reconnect_interval="7"
+        two_brokers, told, mode, broker_list=f"127.0.0.1:{balancer.port}", reconnect_interval="7"
     ) as producer:
         wait_until(lambda: see_both(producer), "both brokers")
         for number in range(100):
@@ -162,7 +169,7 @@ def test_messages_with_key_when_their_broker_is_killed_and_comes_back_then_wait_
     two_brokers: Cluster,
 ) -> None:
     told = Told()
-    with open_producer(told, "async", **places(two_brokers, "registry")) as producer:
+    with open_producer(two_brokers, told, "async", **places(two_brokers, "registry")) as producer:
         wait_until(lambda: see_both(producer), "both brokers")
         two_brokers.brokers[0].kill()
         for number in range(50):
@@ -178,10 +185,10 @@ def test_messages_with_key_when_their_broker_is_killed_and_comes_back_then_wait_
 def test_producer_when_a_topic_gets_partitions_on_another_broker_then_sees_them(
     two_brokers: Cluster,
 ) -> None:
-    with open_producer(None, "sync", **places(two_brokers, "one of them")) as producer:
+    with open_producer(two_brokers, None, "sync", **places(two_brokers, "one of them")) as producer:
         homes = {producer.send("late", [b"x"]).partition.home}
         port = two_brokers.brokers[1].port
-        with open_producer(None, "sync", broker_list=f"127.0.0.1:{port}") as other:
+        with open_producer(two_brokers, None, "sync", broker_list=f"127.0.0.1:{port}") as other:
             other.send_set(TopicPartition("late", 1, 0), b"").result()
 
         def is_seen() -> bool:

@@ -26,6 +26,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 
 
+@pytest.mark.both_ways
 def test_group_when_members_join_and_leave_then_all_is_delivered_and_little_twice(
     cluster: Cluster, topic: str
 ) -> None:
@@ -161,12 +162,14 @@ def test_group_when_a_filter_takes_a_new_topic_then_its_messages_come_too(
     assert count_duplicates(cluster.delivered()) == 0
 
 
-def test_group_when_zookeeper_restarts_then_it_goes_on(java: Java, work_dir: Path) -> None:
+def test_group_when_zookeeper_restarts_then_it_goes_on(
+    java: Java, work_dir: Path, *, is_closed: bool
+) -> None:
     directory = work_dir / "zookeeper"
     port = port_of_its_own()
     server = EmbeddedZooKeeper(directory, java=java, port=port, is_durable=False, tick_ms=500)
     server.start()
-    cluster = Cluster(server.connect, work_dir, broker_count=1)
+    cluster = Cluster(server.connect, work_dir, broker_count=1, is_closed=is_closed)
     cluster.connect()
     try:
         with running_load(cluster, "restart") as load:

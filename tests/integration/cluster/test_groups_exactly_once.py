@@ -21,7 +21,11 @@ from tests.integration.cluster.group_harness import Cluster
 from tests.support.command_line import Process
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.zookeeper,
+    pytest.mark.slow,
+    pytest.mark.open_only("the example does not log in"),
+]
 
 LINE_COUNT = 150
 """In each partition, before each start."""

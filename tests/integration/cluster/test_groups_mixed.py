@@ -25,7 +25,11 @@ from tests.integration.cluster.group_harness import (
 )
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.zookeeper,
+    pytest.mark.slow,
+    pytest.mark.open_only("0.7's clients cannot log in"),
+]
 
 Join = Callable[..., Member]
 KINDS = ["ours", "foreign"]

@@ -40,7 +40,7 @@ def join(cluster: Cluster, topic: str) -> Iterator[Join]:
             "consumer_timeout_ms": 60_000,
         }
         config = ConsumerConfig(**(defaults | settings))  # type: ignore[arg-type]  # settings by name
-        connectors.append(ConsumerConnector(config))
+        connectors.append(ConsumerConnector(cluster.access.secured(config)))
         return connectors[-1]
 
     yield make

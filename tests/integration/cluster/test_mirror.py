@@ -17,7 +17,6 @@ import pytest
 
 from bench.broker_process import REPOSITORY, BrokerProcess
 from broker.client.registry_cluster import RegistryCluster
-from broker.consumer.simple_consumer import SimpleConsumer
 from broker.protocol.codec import decode
 from broker.protocol.message_set import iter_entries
 from broker.zk.embedded import EmbeddedZooKeeper
@@ -58,11 +57,16 @@ class Mirror:
 
 @pytest.fixture(scope="module")
 def target(
-    zookeeper_server: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
+    zookeeper_server: EmbeddedZooKeeper,
+    tmp_path_factory: pytest.TempPathFactory,
+    *,
+    is_closed: bool,
 ) -> Iterator[Cluster]:
     """A second cluster, with one broker, in the same ZooKeeper under another path."""
     chroot = f"{zookeeper_server.connect}/{uuid.uuid4().hex}"
-    cluster = Cluster(chroot, tmp_path_factory.mktemp("target"), broker_count=1)
+    cluster = Cluster(
+        chroot, tmp_path_factory.mktemp("target"), broker_count=1, is_closed=is_closed
+    )
     cluster.connect()
     yield cluster
     cluster.disconnect()
@@ -72,16 +76,26 @@ def target(
 StartMirror = Callable[..., Mirror]
 
 
+@pytest.fixture(autouse=True)
+def contexts(
+    cluster: Cluster, target: Cluster, work_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`source` and `target` are the clusters by their names."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(work_dir))
+    file = work_dir / "pylogctl" / "config.toml"
+    file.parent.mkdir()
+    found = {"source": cluster, "target": target}
+    file.write_text("".join(one.access.context(name, one.zookeeper) for name, one in found.items()))
+
+
 @pytest.fixture
-def start_mirror(
-    cluster: Cluster, target: Cluster, topic: str, work_dir: Path
-) -> Iterator[StartMirror]:
+def start_mirror(contexts: None, topic: str, work_dir: Path) -> Iterator[StartMirror]:
     """Start mirrors of the test's topic, in a group of its name."""
     started: list[Mirror] = []
 
     def start(*more: str) -> Mirror:
         log = work_dir / f"mirror-{len(started)}.log"
-        started.append(Mirror(cluster.zookeeper, target.zookeeper, topic, topic, log, *more))
+        started.append(Mirror("source", "target", topic, topic, log, *more))
         return started[-1]
 
     yield start
@@ -96,7 +110,7 @@ def mirrored(target: Cluster, topic: str) -> dict[str, list[int]]:
     known = RegistryCluster(target.registry)
     for partition in known.partitions(topic):
         address = known.leader(partition)
-        with SimpleConsumer(address.host, address.port) as consumer:
+        with target.consumer(address) as consumer:
             data, offset = bytearray(), 0
             while piece := bytes(consumer.fetch(topic, partition.index, offset, 1 << 20).data):
                 valid = decode(piece, 0).valid_bytes
@@ -160,7 +174,7 @@ def test_mirror_when_killed_in_the_middle_then_another_one_goes_on_without_loss(
     last.stop()
 
     check_complete_and_ordered(target, load)
-    sides = ("--from", cluster.zookeeper, "--to", target.zookeeper)
+    sides = ("--from", "source", "--to", "target")
     compared = run_mirror("verify", *sides, "--include", topic)
     assert compared["missing"] == 0
     print(f"{compared['surplus']} of {compared['messages']} messages came twice after three kills")
@@ -181,9 +195,9 @@ def test_mirror_when_stopped_then_all_that_is_mirrored_is_committed(
     await_mirrored(target, load)
     again.stop()
 
-    state = run_mirror("status", "--from", cluster.zookeeper, "--include", topic, "--group", topic)
+    state = run_mirror("status", "--from", "source", "--include", topic, "--group", topic)
     assert (state["lag_bytes"], state["mirrors"]) == (0, 0)
-    sides = ("--from", cluster.zookeeper, "--to", target.zookeeper)
+    sides = ("--from", "source", "--to", "target")
     compared = run_mirror("verify", *sides, "--include", topic, "--exact")
     assert compared["messages"] == sum(load.counts().values())
 
@@ -226,9 +240,7 @@ def test_mirror_when_the_target_is_away_then_status_and_metrics_tell_why(
     cluster: Cluster, target: Cluster, topic: str, start_mirror: StartMirror
 ) -> None:
     def status() -> dict[str, object]:
-        return run_mirror(
-            "status", "--from", cluster.zookeeper, "--include", topic, "--group", topic
-        )
+        return run_mirror("status", "--from", "source", "--include", topic, "--group", topic)
 
     load = Load(cluster, topic)
     load.produce(20)
@@ -261,9 +273,7 @@ def test_mirror_when_a_message_is_corrupt_then_is_failing_until_one_that_skips_g
     cluster: Cluster, target: Cluster, topic: str, start_mirror: StartMirror
 ) -> None:
     def status() -> dict[str, object]:
-        return run_mirror(
-            "status", "--from", cluster.zookeeper, "--include", topic, "--group", topic
-        )
+        return run_mirror("status", "--from", "source", "--include", topic, "--group", topic)
 
     Load(cluster, topic).produce(20)
     broker = cluster.brokers[0]

@@ -20,7 +20,7 @@ from tests.integration.cluster.group_harness import Cluster
 from tests.support.command_line import Process
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.zookeeper
+pytestmark = [pytest.mark.zookeeper, pytest.mark.open_only("the examples do not log in")]
 
 EXAMPLES = REPOSITORY / "examples"
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.consumer.simple_consumer import SimpleConsumer
 from broker.producer.config import ProducerConfig
 from broker.producer.delivery import Report
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Producer
+from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
@@ -33,7 +33,7 @@ KEY = b"any"
 def settings_of(cluster: Cluster, **properties: str) -> ProducerConfig:
     """Return settings that try again soon."""
     defaults = {
-        "zk.connect": cluster.zookeeper,
+        **cluster.client,
         "retry.backoff.ms": "20",
     }
     given = {name.replace("_", "."): value for name, value in properties.items()}
@@ -43,7 +43,8 @@ def settings_of(cluster: Cluster, **properties: str) -> ProducerConfig:
 def log_of(cluster: Cluster, partition: TopicPartition) -> list[tuple[int, bytes]]:
     """Return offset and payload of all messages of a partition."""
     found: list[tuple[int, bytes]] = []
-    with SimpleConsumer("127.0.0.1", cluster.brokers[partition.home].port) as consumer:
+    address = BrokerAddress(partition.home, "127.0.0.1", cluster.brokers[partition.home].port)
+    with cluster.consumer(address) as consumer:
         fetched = consumer.fetch(partition.topic, partition.index, 0, 1 << 20)
         while len(fetched):
             found += [(offset, payload) for offset, _, payload in fetched]
@@ -141,6 +142,7 @@ def test_asynchronous_producer_when_broker_is_killed_and_moves_then_all_arrives_
     print(f"{duplicates} of {len(told.counts)} messages written twice")
 
 
+@pytest.mark.both_ways
 def test_synchronous_producer_when_broker_is_killed_and_moves_then_send_waits_for_it(
     cluster: Cluster, topic: str
 ) -> None:
@@ -196,9 +198,9 @@ def test_producer_when_broker_stays_away_then_all_is_reported_and_others_go_on(
 
 
 def test_producer_when_all_brokers_are_away_then_messages_wait_for_them(
-    zookeeper: str, session: Session, tmp_path: Path, topic: str
+    zookeeper: str, session: Session, tmp_path: Path, topic: str, *, is_closed: bool
 ) -> None:
-    alone = Cluster(zookeeper, tmp_path, broker_count=1, partition_count=2)
+    alone = Cluster(zookeeper, tmp_path, broker_count=1, partition_count=2, is_closed=is_closed)
     told = Told()
     config = settings_of(alone, producer_type="async", queue_time="10")
     try:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.support import command_line
 from tests.support.command_line import invoke as invoke
 from tests.support.command_line import spawn as spawn
 
@@ -13,7 +14,12 @@ StartCluster = Callable[..., ReplicatedCluster]
 
 
 @pytest.fixture
-def start_cluster(zookeeper: str, tmp_path: Path) -> Iterator[StartCluster]:
+def start_cluster(
+    zookeeper: str,
+    tmp_path: Path,
+    is_closed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[StartCluster]:
     """Start a cluster of processes; what its brokers logged is shown if the test fails."""
     clusters: list[ReplicatedCluster] = []
 
@@ -31,9 +37,13 @@ def start_cluster(zookeeper: str, tmp_path: Path) -> Iterator[StartCluster]:
                 broker_count=broker_count,
                 disk_count=disk_count,
                 racks=racks,
+                is_closed=is_closed,
                 **properties,
             )
         )
+        for name, text in clusters[-1].access.environment.items():
+            monkeypatch.setenv(name, text)
+        monkeypatch.setattr(command_line, "arguments", clusters[-1].access.arguments)
         return clusters[-1]
 
     yield start

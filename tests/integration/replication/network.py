@@ -1,28 +1,25 @@
 """A network between brokers that can be cut and delayed, connection by connection.
 
 Each broker advertises the port of a door of this network instead of its own. A door knows who
-connects by the client id of the first request: brokers call themselves `broker-ID`, everything
-else is a client. ZooKeeper gets a door for each broker as well.
+connects by the process that has the socket: a child of this one that runs a `BrokerProcess` is a
+broker, everything else is a client. ZooKeeper gets a door for each broker as well.
 """
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
-
-from broker.errors import ProtocolError
-from broker.protocol.primitives import INT32, Reader
-from broker.protocol.requests import FIRST_EXTENSION_TYPE, RequestHeader
 
 CLIENT = -1
 """The id of everything that is no broker."""
 ZOOKEEPER = -2
 _CHUNK_BYTES = 1 << 16
-_FIRST_REQUEST_BYTES = 1 << 12
 
 
 class _Link(NamedTuple):
@@ -215,25 +212,23 @@ def _has_ended(one: socket.socket) -> bool:
 
 
 def _source_of(client: socket.socket) -> int:
-    """Return who connects, by the first request, which stays to be read."""
-    client.settimeout(60)
-    wanted = INT32.size
-    while True:
-        head = client.recv(_FIRST_REQUEST_BYTES, socket.MSG_PEEK)
-        if not head:
-            return CLIENT
-        if len(head) >= INT32.size:
-            wanted = min(INT32.size + INT32.unpack_from(head)[0], _FIRST_REQUEST_BYTES)
-        if len(head) >= wanted:
-            break
-        time.sleep(0.001)
-    client.settimeout(None)
-    try:
-        reader = Reader(head[INT32.size :])
-        if reader.int16() < FIRST_EXTENSION_TYPE:
-            return CLIENT
-        client_id = RequestHeader.decode(reader).client_id
-    except ProtocolError:
-        return CLIENT
-    name, _, number = client_id.partition("-")
-    return int(number) if name == "broker" and number.isdigit() else CLIENT
+    """Return who connects, which TLS would not tell."""
+    name = f"0100007F:{client.getpeername()[1]:04X}"
+    lines = map(str.split, Path("/proc/net/tcp").read_text().splitlines())
+    inode = next((fields[9] for fields in lines if fields[1] == name), "")
+    for task in Path("/proc/self/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            with suppress(OSError):  # it has ended
+                words = Path(f"/proc/{pid}/cmdline").read_text()
+                found = re.search(r"/broker-(\d+)/broker\.properties", words)
+                if found and _has_socket(pid, inode):
+                    return int(found[1])
+    return CLIENT
+
+
+def _has_socket(pid: str, inode: str) -> bool:
+    for one in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # it has been closed
+            if str(one.readlink()) == f"socket:[{inode}]":
+                return True
+    return False

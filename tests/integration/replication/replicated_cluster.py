@@ -23,8 +23,10 @@ from broker.state_changes import LoggedChange, decode_changes
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.paths import parse_connect_string, replicated_broker
+from broker.zk.registry import Registry
 from broker.zk.session import Session
 from tests.integration.replication.network import Network
+from tests.support.closed_cluster import cluster_access
 from tests.support.waiting import wait_until
 from tests.support.zookeeper import expire_session_of
 
@@ -50,6 +52,7 @@ class ReplicatedCluster:
         broker_count: how many brokers.
         disk_count: data directories of each broker.
         racks: of the brokers, by id; none by default.
+        is_closed: whether everything is on that keeps strangers out.
         properties: of all brokers; underscores in names stand for dots.
     """
 
@@ -61,9 +64,13 @@ class ReplicatedCluster:
         broker_count: int = 3,
         disk_count: int = 1,
         racks: Sequence[str] = (),
+        is_closed: bool = False,
         **properties: str,
     ) -> None:
         self.zookeeper = zookeeper
+        self.access = cluster_access(zookeeper, directory, is_closed=is_closed)
+        self.client = {"zk.connect": zookeeper, **self.access.client}
+        """Properties of clients."""
         self.network = Network()
         self.session = Session(zookeeper)
         self.session.start()
@@ -136,13 +143,12 @@ class ReplicatedCluster:
         directory.mkdir(exist_ok=True)
         settings = {
             "brokerid": str(broker_id),
-            "hostname": "127.0.0.1",
-            "advertised.port": str(self.network.door_to_broker(broker_id)),
             "num.threads": "1",
             "zk.connect": self._zookeeper_for(broker_id),
             "zk.sessiontimeout.ms": str(SESSION_TIMEOUT_MS),
             "replica.lag.time.max.ms": str(LAG_TIME_MS),
             "log.dirs": ",".join(map(str, self.disks_of(broker_id))),
+            **self.access.broker_properties(directory, self.network.door_to_broker(broker_id)),
             **({"broker.rack": self._racks[broker_id]} if self._racks else {}),
             **self.properties,
         }
@@ -232,7 +238,24 @@ class ReplicatedCluster:
         """Return a connection to a broker, through the network."""
         port = self.network.door_to_broker(broker_id)
         address = BrokerAddress(broker_id, "127.0.0.1", port)
-        return Connection(address, timeout_s=timeout_s, connect_timeout_s=1, client_id="test")
+        return self.connection(address, timeout_s=timeout_s, connect_timeout_s=1)
+
+    def connection(
+        self, address: BrokerAddress, *, timeout_s: float = 60, connect_timeout_s: float = 5
+    ) -> Connection:
+        """Return a connection to a broker by its address."""
+        return Connection(
+            address,
+            timeout_s=timeout_s,
+            connect_timeout_s=connect_timeout_s,
+            security=self.access.security,
+        )
+
+    def open_registry(self) -> Registry:
+        """Return the registry as a client knows it, to be stopped."""
+        registry = Registry(self.zookeeper, speaks_tls=self.access.security is not None)
+        registry.start(10)
+        return registry
 
     def controller(self) -> int:
         """Return the id of the controller, -1 if there is none."""

@@ -55,7 +55,7 @@ from tests.support.command_line import Invoke
 from tests.support.waiting import wait_until
 
 StartCluster = Callable[..., ReplicatedCluster]
-pytestmark = pytest.mark.zookeeper
+pytestmark = [pytest.mark.zookeeper, pytest.mark.open_only("its peers speak plain")]
 
 
 class Known:

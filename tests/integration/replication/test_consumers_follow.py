@@ -11,7 +11,6 @@ from itertools import pairwise
 import pytest
 
 from broker.client.cluster import Cluster
-from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
 from broker.client.registry_cluster import RegistryCluster
 from broker.client.static_cluster import StaticCluster
@@ -29,7 +28,6 @@ from broker.protocol.codec import encode
 from broker.protocol.message_set import iter_messages
 from broker.protocol.responses import BrokerAddress
 from broker.topic import MessagePosition, ReadRange, TopicPartition
-from broker.zk.registry import Registry
 from tests.integration.replication.history import Outcome
 from tests.integration.replication.load import LoadThread, LoggedProducer
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
@@ -42,10 +40,6 @@ StartCluster = Callable[..., ReplicatedCluster]
 OpenCluster = Callable[[ReplicatedCluster], AbstractContextManager[Cluster]]
 
 
-def connect(address: BrokerAddress) -> Connection:
-    return Connection(address, timeout_s=60, connect_timeout_s=5)
-
-
 def addresses_of(cluster: ReplicatedCluster) -> list[BrokerAddress]:
     door = cluster.network.door_to_broker
     return [BrokerAddress(-1, "127.0.0.1", door(one)) for one in sorted(cluster.brokers)]
@@ -53,8 +47,7 @@ def addresses_of(cluster: ReplicatedCluster) -> list[BrokerAddress]:
 
 @contextmanager
 def registry_cluster(cluster: ReplicatedCluster) -> Iterator[Cluster]:
-    registry = Registry(cluster.zookeeper)
-    registry.start(10)
+    registry = cluster.open_registry()
     try:
         yield RegistryCluster(registry)
     finally:
@@ -63,7 +56,7 @@ def registry_cluster(cluster: ReplicatedCluster) -> Iterator[Cluster]:
 
 @contextmanager
 def listed_cluster(cluster: ReplicatedCluster) -> Iterator[Cluster]:
-    listed = StaticCluster(addresses_of(cluster), connect)
+    listed = StaticCluster(addresses_of(cluster), cluster.connection)
     try:
         yield listed
     finally:
@@ -145,7 +138,7 @@ def test_reader_when_a_leader_is_killed_then_reads_on_each_message_once_in_order
     ranges = dict.fromkeys(partitions, ReadRange(MessagePosition(0), None))
     with (
         open_cluster(cluster) as found,
-        ClusterReader(found, connect, ranges, leader_wait_s=60) as cluster_reader,
+        ClusterReader(found, cluster.connection, ranges, leader_wait_s=60) as cluster_reader,
     ):
         reading = Reading(cluster_reader)
         kill_leader_under_load(cluster, partitions, producer, reading.payloads)
@@ -216,7 +209,7 @@ def test_offsets_when_a_leader_is_killed_then_are_listed_by_the_next(
 ) -> None:
     cluster = start_cluster()
     (partition,) = create_topic(cluster, 1)
-    with open_cluster(cluster) as found, OffsetLister(found, connect) as offsets:
+    with open_cluster(cluster) as found, OffsetLister(found, cluster.connection) as offsets:
         assert offsets.latest(partition) == 0
         leader = cluster.kill_leader(partition)
         cluster.await_leader(partition, other_than=leader)
@@ -250,7 +243,7 @@ def test_group_when_a_leader_that_is_not_the_home_is_killed_then_reads_on(
         leader_wait_ms=60_000,
         zk_session_timeout_ms=10_000,
     )
-    with ConsumerConnector(config) as member:
+    with ConsumerConnector(cluster.access.secured(config)) as member:
         (stream,) = member.create_message_streams({"t": 1})["t"]
 
         def read() -> None:

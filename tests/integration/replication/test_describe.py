@@ -33,7 +33,7 @@ def rows(result: Result) -> list[dict[str, Any]]:
 
 
 def publish(cluster: ReplicatedCluster, partition: TopicPartition, payloads: list[bytes]) -> None:
-    properties = {"zk.connect": cluster.zookeeper}
+    properties = cluster.client
     with Producer.from_config(ProducerConfig.from_properties(properties)) as producer:
         producer.send_set(partition, encode(payloads)).result()
 

@@ -51,6 +51,7 @@ def leader_of_first(trial: Trial) -> tuple[TopicPartition, int]:
     return partition, trial.cluster.await_leader(partition)
 
 
+@pytest.mark.both_ways
 def test_leader_when_killed_under_load_then_another_leads_and_nothing_is_lost(
     cluster: ReplicatedCluster,
 ) -> None:
@@ -126,7 +127,7 @@ def test_producer_when_the_leader_restarts_and_has_no_orders_yet_then_waits_and_
     cluster.freeze(controller)
     cluster.start(restarted)
 
-    properties = {"zk.connect": cluster.zookeeper, "num.retries": "200", "retry.backoff.ms": "100"}
+    properties = {**cluster.client, "num.retries": "200", "retry.backoff.ms": "100"}
     config = ProducerConfig.from_properties(properties)
     payloads = [b"%d" % number for number in range(100)]
 
@@ -179,6 +180,7 @@ def test_brokers_when_all_are_killed_at_once_then_nothing_is_lost(
     trial.verdict()
 
 
+@pytest.mark.both_ways
 def test_brokers_when_stopped_in_turn_under_load_then_nothing_is_lost_and_gaps_are_short(
     cluster: ReplicatedCluster,
 ) -> None:

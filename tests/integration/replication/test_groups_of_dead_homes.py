@@ -34,22 +34,22 @@ class GroupMember:
     """A member of the group in this process, and the payloads its stream has given.
 
     Args:
-        zookeeper: connect string.
+        cluster: that has the group.
         name: its `consumerid`.
     """
 
-    def __init__(self, zookeeper: str, name: str) -> None:
+    def __init__(self, cluster: ReplicatedCluster, name: str) -> None:
         self.payloads: list[str] = []
         config = ConsumerConfig(
             group=GROUP,
             consumer_name=name,
-            zookeeper=zookeeper,
+            zookeeper=cluster.zookeeper,
             consumer_timeout_ms=100,
             leader_wait_ms=60_000,
             zk_session_timeout_ms=10_000,
             offset_reset="smallest",
         )
-        self.connector = ConsumerConnector(config)
+        self.connector = ConsumerConnector(cluster.access.secured(config))
         (self._stream,) = self.connector.create_message_streams({TOPIC: 1})[TOPIC]
         self._reading = LoadThread(name, lambda: self._read(self._stream))
 
@@ -68,7 +68,7 @@ def members_of(cluster: ReplicatedCluster, *names: str) -> Iterator[list[GroupMe
     with ExitStack() as stack:
         members = []
         for name in names:
-            member = GroupMember(cluster.zookeeper, name)
+            member = GroupMember(cluster, name)
             stack.callback(member.leave)
             members.append(member)
         yield members

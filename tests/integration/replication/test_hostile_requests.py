@@ -76,7 +76,7 @@ from tests.integration.replication.replicated_cluster import ReplicatedCluster, 
 from tests.support.broker_proof import prove, registered
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.zookeeper
+pytestmark = [pytest.mark.zookeeper, pytest.mark.open_only("its peers speak plain")]
 
 _T = TypeVar("_T")
 StartCluster = Callable[..., ReplicatedCluster]

@@ -45,7 +45,8 @@ def publish(cluster: ReplicatedCluster, partitions: list[TopicPartition], texts:
     count = len(partitions)
     for number, partition in enumerate(partitions):
         port = cluster.network.door_to_broker(cluster.await_leader(partition))
-        publish_to(port, partition, [one.encode() for one in texts[number::count]])
+        payloads = [one.encode() for one in texts[number::count]]
+        publish_to(port, partition, payloads, connect=cluster.connection)
 
 
 def empty_home(cluster: ReplicatedCluster, partitions: list[TopicPartition]) -> int:

@@ -110,7 +110,7 @@ def fill(cluster: LosableCluster, count: int = 3, **settings: str) -> list[Topic
 
 
 def publish(cluster: LosableCluster, partitions: list[TopicPartition]) -> None:
-    properties = {"zk.connect": cluster.zookeeper}
+    properties = cluster.client
     with Producer.from_config(ProducerConfig.from_properties(properties)) as producer:
         for partition in partitions:
             producer.send_set(partition, encode(PAYLOADS)).result()

@@ -20,7 +20,7 @@ from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.command_line import Invoke
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.zookeeper
+pytestmark = [pytest.mark.zookeeper, pytest.mark.open_only("0.7's clients cannot log in")]
 
 StartCluster = Callable[..., ReplicatedCluster]
 

@@ -38,7 +38,6 @@ from tests.integration.replication.test_consumers_follow import (
     Reading,
     acknowledged,
     addresses_of,
-    connect,
     create_topic,
     listed_cluster,
     registry_cluster,
@@ -172,7 +171,7 @@ def test_reader_when_its_replica_or_the_leader_is_killed_then_reads_on_each_mess
     with (
         open_cluster(cluster) as found,
         ClusterReader(
-            found, connect, ranges, read_from=RACKS[follower], leader_wait_s=60
+            found, cluster.connection, ranges, read_from=RACKS[follower], leader_wait_s=60
         ) as cluster_reader,
     ):
         reading = Reading(cluster_reader)
@@ -204,7 +203,7 @@ def test_reader_when_its_replica_comes_back_then_goes_back_to_it(
     with (
         registry_cluster(cluster) as found,
         ClusterReader(
-            found, connect, ranges, read_from=RACKS[follower], leader_wait_s=60
+            found, cluster.connection, ranges, read_from=RACKS[follower], leader_wait_s=60
         ) as cluster_reader,
     ):
         reading = Reading(cluster_reader)
@@ -240,7 +239,7 @@ def test_group_when_the_replica_it_reads_is_killed_then_reads_on_at_the_leader(
         leader_wait_ms=60_000,
         read_from="any" if read_from == "any" else RACKS[follower],
     )
-    with ConsumerConnector(config) as member:
+    with ConsumerConnector(cluster.access.secured(config)) as member:
         (stream,) = member.create_message_streams({"t": 1})["t"]
 
         def take() -> None:

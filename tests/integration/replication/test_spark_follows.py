@@ -16,6 +16,7 @@ from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.message_set import iter_messages
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.local import LocalProcesses
+from broker.spark.options import ConnectionOptions
 from broker.spark.reading.planner import ReadPlan
 from broker.spark.reading.task_reader import read_task
 from broker.topic import TopicPartition
@@ -41,7 +42,10 @@ class Options(dict[str, str]):
     """
 
     def __init__(self, cluster: ReplicatedCluster, where: dict[str, str]) -> None:
-        super().__init__(where, subscribe="t", fetchSize="2000", timeoutMs="60000")
+        secured = ConnectionOptions().secured(cluster.access.security).to_options()
+        super().__init__(
+            where, subscribe="t", fetchSize="2000", **{**secured, "timeoutMs": "60000"}
+        )
         self.cluster = cluster
         self.partitions = cluster.create_topic("t", 2, 3, min_insync_replicas="2")
         cluster.await_full_isr(self.partitions)
@@ -49,7 +53,8 @@ class Options(dict[str, str]):
         for partition in self.partitions:
             wait_until(partial(self._leads, partition), "the orders of the controller")
             leader = cluster.leader(partition)
-            publish_to(cluster.network.door_to_broker(leader), partition, PAYLOADS)
+            port = cluster.network.door_to_broker(leader)
+            publish_to(port, partition, PAYLOADS, connect=cluster.connection)
             start, data = cluster.log_bytes(leader, partition)
             self.payloads += [bytes(one.payload) for one in iter_messages(data, start)]
         self.plan = plan(self)

@@ -18,7 +18,6 @@ from tests.integration.replication.conftest import StartCluster
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.integration.replication.test_consumers_follow import (
     OpenCluster,
-    connect,
     listed_cluster,
     registry_cluster,
 )
@@ -81,7 +80,7 @@ def test_offsets_when_a_leader_has_no_orders_yet_then_are_waited_for(
                 return find_leaders(topics)
 
             monkeypatch.setattr(known, "find_leaders", noted)
-            with OffsetLister(known, connect, leader_wait_s=60) as offsets:
+            with OffsetLister(known, cluster.connection, leader_wait_s=60) as offsets:
                 found.append(offsets.latest(partition))
 
     asking = Thread(target=ask, daemon=True)
@@ -100,7 +99,8 @@ def test_read_when_a_leader_has_no_orders_yet_then_goes_on_once_it_has(
     partitions = cluster.create_topic("t", 3, 3)
     cluster.await_full_isr(partitions)
     for one in partitions:
-        publish_to(cluster.network.door_to_broker(cluster.await_leader(one)), one, [b"a"])
+        port = cluster.network.door_to_broker(cluster.await_leader(one))
+        publish_to(port, one, [b"a"], connect=cluster.connection)
     controller = cluster.controller()
     restarted = restart_without_orders(cluster)
     (partition,) = (one for one in partitions if one.home == restarted)
@@ -118,8 +118,8 @@ def test_read_when_a_leader_has_no_orders_yet_then_goes_on_once_it_has(
                 return leader(one)
 
             monkeypatch.setattr(known, "leader", noted)
-            until = ReadRange(MessagePosition(0), None)
-            with ClusterReader(known, connect, {partition: until}, leader_wait_s=60) as reader:
+            ranges = {partition: ReadRange(MessagePosition(0), None)}
+            with ClusterReader(known, cluster.connection, ranges, leader_wait_s=60) as reader:
                 found.extend(next(some for some in reader.polls() if some))
 
     reading = Thread(target=read, daemon=True)

@@ -60,15 +60,15 @@ class Traffic:
         self.acknowledged: set[str] = set()
         self.received: list[str] = []
         self._number = 0
-        self._producer = Producer.from_config(
-            ProducerConfig.from_properties({"zk.connect": cluster.zookeeper})
-        )
+        self._producer = Producer.from_config(ProducerConfig.from_properties(cluster.client))
         self._member = ConsumerConnector(
-            ConsumerConfig(
-                group="g",
-                zookeeper=cluster.zookeeper,
-                consumer_timeout_ms=100,
-                leader_wait_ms=60_000,
+            cluster.access.secured(
+                ConsumerConfig(
+                    group="g",
+                    zookeeper=cluster.zookeeper,
+                    consumer_timeout_ms=100,
+                    leader_wait_ms=60_000,
+                )
             )
         )
         (self._stream,) = self._member.create_message_streams({TOPIC: 1})[TOPIC]
