@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable
 from threading import Lock
 
@@ -17,24 +16,26 @@ class Listeners:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._counts: dict[int, Counter[Callable[[], None]]] = {}
+        self._counts: dict[int, dict[Callable[[], None], int]] = {}
         """By the offset that an advance must reach for the callbacks to run."""
 
     def add_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         """Add a callback; see `Log.add_listener`."""
         with self._lock:
-            self._counts.setdefault(from_offset, Counter())[callback] += 1
+            counts = self._counts.setdefault(from_offset, {})
+            counts[callback] = counts.get(callback, 0) + 1
 
     def remove_listener(self, callback: Callable[[], None], from_offset: int = 0) -> None:
         """Undo one `add_listener`; an unknown callback is ignored."""
         with self._lock:
-            counts = self._counts.get(from_offset, Counter())
-            if counts[callback] > 1:
-                counts[callback] -= 1
-            else:
+            counts = self._counts.get(from_offset)
+            if counts is None or callback not in counts:
+                return
+            counts[callback] -= 1
+            if not counts[callback]:
                 del counts[callback]
                 if not counts:
-                    self._counts.pop(from_offset, None)
+                    del self._counts[from_offset]
 
     def notify(self, reached_offset: int | None = None) -> None:
         """Run the callbacks whose offset an advance reached; None for all, as nothing advanced."""

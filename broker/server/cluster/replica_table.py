@@ -122,7 +122,8 @@ class ReplicaTable:
                 or (self._awaits_orders and topic not in self._logs.topics)
             ):
                 raise self.not_led(partition)
-        elif log.is_replicated or partition in self.states.known:  # it is about to be one
+        # or it is about to be one
+        elif log.is_replicated or (self.states.known and partition in self.states.known):
             self.leader_of(partition)
         return log
 

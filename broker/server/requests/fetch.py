@@ -96,11 +96,16 @@ def watched(found: Sequence[Found]) -> list[Watched]:
 
 def _readable_bytes(found: Found) -> int:
     position, log, is_follower, _ = found
-    if log is None or position.offset < log.log_start_offset:
+    if log is None:
+        return ENOUGH
+    readable_bytes = log.high_watermark - position.offset
+    if not readable_bytes:  # as with most of many partitions
+        return 0
+    if position.offset < log.log_start_offset:
         return ENOUGH
     if position.offset > log.read_limit and not is_follower:
         return ENOUGH
-    return max(0, min(log.high_watermark - position.offset, position.max_bytes))
+    return max(0, min(readable_bytes, position.max_bytes))
 
 
 class FetchHandler:
