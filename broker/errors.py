@@ -471,6 +471,13 @@ class AuthenticationFailedError(AuthenticationError):
     code = 58
 
 
+class UnknownFetchSessionError(ServerError):
+    """A follower's fetch does not continue a fetch session: it has to begin another one."""
+
+    code = 70
+    is_retriable = True
+
+
 class FencedEpochError(ServerError):
     """A request is of a leader epoch that is over; its sender waits for a new state."""
 
@@ -562,6 +569,7 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
         StorageError,
         SecurityDisabledError,
         AuthenticationFailedError,
+        UnknownFetchSessionError,
         FencedEpochError,
         UnknownEpochError,
         StaleBrokerEpochError,

@@ -82,6 +82,7 @@ from broker.protocol.replica_requests import (
     ReplicaFetchRequest,
     ReplicaPart,
     ReplicaPosition,
+    SessionFetchRequest,
 )
 from broker.protocol.requests import (
     BaseRequest,
@@ -274,6 +275,7 @@ TOPIC = st.text(
     max_size=12,
 ).filter(lambda name: name not in (".", ".."))
 PARTITION = st.builds(TopicPartition, TOPIC, INT32, INT32)
+REPLICA_POSITION = st.builds(ReplicaPosition, PARTITION, INT32, INT64, INT32, INT64, INT32, INT32)
 
 
 T = TypeVar("T")
@@ -356,7 +358,13 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ReplicaFetchRequest: st.builds(
         ReplicaFetchRequest,
         *(INT32, INT64, INT32, INT32, INT32),
-        _tuples(st.builds(ReplicaPosition, PARTITION, INT32, INT64, INT32, INT64, INT32, INT32)),
+        _tuples(REPLICA_POSITION),
+    ),
+    SessionFetchRequest: st.builds(
+        SessionFetchRequest,
+        *(INT32, INT64, INT64, INT64, INT32, INT32, INT32),
+        _tuples(REPLICA_POSITION),
+        _tuples(PARTITION),
     ),
     PushStatesRequest: st.builds(
         PushStatesRequest,

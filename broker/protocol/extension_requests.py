@@ -38,6 +38,7 @@ from broker.protocol.replica_requests import (
     ProbeBrokerRequest,
     PushStatesRequest,
     ReplicaFetchRequest,
+    SessionFetchRequest,
 )
 from broker.protocol.responses import CHANGES
 from broker.topic import TopicPartition
@@ -138,6 +139,7 @@ ExtensionRequest = (
     | ReadRequest
     | FilteredReadRequest
     | ReplicaFetchRequest
+    | SessionFetchRequest
     | AnyReplicaReadRequest
     | MetadataRequest
     | ClusterMetadataRequest

@@ -105,6 +105,45 @@ class ReplicaFetchRequest(Value):
         return cls(replica_id, broker_epoch, max_wait_ms, min_bytes, max_bytes, positions)
 
 
+class SessionFetchRequest(ControlRequest):
+    """A replica fetch that names what has changed since the one before it in its session."""
+
+    TYPE = requests.RequestType.READ
+    VERSION = 4
+    BODY = Fields(
+        replica_id=layouts.INT32,
+        broker_epoch=layouts.INT64,
+        session_id=layouts.INT64,
+        session_epoch=layouts.INT64,
+        max_wait_ms=layouts.INT32,
+        min_bytes=layouts.INT32,
+        max_bytes=layouts.INT32,
+        positions=layouts.array(
+            layouts.record(
+                ReplicaPosition,
+                partition=layouts.PARTITION,
+                leader_epoch=layouts.INT32,
+                offset=layouts.INT64,
+                last_epoch=layouts.INT32,
+                flushed_offset=layouts.INT64,
+                creation=layouts.INT32,
+                max_bytes=layouts.INT32,
+            )
+        ),
+        forgotten=layouts.array(layouts.PARTITION),
+    )
+
+    replica_id: int  # as in `ReplicaFetchRequest`
+    broker_epoch: int
+    session_id: int  # 0: another one begins
+    session_epoch: int  # counts the fetches of the session, from 0
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    positions: tuple[ReplicaPosition, ...]  # new or changed ones
+    forgotten: tuple[TopicPartition, ...]  # are not fetched any more
+
+
 class ReplicaPart(NamedTuple):
     """One partition of the response to a replica fetch."""
 
@@ -151,6 +190,11 @@ def decode_replica_fetch_response(reader: Reader) -> list[ReplicaPart]:
             ReplicaPart(partition, error, high_watermark, log_start, diverging, starts, data)
         )
     return parts
+
+
+def decode_session_fetch_response(reader: Reader) -> tuple[int, list[ReplicaPart]]:
+    """Read the id of the session, and the partitions of which there is news."""
+    return reader.int64(), decode_replica_fetch_response(reader)
 
 
 def _encode_replicated_partition(one: ReplicatedPartition) -> bytes:

@@ -140,6 +140,14 @@ class Leader:
         is_new = high_watermark != self._seen_high_watermark
         return is_new or high_watermark >= self.log.log_end_offset
 
+    @property
+    def _is_at_rest(self) -> bool:
+        """Return whether all counted replicas have all, and no change of them is open."""
+        end = self._remote_end
+        return (end is None or end >= self.log.log_end_offset) and not (
+            self._joining or self._is_uncertain or self._in_flight is not None
+        )
+
     def count_flushed(self, counts_flushed: bool) -> None:
         """Change whether only flushed messages count as being on a replica.
 
@@ -223,6 +231,24 @@ class Leader:
                 self._joining.add(replica_id)
         return answer
 
+    def fetched_again(self, replica_id: int, position: FetchPosition, now_s: float) -> bool:
+        """Note that a follower fetches once more from where it is up to date.
+
+        Returns False if it is not: then its fetch is to be noted with `fetched`, as any other.
+        """
+        end = self.log.log_end_offset
+        follower = self._followers.get(replica_id)
+        if (
+            follower is None
+            or self.is_stopped
+            or not end == position.offset == follower.end_offset
+            or (self._counts_flushed and position.flushed_offset < end)
+            or replica_id not in self.info.state.isr
+        ):
+            return False
+        follower.caught_up_s = follower.fetched_s = now_s
+        return True
+
     def end_of_term(self, term: int) -> int:
         """Return where a term ends in the log; -1 if the log has no messages of it."""
         return self.log.epochs.end_of_term(term, self._creation, self.log.log_end_offset)
@@ -273,6 +299,8 @@ class Leader:
         if self._has_progress:
             self._seen_high_watermark = self.log.high_watermark
             self._progress_s = now_s
+        if self._is_at_rest:
+            return None
         if self.is_stopped or self._in_flight is not None or now_s < self._retry_s:
             return None
         isr = self.info.state.isr

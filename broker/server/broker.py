@@ -45,7 +45,7 @@ from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.pattern_filter import PatternFilter
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse
-from broker.server.requests.replica_reads import ReplicaReadHandler
+from broker.server.requests.replica_reads import ReplicaReadHandler, new_fetch_sessions
 from broker.server.requests.topic_creations import TopicCreations
 from broker.server.requests.validation import Validator
 from broker.server.status import SOFTWARE, BrokerStatus
@@ -103,6 +103,7 @@ class Broker:
         replicas.brokers.peers.proof_to = self._keys.proof_to
         self._judge = Judge(config.broker_id, lambda: self._keys.requires_proof)
         self._delays = FailureDelays(clock)
+        self._fetch_sessions = new_fetch_sessions()
         self._server = SocketServer(
             config,
             clock,
@@ -291,7 +292,11 @@ class Broker:
                 max_positions=config.max_fetch_positions,
             ),
             ReplicaReadHandler(
-                self._replicas.table, metrics, self._clock, config.max_fetch_wait_ms
+                self._replicas.table,
+                self._fetch_sessions,
+                metrics,
+                self._clock,
+                config.max_fetch_wait_ms,
             ),
             self._control,
             AdminHandler(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,10 +25,17 @@ from broker.errors import (
     StaleBrokerEpochError,
     StaleControllerEpochError,
     StorageError,
+    UnknownFetchSessionError,
     UnknownTopicError,
 )
 from broker.ids import NO_LEADER
 from broker.replica_records import ReplicaRecord, UnknownReplica
+from broker.replication.fetch_sessions import (
+    NO_SESSION,
+    FetchSessions,
+    FollowerSession,
+    LeaderSession,
+)
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
@@ -65,6 +73,22 @@ class Fetched(NamedTuple):
     answer: FetchAnswer
     starts: tuple[EpochStart, ...]
     data: list[object]
+
+
+class Asked(NamedTuple):
+    """What a follower's fetch names: of one partition, as its fetches go on one by one here."""
+
+    session_id: int
+    session_epoch: int
+    changed: tuple[FetchPosition, ...]
+    forgotten: tuple[TopicPartition, ...]
+
+
+class Answered(NamedTuple):
+    """The response to a fetch that was taken as one of a session."""
+
+    session_id: int
+    response: object
 
 
 class OutOfRange(NamedTuple):
@@ -166,6 +190,12 @@ class Broker(Process):
         self.controller: Controller | None = None
         self.controller_id: int | None = None
         self._parked: list[_ParkedFetch] = []
+        # each run counts from 1, so that one may meet the sessions of the run before
+        new_id = itertools.count(NO_SESSION + 1).__next__
+        self._sessions: FetchSessions[LeaderSession[FetchPosition]] = FetchSessions(
+            LeaderSession, new_id
+        )
+        self._following: dict[tuple[int, TopicPartition], FollowerSession[FetchPosition]] = {}
         self._publishes: list[_Publish] = []
         self._queues: dict[int, list[Push]] = {}
         self._is_sending: set[int] = set()
@@ -555,22 +585,35 @@ class Broker(Process):
                 self.scheduler.counts["fetches that wait for the throttle"] += 1
                 wait_s = min(wait_s, 0.001 + self.throttle.due_s(now) - now)
 
-        def done(response: object) -> None:
+        partition, epoch = replica.partition, self.broker_epoch
+        session = self._following.setdefault((leader.id, partition), FollowerSession())
+        session.name(partition, position)
+        asked = Asked(session.id, session.epoch, *session.take_changes())
+
+        def done(answer: object) -> None:
+            response = answer
+            if isinstance(answer, Answered):
+                session_id, response = answer
+                session.answered(session_id)
+            else:
+                session.end()
             if reserved:
                 count = len(response.data) if isinstance(response, Fetched) else 0
                 self.throttle.settle(reserved, count * MESSAGE_BYTES)
+            if isinstance(response, UnknownFetchSessionError):
+                self._fetch(replica, follower)
+                return
             delay = self._fetched(follower, position, response)
             if delay > 0:
                 self.later(delay, self._fetch, replica, follower)
             else:
                 self._fetch(replica, follower)
 
-        partition, epoch = replica.partition, self.broker_epoch
         self.network.call(
             *(
                 self,
                 leader,
-                lambda r: leader.fetch(partition, self.id, epoch, position, most, wait_s, r),
+                lambda r: leader.fetch(partition, self.id, epoch, asked, most, wait_s, r),
             ),
             *(done, _FETCH_TIMEOUT_S),
         )
@@ -608,12 +651,30 @@ class Broker(Process):
         partition: TopicPartition,
         follower_id: int,
         broker_epoch: int,
-        position: FetchPosition,
+        asked: Asked,
         most: int,
         wait_s: float,
-        respond: Done,
+        answer_with: Done,
     ) -> None:
         """Handle a follower's fetch; wait for data if there is none, or none is wanted."""
+        owner = follower_id, broker_epoch, partition
+        try:
+            if asked.session_id == NO_SESSION:
+                session = self._sessions.begin(owner)
+            else:
+                session = self._sessions.take(asked.session_id, asked.session_epoch, owner)
+        except UnknownFetchSessionError as error:
+            self.scheduler.counts["fetches of another session refused"] += 1
+            answer_with(error)
+            return
+        for one in asked.changed:
+            session.parts[partition] = one
+        # those of two partitions may be mixed up where that defect is built in
+        position = next(iter(session.parts.values()))
+
+        def respond(response: object) -> None:
+            answer_with(Answered(session.id, response))
+
         replica = self.replicas.get(partition)
         try:
             if replica is None:

@@ -9,8 +9,10 @@ from typing import Any
 from broker.cluster_state import IsrChange, PartitionState, ReplicatedPartition
 from broker.controller.leadership import Leadership
 from broker.controller.suspicion import Suspicion, Witness
+from broker.errors import UnknownFetchSessionError
 from broker.ids import NO_EPOCH
 from broker.replica_records import UnknownReplica
+from broker.replication.fetch_sessions import FetchSessions
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader
 from broker.replication.positions import FetchAnswer, FetchPosition
@@ -126,6 +128,13 @@ def _counts_any_fetch(
         follower.end_offset = position.flushed_offset
         self._recount()
     return answer
+
+
+def _any_session(self: FetchSessions[Any], session_id: int, epoch: int, owner: object) -> Any:
+    session = self._by_id.get(session_id)
+    if session is None:
+        raise UnknownFetchSessionError("no such session")
+    return session
 
 
 def _forgets_deletions(self: Replicas, *arguments: Any) -> None:
@@ -266,6 +275,10 @@ FAULTS = {
         "the next leader of a broker that is taken for dead leads in the same epoch",
         ((Leadership, "_settled", _settled_in_the_same_epoch),),
         frequent="_refuse",
+    ),
+    "session-mixed-up": Fault(
+        "a fetch goes on with the session of its number, whosever that is and whatever it lacks",
+        ((FetchSessions, "take", _any_session),),
     ),
     "shortest-copy-is-restored": Fault(
         "a topic that the registry has lost is made again over the shortest copy",

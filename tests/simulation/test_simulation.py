@@ -35,6 +35,7 @@ SITUATIONS = (
     "disks emptied",
     "elections",
     "fetches discarded",
+    "fetches of another session refused",
     "fetches refused: FencedEpochError",
     "fetches refused: UnknownEpochError",
     "fetches restarted",

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from broker import errors
@@ -47,11 +48,12 @@ class IsrProposals:
     def propose(self) -> None:
         """Propose the changes that are due: leaders with a faulty log resign."""
         proposals = []
+        counts_flushed = cache(self.table.counts_flushed)
         for hosted in self.table.led():
             with hosted:
                 role = hosted.replica.role
                 if isinstance(role, Leader):
-                    role.count_flushed(self.table.counts_flushed(hosted.log.partition.topic))
+                    role.count_flushed(counts_flushed(hosted.log.partition.topic))
                     change = None
                     if hosted.log.is_faulty:
                         change = self.faults.resignation(hosted, role)

@@ -1,7 +1,8 @@
 """A thread that copies from one leader the partitions that it leads and this broker follows.
 
 With `num.replica.fetchers` above 1 there are several for each leader, and each partition belongs to
-one of them. A request names all of a thread's; the leader responds when there are messages or news.
+one of them. A request is for all of a thread's, but in its session with the leader it names only
+those whose position has changed; the leader responds when there are messages or news.
 The messages are appended, then flushed if only flushed messages count: the next request
 acknowledges them.
 """
@@ -25,8 +26,11 @@ from broker.protocol.replica_requests import (
     ReplicaFetchRequest,
     ReplicaPart,
     ReplicaPosition,
+    SessionFetchRequest,
     decode_replica_fetch_response,
+    decode_session_fetch_response,
 )
+from broker.replication.fetch_sessions import FollowerSession
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.positions import FetchAnswer, FetchPosition
 from broker.server.cluster.disk_threads import DiskThreads
@@ -54,6 +58,17 @@ class _Asked(NamedTuple):
     position: FetchPosition
     is_throttled: bool  # the replica is being added
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Return whether the replica would go on from the same position."""
+        hosted, log, position = self.hosted, self.hosted.log, self.position
+        return (
+            hosted.replica.role is self.role
+            and log.log_end_offset == position.offset
+            and log.flushed_offset == position.flushed_offset
+            and not (log.is_faulty or self.is_throttled)
+        )
+
 
 class ReplicaFetcher(StoppableThread):
     """Copies from one leader all partitions, or a share of them: one of `num.replica.fetchers`."""
@@ -79,6 +94,13 @@ class ReplicaFetcher(StoppableThread):
         self._config = config
         self._clock = clock
         self._followers: list[HostedReplica] = []  # or former ones
+        self._known: list[HostedReplica] = []  # those that were looked at
+        self._session: FollowerSession[ReplicaPosition] = FollowerSession()
+        self._asked: dict[TopicPartition, _Asked] = {}  # of all that are fetched
+        self._moved: list[HostedReplica] = []  # by the last response, or throttled
+        self._answered_s: float | None = None
+        self._scan_due_s = 0.0
+        self._largest_bytes = 0  # that are asked for in one of the partitions looked at
         self._connection: Connection | None = None
         self._woken = Event()
         self._turn = 0
@@ -119,17 +141,19 @@ class ReplicaFetcher(StoppableThread):
                 self._fetch()
             except Exception:  # a bug must not end the copying of all partitions
                 logger.exception("copying from broker %d failed", self._leader_id)
+                self._begin_session()
                 self._stopping.wait(1.0)
         if self._connection is not None:
             self._connection.close()
 
     def _fetch(self) -> None:
-        asked = self._collect()
+        self._look()
         connection = self._brokers.connect(
             *(self._leader_id, self._connection),
             receive_bytes=self._config.replica_socket_receive_bytes,
         )
-        if not asked or connection is None:
+        if not self._asked or connection is None:
+            self._settle([])
             self._woken.wait(self._wait_s(_IDLE_S))
             self._woken.clear()
             return
@@ -137,9 +161,14 @@ class ReplicaFetcher(StoppableThread):
         if self._stopping.is_set():  # set later, the connection is found and interrupted
             return
         try:
-            parts = decode_replica_fetch_response(connection.call(self._request(asked)))
+            parts = self._call(connection)
+        except errors.UnknownFetchSessionError:  # the leader has evicted it
+            self._settle([])
+            self._begin_session()
+            return
         except errors.BrokerError as error:
             connection.close()
+            self._begin_session()
             self._settle([])
             self._note_failure(str(error))
             self._stopping.wait(_RETRY_S)
@@ -148,26 +177,98 @@ class ReplicaFetcher(StoppableThread):
         self._note_failure("")
         self.request_count += 1
         self.fetched_bytes += sum(len(part.data) for part in parts)
-        self._take(parts, asked)
+        self._answered_s = self._clock.monotonic_s()
+        self._moved += [
+            one.hosted for part in parts if (one := self._asked.get(part.partition)) is not None
+        ]
+        self._take(parts, self._asked)
 
-    def _collect(self) -> dict[TopicPartition, _Asked]:
-        """Return where to continue in each partition, and set when the next retry is due."""
+    def _call(self, connection: Connection) -> list[ReplicaPart]:
+        """Fetch; a leader of an older version is told all positions each time."""
+        session = self._session
+        if connection.understands(SessionFetchRequest):
+            epochs = self._table.broker_epoch, session.id, session.epoch
+            request = SessionFetchRequest(
+                self._config.broker_id, *epochs, *self._limits(), *session.take_changes()
+            )
+            session_id, parts = decode_session_fetch_response(connection.call(request))
+            session.answered(session_id)
+            return parts
+        self._turn = (self._turn + 1) % len(session.told)
+        # another partition comes first each time
+        positions = [*session.told.values()]
+        positions = positions[self._turn :] + positions[: self._turn]
+        epoch = self._table.broker_epoch
+        older = ReplicaFetchRequest(
+            self._config.broker_id, epoch, *self._limits(), tuple(positions)
+        )
+        self._moved = [*self._known]
+        return decode_replica_fetch_response(connection.call(older))
+
+    def _begin_session(self) -> None:
+        """Name all positions in the next fetch."""
+        self._session.end()
+        self._asked.clear()
+        self._scan_due_s = 0.0
+
+    def _look(self) -> None:
+        """Find where to continue in the partitions that may have moved, and when to look again."""
         now_s = self._clock.monotonic_s()
-        found = {}
-        self._retry_s = None
-        for hosted in self._followers:
-            if hosted.log.is_faulty:
-                continue  # else it could be in sync, and lead
-            with hosted:
-                role = hosted.replica.role
-                if isinstance(role, Follower) and role.leader == self._leader_id:
-                    position = role.next_fetch(now_s)
-                    if position is not None:
-                        is_throttled = role.info.is_throttled(self._config.broker_id)
-                        found[hosted.log.partition] = _Asked(hosted, role, position, is_throttled)
-                    elif (retry_s := role.retry_s) is not None:
-                        self._retry_s = min(retry_s, self._retry_s or retry_s)
-        return found
+        followers = self._followers
+        if followers is not self._known:
+            self._known = followers
+            for partition in self._asked.keys() - {one.log.partition for one in followers}:
+                self._leave(partition)
+            self._moved = followers
+            self._retry_s = None
+        elif now_s >= self._scan_due_s or (self._retry_s is not None and now_s >= self._retry_s):
+            self._scan_due_s = now_s + self._table.scan_s
+            self._moved += self._find_moved()
+            self._retry_s = None
+        moved, self._moved = dict.fromkeys(self._moved), []
+        self._largest_bytes = 0
+        for hosted in moved:
+            self._look_at(hosted, now_s)
+
+    def _find_moved(self) -> list[HostedReplica]:
+        """Return the replicas that do not rest; the leader has nothing new for the others."""
+        moved = []
+        for hosted in self._known:
+            asked = self._asked.get(hosted.log.partition)
+            if asked is None or asked.hosted is not hosted or not asked.is_at_rest:
+                moved.append(hosted)
+            elif asked.role.answered_s is not None:
+                asked.role.answered_s = self._answered_s
+        return moved
+
+    def _look_at(self, hosted: HostedReplica, now_s: float) -> None:
+        partition = hosted.log.partition
+        with hosted:
+            role = hosted.replica.role
+            position = None
+            # if it is faulty, else it could be in sync, and lead
+            if (
+                isinstance(role, Follower)
+                and role.leader == self._leader_id
+                and not hosted.log.is_faulty
+            ):
+                position = role.next_fetch(now_s)
+                if position is None and (retry_s := role.retry_s) is not None:
+                    self._retry_s = min(retry_s, self._retry_s or retry_s)
+            if not isinstance(role, Follower) or position is None:
+                self._leave(partition)
+                return
+            is_throttled = role.info.is_throttled(self._config.broker_id)
+        asked = self._asked[partition] = _Asked(hosted, role, position, is_throttled)
+        most_bytes = self._most_bytes(partition, asked)
+        self._largest_bytes = max(most_bytes, self._largest_bytes)
+        self._session.name(partition, ReplicaPosition(partition, *position, most_bytes))
+        if is_throttled:
+            self._moved.append(hosted)
+
+    def _leave(self, partition: TopicPartition) -> None:
+        self._asked.pop(partition, None)
+        self._session.forget(partition)
 
     def _wait_s(self, longest_s: float) -> float:
         """Return how long to wait: `longest_s`, or less until partitions are to be tried again."""
@@ -175,22 +276,12 @@ class ReplicaFetcher(StoppableThread):
             return longest_s
         return min(longest_s, max(0.0, self._retry_s - self._clock.monotonic_s()))
 
-    def _request(self, asked: dict[TopicPartition, _Asked]) -> ReplicaFetchRequest:
-        self._turn = (self._turn + 1) % len(asked)
-        # another partition comes first each time
-        turned = [*asked.items()]
-        turned = turned[self._turn :] + turned[: self._turn]
-        positions = [
-            ReplicaPosition(partition, *one.position, self._most_bytes(partition, one))
-            for partition, one in turned
-        ]
-        return ReplicaFetchRequest(
-            self._config.broker_id,
-            self._table.broker_epoch,
+    def _limits(self) -> tuple[int, int, int]:
+        """Return how long a fetch waits, and the least and most bytes of all partitions."""
+        return (
             int(self._wait_s(self._config.replica_fetch_wait_ms / 1000) * 1000),
             self._config.replica_fetch_min_bytes,
-            max(_MAX_RESPONSE_BYTES, max(one.max_bytes for one in positions)),
-            tuple(positions),
+            max(_MAX_RESPONSE_BYTES, self._largest_bytes),
         )
 
     def _most_bytes(self, partition: TopicPartition, asked: _Asked) -> int:

@@ -40,8 +40,6 @@ from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-_TICK_S = 0.5
-
 
 class ReplicaManager:
     """The replicas of one broker, and the threads that work on them."""
@@ -130,7 +128,7 @@ class ReplicaManager:
     def _run_ticker(self) -> None:
         due = self.table.isr_due
         while True:
-            due.wait(_TICK_S)
+            due.wait(self.table.scan_s)
             due.clear()
             if self._is_stopping:
                 return

@@ -22,6 +22,8 @@ from broker.topic import TopicPartition
 NoteStates = Callable[[Iterable[ReplicatedPartition], Iterable[TopicPartition]], object]
 """Called with states that the controller tells, and with partitions that are gone."""
 
+_LONGEST_SCAN_S = 1.0
+
 
 class ReplicaTable:
     """The replicas of one broker, by partition.
@@ -61,6 +63,11 @@ class ReplicaTable:
         )
         """The state machines of the replicas, and the last state of each partition."""
         self._lag_s = config.replica_lag_ms / 1000
+        self.scan_s = min(_LONGEST_SCAN_S, self._lag_s / 4)
+        """How often to look at all replicas for what nothing tells of, such as followers that lag.
+
+        So much may be missing in the times that they are compared with.
+        """
         self._logs = logs
         self._clock = clock
         self._hosted: dict[TopicPartition, HostedReplica] = {}

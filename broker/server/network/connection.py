@@ -387,6 +387,7 @@ class ServerConnection:
         self._muted_by = None
         if self._work is not None:
             self._work.cancel()
+        self.client.on_close()
         self.receiver.close()
         if self.tls is not None:
             self.tls.end()

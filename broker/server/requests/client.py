@@ -66,6 +66,7 @@ class Client:
         )
         self.refused: RefusedPartitions = {}
         self.worked_s = 0.0  # by a worker, for the request that it handled last
+        self.on_close: Callable[[], object] = lambda: None
 
     def check_start(self, start: memoryview, size: int) -> None:
         """Raise unless a large frame that begins so may be received as a whole."""

@@ -53,6 +53,7 @@ from broker.protocol.replica_requests import (
     ProbeBrokerRequest,
     PushStatesRequest,
     ReplicaFetchRequest,
+    SessionFetchRequest,
 )
 from broker.protocol.responses import encode_extension_error, encode_extension_response
 from broker.security.cluster_proof import CLUSTER_PROOF
@@ -421,8 +422,8 @@ class RequestHandlers:
                 return self._admin.status(request, header)
             case ShutdownRequest():
                 return self._admin.shutdown(request, header)
-            case ReplicaFetchRequest():
-                return self._replica_reads.read(request, header)
+            case ReplicaFetchRequest() | SessionFetchRequest():
+                return self._replica_reads.read(request, header, client)
             case ControllerRequest() | ListUnknownReplicasRequest() | ProbeBrokerRequest():
                 return self._control.handle(request, header, rights)
 

@@ -98,6 +98,7 @@ NEEDS: dict[Any, Need] = {
     cluster_requests.ListReassignmentsRequest: _SEE_CLUSTER,  # and of topics that one may describe
     cluster_requests.ListUnknownReplicasRequest: _SEE_CLUSTER,
     replica_requests.ReplicaFetchRequest: _BROKERS,
+    replica_requests.SessionFetchRequest: _BROKERS,
     replica_requests.PushStatesRequest: _BROKERS,
     replica_requests.ChangeIsrRequest: _BROKERS,
     replica_requests.ControlledShutdownRequest: _BROKERS,

@@ -19,7 +19,7 @@ from broker import errors
 from broker.clock import Clock
 from broker.metrics import ManagedObject, Metric, Reading, counter, gauge, times, waits
 from broker.protocol.primitives import INT16
-from broker.protocol.replica_requests import ReplicaFetchRequest
+from broker.protocol.replica_requests import ReplicaFetchRequest, SessionFetchRequest
 from broker.protocol.requests import RequestType
 from broker.server.requests.purgatory import DelayCounts, DelayKind, RequestGroup
 from broker.server.requests.validation import REFUSAL_REASONS
@@ -252,12 +252,12 @@ _TYPES_OF = {
 # by plain numbers, which are compared faster
 _GROUP_OF = {int(one): group for group, types in _TYPES_OF.items() for one in types}
 _READ_TYPE = int(RequestType.READ)
-_FOLLOWER_VERSION = INT16.pack(ReplicaFetchRequest.VERSION)
+_FOLLOWER_VERSIONS = [INT16.pack(one.VERSION) for one in (ReplicaFetchRequest, SessionFetchRequest)]
 
 
 def request_group(request_type: int, frame: memoryview) -> RequestGroup:
     """Return the group that a request counts in."""
-    if request_type == _READ_TYPE and frame[2:4] == _FOLLOWER_VERSION:
+    if request_type == _READ_TYPE and frame[2:4] in _FOLLOWER_VERSIONS:
         return RequestGroup.FOLLOWER_FETCH
     return _GROUP_OF.get(request_type, RequestGroup.OTHER)
 

@@ -34,18 +34,22 @@ def read_parts(
     positions: Sequence[_Position],
     max_bytes: int,
     read: Callable[[_Position, int, bool], tuple[bytes, FileSlice | None]],
+    before: bytes = b"",
 ) -> list[Part]:
     """Return the parts of a response with at most `max_bytes` of messages.
 
     `read` takes a position, the bytes left for its messages, and whether the response has messages
-    already; it returns what comes before the messages, and these.
+    already; it returns what comes before the messages, and these. An empty head leaves the position
+    out. `before` comes before the array.
     """
-    count = INT32.pack(len(positions))
     parts: list[Part] = []
-    body_bytes = len(count)
+    count = body_bytes = 0
     has_messages = False
     for position in positions:
         head, found = read(position, max_bytes, has_messages)
+        if not head:
+            continue
+        count += 1
         body_bytes += len(head)
         parts.append(head)
         if found is not None:
@@ -53,4 +57,6 @@ def read_parts(
             body_bytes += found.length
             max_bytes -= found.length
             parts.append(found)
-    return join_bytes([encode_extension_header(correlation_id, body_bytes) + count, *parts])
+    before += INT32.pack(count)
+    header = encode_extension_header(correlation_id, len(before) + body_bytes)
+    return join_bytes([header + before, *parts])

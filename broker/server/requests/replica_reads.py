@@ -7,25 +7,35 @@ that they are of the leader epoch that the response names.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+import random
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from threading import Lock
 
 from broker import errors
 from broker.clock import Clock
 from broker.cluster_state import EpochStart
+from broker.log.listeners import Listeners
+from broker.log.log import Log
 from broker.log.segment import FileSlice
+from broker.protocol.primitives import INT64
 from broker.protocol.replica_requests import (
     NOTHING_DIVERGES,
     ReplicaFetchRequest,
     ReplicaPart,
     ReplicaPosition,
+    SessionFetchRequest,
     encode_replica_part_header,
     refused_replica_part,
 )
 from broker.protocol.requests import RequestHeader
+from broker.replication.fetch_sessions import NO_SESSION, FetchSessions, LeaderSession
 from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.requests.client import Client
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.purgatory import (
     DelayedResponse,
@@ -33,26 +43,110 @@ from broker.server.requests.purgatory import (
     Part,
     RequestGroup,
     Response,
+    Watched,
 )
 from broker.server.requests.read_loop import ENOUGH, is_enough, read_parts
+from broker.topic import TopicPartition
 
 _POSITION_BYTES = 300
 """Memory of one position of a delayed read."""
+_Read = tuple[bytes, FileSlice | None]
 _FENCES = (errors.FencedEpochError, errors.UnknownEpochError)
 
 
-class _Asked(NamedTuple):
-    """One position of a request, and the outcome of noting its progress."""
+class _Part:
+    """One position that a follower has named, and the outcome of noting its progress."""
 
-    position: ReplicaPosition
-    hosted: HostedReplica | None  # the replica here
-    leader: Leader | None  # its term
-    diverging: FetchAnswer | None  # the response if the follower's log diverges from this one
-    error: errors.ServerError | None  # why no messages can be sent
+    __slots__ = (
+        "_session",
+        "diverging",
+        "error",
+        "fetch_position",
+        "hosted",
+        "leader",
+        "position",
+        "told",
+        "watched",
+    )
 
-    @property
-    def fetch_position(self) -> FetchPosition:
-        return FetchPosition(*self.position[1:6])
+    def __init__(self, position: ReplicaPosition, session: _Session | None = None) -> None:
+        self.position = position
+        self.fetch_position = FetchPosition(*position[1:6])
+        self.hosted: HostedReplica | None = None  # the replica here
+        self.leader: Leader | None = None  # its term
+        self.diverging: FetchAnswer | None = None  # the response if the follower's log diverges
+        self.error: errors.ServerError | None = None  # why no messages can be sent
+        self.told: tuple[int, int] | None = None  # high watermark and start of the log
+        self.watched: Log | None = None
+        self._session = session
+
+    def watch(self, log: Log | None) -> None:
+        """Tell the session of moves of this log, and of no other."""
+        if log is not self.watched:
+            if self.watched is not None:
+                self.watched.append_listeners.remove_listener(self._note_append)
+                self.watched.remove_listener(self._note_move)
+            if log is not None:
+                log.append_listeners.add_listener(self._note_append)
+                log.add_listener(self._note_move)
+            self.watched = log
+
+    def _note_append(self) -> None:
+        assert self._session is not None
+        self._session.moved.add(self)
+        self._session.listeners.notify()
+
+    def _note_move(self) -> None:
+        assert self._session is not None
+        self._session.moved.add(self)  # the high watermark goes with the next response
+
+
+class _Session(LeaderSession[_Part]):
+    """A follower's fetch session; its lock is held while it is used, as others may evict it."""
+
+    def __init__(self, session_id: int, owner: Hashable) -> None:
+        super().__init__(session_id, owner)
+        self.lock = Lock()
+        self.due: dict[_Part, None] = {}
+        """The parts of which there may be news, in the order in which they are read."""
+        self.moved: set[_Part] = set()  # those whose log has, noted by any thread
+        self.listeners = Listeners()  # of appends to any part
+        self.scanned_s = -math.inf
+
+    def change(self, request: SessionFetchRequest) -> list[_Part]:
+        """Take over what a request changes; return the parts that it names."""
+        for partition in request.forgotten:
+            self._remove(partition)
+        for position in request.positions:
+            self._remove(position.partition)
+            self.parts[position.partition] = _Part(position, self)
+        return [self.parts[one.partition] for one in request.positions]
+
+    def _remove(self, partition: TopicPartition) -> None:
+        part = self.parts.pop(partition, None)
+        if part is not None:
+            part.watch(None)
+            self.due.pop(part, None)
+
+    def take_moved(self) -> None:
+        """Have the parts read that have new messages, or a new high watermark."""
+        while self.moved:
+            part = self.moved.pop()
+            if self.parts.get(part.position.partition) is part:
+                self.due[part] = None
+
+    def end(self) -> None:
+        """Stop watching logs; a fetch that waits gets no more news."""
+        with self.lock:
+            for part in self.parts.values():
+                part.watch(None)
+            self.due.clear()
+            super().end()
+
+
+def new_fetch_sessions() -> FetchSessions[_Session]:
+    """Return the fetch sessions of a broker."""
+    return FetchSessions(_Session, lambda: random.getrandbits(63) or 1, Lock())
 
 
 class ReplicaReadHandler:
@@ -61,32 +155,86 @@ class ReplicaReadHandler:
     def __init__(
         self,
         replicas: ReplicaTable,
+        sessions: FetchSessions[_Session],
         metrics: ProcessorMetrics,
         clock: Clock,
         max_wait_ms: int,
     ) -> None:
         self._replicas = replicas
+        self._sessions = sessions  # of all threads
         self._metrics = metrics
         self._clock = clock
         self._max_wait_ms = max_wait_ms
 
-    def read(self, request: ReplicaFetchRequest, header: RequestHeader) -> Response:
+    def read(
+        self,
+        request: ReplicaFetchRequest | SessionFetchRequest,
+        header: RequestHeader,
+        client: Client,
+    ) -> Response:
         """Note a follower's progress, and respond when there are messages or news for it."""
+        if isinstance(request, SessionFetchRequest):
+            return self._read_in_session(request, header, client)
         now_s = self._clock.monotonic_s()
-        error: errors.ServerError | None = None
-        try:
-            self._replicas.states.check_follower(request.replica_id, request.broker_epoch)
-        except errors.ServerError as refusal:
-            error = refusal
-        asked = [self._note_progress(request, one, now_s, error) for one in request.positions]
-        if any(one.leader is not None and one.leader.has_joining for one in asked):
-            self._replicas.isr_due.set()
+        parts = [_Part(one) for one in request.positions]
+        self._note_all(request, parts, now_s)
 
         def attempt(is_last: bool) -> list[Part] | None:
-            if not (is_last or is_enough(map(_readable_bytes, asked), request.min_bytes)):
+            if not (is_last or is_enough(map(_readable_bytes, parts), request.min_bytes)):
                 return None
-            return read_parts(header.correlation_id, asked, request.max_bytes, self._read_one)
+            return read_parts(header.correlation_id, parts, request.max_bytes, self._read_one)
 
+        logs = [one.hosted.log.append_listeners for one in parts if one.hosted is not None]
+        return self._respond(request, attempt, now_s, logs, len(parts))
+
+    def _read_in_session(
+        self, request: SessionFetchRequest, header: RequestHeader, client: Client
+    ) -> Response:
+        """Do as `read` for all positions of a session, but respond with news only."""
+        now_s = self._clock.monotonic_s()
+        session = self._session_of(request, client)
+        with session.lock:
+            session.take_moved()
+            named = session.change(request)
+            looked_at = dict.fromkeys(session.due)
+            if now_s - session.scanned_s >= self._replicas.scan_s:
+                session.scanned_s = now_s
+                looked_at = dict.fromkeys(session.parts.values())
+            self._note_all(request, looked_at | dict.fromkeys(named), now_s, session)
+        if request.positions:
+            self._sessions.fit()
+
+        def read(part: _Part, room_bytes: int, has_messages: bool) -> _Read:
+            return self._read_news(session, part, room_bytes, has_messages)
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            with session.lock:
+                session.take_moved()
+                if not (is_last or is_enough(map(_readable_bytes, session.due), request.min_bytes)):
+                    return None
+                due, head = list(session.due), INT64.pack(session.id)
+                return read_parts(header.correlation_id, due, request.max_bytes, read, head)
+
+        return self._respond(request, attempt, now_s, [session.listeners], len(session.due))
+
+    def _session_of(self, request: SessionFetchRequest, client: Client) -> _Session:
+        """Return the session that a fetch begins or goes on with: one of its own connection."""
+        owner = client, request.replica_id, request.broker_epoch
+        if request.session_id != NO_SESSION:
+            return self._sessions.take(request.session_id, request.session_epoch, owner)
+        client.on_close()  # one is enough
+        session = self._sessions.begin(owner)
+        client.on_close = partial(self._sessions.end, session)
+        return session
+
+    def _respond(
+        self,
+        request: ReplicaFetchRequest | SessionFetchRequest,
+        attempt: Callable[[bool], list[Part] | None],
+        now_s: float,
+        watched: Sequence[Watched],
+        part_count: int,
+    ) -> Response:
         parts = attempt(request.max_wait_ms <= 0)
         if parts is not None:
             return Response(*parts)
@@ -94,58 +242,103 @@ class ReplicaReadHandler:
         return DelayedResponse(
             attempt,
             now_s + wait_ms / 1000,
-            [one.hosted.log.append_listeners for one in asked if one.hosted is not None],
-            expected_bytes=len(asked) * _POSITION_BYTES,
+            watched,
+            expected_bytes=part_count * _POSITION_BYTES,
             kind=DelayKind.FOLLOWER_READ,
         )
 
+    def _note_all(
+        self,
+        request: ReplicaFetchRequest | SessionFetchRequest,
+        parts: Iterable[_Part],
+        now_s: float,
+        session: _Session | None = None,
+    ) -> None:
+        """Note a follower's progress; in a session, that there is news where it is not idle."""
+        follower = request.replica_id, request.broker_epoch
+        refusal: errors.ServerError | None = None
+        try:
+            self._replicas.states.check_follower(*follower)
+        except errors.ServerError as error:
+            refusal = error
+        has_joining = False
+        for part in parts:
+            if session is not None:
+                leader = part.leader
+                if not (
+                    leader is None or refusal or part.diverging or _has_news(part)
+                ) and leader.fetched_again(request.replica_id, part.fetch_position, now_s):
+                    session.due.pop(part, None)
+                    continue
+                session.due[part] = None
+            self._note_progress(follower, part, now_s, refusal)
+            if session is not None:
+                part.watch(None if part.hosted is None else part.hosted.log)
+            has_joining |= part.leader is not None and part.leader.has_joining
+        if has_joining:
+            self._replicas.isr_due.set()
+
     def _note_progress(
         self,
-        request: ReplicaFetchRequest,
-        position: ReplicaPosition,
+        follower: tuple[int, int],
+        part: _Part,
         now_s: float,
-        error: errors.ServerError | None,
-    ) -> _Asked:
-        """Note a follower's progress in one partition, unless the request has an `error`."""
-        hosted = leader = diverging = None
+        refusal: errors.ServerError | None,
+    ) -> None:
+        """Note a follower's progress in one partition, unless there is a `refusal` for all."""
+        part.hosted = part.leader = part.diverging = part.error = None
         try:
-            if error is not None:
-                raise error
-            hosted = self._replicas.hosted(position.partition)
+            if refusal is not None:
+                raise refusal
+            part.hosted = hosted = self._replicas.hosted(part.position.partition)
             with hosted:
-                leader = hosted.replica.leader
-                answer = leader.fetched(
-                    request.replica_id,
-                    request.broker_epoch,
-                    FetchPosition(*position[1:6]),
-                    now_s,
-                )
+                part.leader = leader = hosted.replica.leader
+                answer = leader.fetched(*follower, part.fetch_position, now_s)
             if answer.diverging != NO_DIVERGENCE:
-                diverging = answer
+                part.diverging = answer
         except errors.ServerError as error:
             self._metrics.fenced_fetch_count += isinstance(error, _FENCES)
-            return _Asked(position, hosted, leader, None, error)
-        return _Asked(position, hosted, leader, diverging, None)
+            part.leader, part.error = None, error
 
-    def _read_one(
-        self, asked: _Asked, room_bytes: int, has_messages: bool
-    ) -> tuple[bytes, FileSlice | None]:
-        position, hosted, leader, diverging, error = asked
+    def _read_news(
+        self, session: _Session, part: _Part, room_bytes: int, has_messages: bool
+    ) -> _Read:
+        """Read one position of a session; the head is empty if there is nothing new."""
+        found = self._find(part, room_bytes, has_messages)
+        head, messages = found
+        if messages is not None:  # those that got none come first the next time
+            del session.due[part]
+            session.due[part] = None
+        if head.error == errors.NO_ERROR and head.diverging == NOTHING_DIVERGES:
+            news = head.high_watermark, head.log_start_offset
+            if messages is None and part.told == news:
+                return b"", None
+            part.told = news
+        return _encoded(found)
+
+    def _read_one(self, part: _Part, room_bytes: int, has_messages: bool) -> _Read:
+        return _encoded(self._find(part, room_bytes, has_messages))
+
+    def _find(
+        self, part: _Part, room_bytes: int, has_messages: bool
+    ) -> tuple[ReplicaPart, FileSlice | None]:
+        """Return the head of a partition, and its messages."""
+        hosted, leader = part.hosted, part.leader
+        diverging, error = part.diverging, part.error
         if error is None and diverging is None:
             assert hosted is not None and leader is not None
             try:
                 with hosted:
-                    answer = leader.answer(asked.fetch_position)
+                    answer = leader.answer(part.fetch_position)
                     if answer.diverging == NO_DIVERGENCE:
-                        max_bytes = min(position.max_bytes, room_bytes)
-                        read = _read(hosted, position, answer, max_bytes, has_messages)
-                        self._metrics.replication_sent_bytes += read[1].length if read[1] else 0
-                        return read
+                        max_bytes = min(part.position.max_bytes, room_bytes)
+                        found = _read(hosted, part.position, answer, max_bytes, has_messages)
+                        self._metrics.replication_sent_bytes += found[1].length if found[1] else 0
+                        return found
                     diverging = answer
             except errors.ServerError as refusal:
                 error = refusal
-        part = self._refused(position, hosted, diverging, error)
-        return encode_replica_part_header(part, 0), None
+        return self._refused(part.position, hosted, diverging, error), None
 
     def _refused(
         self,
@@ -182,7 +375,7 @@ def _read(
     answer: FetchAnswer,
     max_bytes: int,
     has_messages: bool,
-) -> tuple[bytes, FileSlice | None]:
+) -> tuple[ReplicaPart, FileSlice | None]:
     """Return the head of a partition and its messages; caller holds the replica's lock."""
     log = hosted.log
     found = None
@@ -204,14 +397,24 @@ def _read(
         starts,
         b"",
     )
-    return encode_replica_part_header(part, found.length if found else 0), found
+    return part, found
 
 
-def _readable_bytes(asked: _Asked) -> int:
-    position, hosted, leader, diverging, error = asked
-    if error is not None or diverging is not None:
+def _encoded(found: tuple[ReplicaPart, FileSlice | None]) -> _Read:
+    part, messages = found
+    return encode_replica_part_header(part, messages.length if messages else 0), messages
+
+
+def _has_news(part: _Part) -> bool:
+    """Return whether there is anything to tell of a part beside messages."""
+    log = part.watched
+    return log is None or part.told != (log.high_watermark, log.log_start_offset)
+
+
+def _readable_bytes(part: _Part) -> int:
+    if part.error is not None or part.diverging is not None:
         return ENOUGH
-    assert hosted is not None and leader is not None
-    if leader.is_stopped:
+    assert part.hosted is not None and part.leader is not None
+    if part.leader.is_stopped:
         return ENOUGH
-    return min(hosted.log.log_end_offset - position.offset, position.max_bytes)
+    return min(part.hosted.log.log_end_offset - part.position.offset, part.position.max_bytes)

@@ -66,6 +66,7 @@ from broker.protocol.replica_requests import (
     PushStatesRequest,
     ReplicaFetchRequest,
     ReplicaPosition,
+    SessionFetchRequest,
 )
 from broker.protocol.responses import decode_publish_response
 from broker.security.cluster_proof import OwnBroker
@@ -98,6 +99,7 @@ class Requests:
     def __iter__(self) -> Iterator[ExtensionRequest]:
         makers = (
             self._fetch,
+            self._fetch_in_session,
             self._push,
             self._change_isr,
             lambda: ControlledShutdownRequest(self.sender, -1),
@@ -133,12 +135,22 @@ class Requests:
             self.random.choice((-1, 0, 5)),
             number(),
             number(),
-            self._many(
-                lambda: ReplicaPosition(
-                    *(self._partition(), number(), number(), number()),
-                    *(number(), number(), number()),
-                )
-            ),
+            self._many(self._position),
+        )
+
+    def _fetch_in_session(self) -> SessionFetchRequest:
+        number = self._number
+        return SessionFetchRequest(
+            *(self.sender, number(), self.random.choice((0, 0, number())), number()),
+            *(self.random.choice((-1, 0, 5)), number(), number()),
+            self._many(self._position),
+            self._many(self._partition),
+        )
+
+    def _position(self) -> ReplicaPosition:
+        number = self._number
+        return ReplicaPosition(
+            *(self._partition(), number(), number(), number()), *(number(), number(), number())
         )
 
     def _state(self) -> ReplicatedPartition:

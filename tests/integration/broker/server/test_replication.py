@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -10,7 +11,12 @@ from typing import cast
 
 import pytest
 
-from broker.cluster_state import LiveBroker, PartitionState, ReplicatedPartition
+from broker.cluster_state import (
+    LiveBroker,
+    PartitionState,
+    ReplicatedPartition,
+    creation_key,
+)
 from broker.errors import (
     LeaderNotAvailableError,
     NotEnoughReplicasError,
@@ -20,6 +26,7 @@ from broker.errors import (
     ServerError,
     StaleControllerEpochError,
     StorageError,
+    UnknownFetchSessionError,
 )
 from broker.log.creation import LogCreation
 from broker.log.log import Log
@@ -35,7 +42,13 @@ from broker.protocol.client_requests import (
     ReadRequest,
 )
 from broker.protocol.codec import encode
-from broker.protocol.replica_requests import PushStatesRequest
+from broker.protocol.replica_requests import (
+    PushStatesRequest,
+    ReplicaPart,
+    ReplicaPosition,
+    SessionFetchRequest,
+    decode_session_fetch_response,
+)
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.protocol.responses import (
     LISTED_OFFSETS,
@@ -498,3 +511,65 @@ def test_fetch_when_positions_of_clients_are_limited_then_followers_copy_all_the
     cluster = ScriptedCluster(start_limited, connect, tmp_path)
     cluster.decide(0, (0, 1, 2))
     assert cluster.publish(0, ONE).error == 0
+
+
+class SessionFollower:
+    """A connection on which the test is broker 1, which follows in fetch sessions."""
+
+    def __init__(self, cluster: ScriptedCluster) -> None:
+        self._peer = cluster.connect(0)
+        prove_to(cluster.brokers[0], self._peer.call, 1)
+
+    def fetch(
+        self, session: tuple[int, int], *ends: int, forgets: bool = False, wait_ms: int = 0
+    ) -> tuple[int, list[ReplicaPart]]:
+        """Fetch, from where the log ends; without an end from where it ended before."""
+        last_epoch = 0 if any(ends) else -1
+        positions = tuple(
+            ReplicaPosition(PARTITION, 0, end, last_epoch, end, creation_key("id"), 1 << 20)
+            for end in ends
+        )
+        forgotten = (PARTITION,) if forgets else ()
+        request = SessionFetchRequest(1, 1, *session, wait_ms, 1, 1 << 20, positions, forgotten)
+        return decode_session_fetch_response(self._peer.call(request))
+
+
+def test_fetch_when_in_a_session_then_what_is_not_named_counts_and_only_news_come(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.replicas = (0, 1)
+    cluster.decide(0, (0, 1))
+    cluster.stop(1)
+    follower = SessionFollower(cluster)
+    session, (first,) = follower.fetch((0, 0), 0)
+    assert (first.error, first.high_watermark, bytes(first.data)) == (0, 0, b"")
+    assert follower.fetch((session, 1)) == (session, [])
+
+    cluster.publish(0, ONE, acks=Acks.WRITTEN)
+    for epoch in (2, 3):  # until it is acknowledged
+        _, (part,) = follower.fetch((session, epoch))
+        assert (bytes(part.data), part.high_watermark) == (ONE, 0)
+    log = cluster.brokers[0]._replicas.table.hosted(PARTITION).log
+    wait_until(lambda: log.flushed_offset == len(ONE), "the leader's flush")
+    _, (part,) = follower.fetch((session, 4), len(ONE))
+    assert (bytes(part.data), part.high_watermark) == (b"", len(ONE))
+    assert cluster.read(0, 0).high_watermark == len(ONE)
+
+    for strange, another in ((4, follower), (6, follower), (5, SessionFollower(cluster))):
+        with pytest.raises(UnknownFetchSessionError):
+            another.fetch((session, strange), 0)
+    role = cluster.brokers[0]._replicas.table.leader_of(PARTITION)
+    fetched_s = role._followers[1].caught_up_s
+    wait_until(
+        lambda: cluster.brokers[0]._replicas.table.scan_s < time.monotonic() - fetched_s,
+        "the next look at all partitions",
+    )
+    assert follower.fetch((session, 5)) == (session, [])
+    assert role._followers[1].caught_up_s > fetched_s
+
+    cluster.publish(0, TWO, acks=Acks.WRITTEN)
+    assert follower.fetch((session, 6), forgets=True) == (session, [])
+    _, (part,) = follower.fetch((0, 0), len(ONE))
+    assert bytes(part.data) == TWO
+    with pytest.raises(UnknownFetchSessionError):  # one of a connection is enough
+        follower.fetch((session, 7))

@@ -71,6 +71,11 @@ REQUESTS: list[extensions.ExtensionRequest] = [
         *(2, 77, 500, 1, 1 << 20),
         (replica_requests.ReplicaPosition(ORDERS, 7, 1 << 40, 6, 1 << 39, 12345, 4096),),
     ),
+    replica_requests.SessionFetchRequest(
+        *(2, 77, 1 << 62, 3, 500, 1, 1 << 20),
+        (replica_requests.ReplicaPosition(ORDERS, 7, 1 << 40, 6, 1 << 39, 12345, 4096),),
+        (ORDERS,),
+    ),
     client_requests.MetadataRequest(("orders", "größe")),
     client_requests.ClusterMetadataRequest(None),
     client_requests.ListOffsetsRequest(

@@ -1,0 +1,137 @@
+"""Fetch sessions: a follower names to its leader only what has changed since its last fetch.
+
+The leader keeps each position that it was told, and takes a fetch of a session as one that names
+them all (KIP-227). So both sides must have seen the same fetches: each has the next epoch of its
+session. One that is lost, late or comes twice is refused and changes nothing; the follower then
+begins another session, in which it names everything.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Generic, TypeVar
+
+from broker.errors import UnknownFetchSessionError
+from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition
+
+_Position = TypeVar("_Position")
+_Part = TypeVar("_Part")
+_Session = TypeVar("_Session", bound="LeaderSession[Any]")
+
+NO_SESSION = 0
+_MAX_SESSIONS = 1000
+_MAX_PARTS = MAX_CLUSTER_PARTITIONS
+"""In all sessions of a leader: some 100 MB."""
+
+
+class FollowerSession(Generic[_Position]):
+    """The follower's side of a session: which positions the leader knows."""
+
+    def __init__(self) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Begin another session with the next fetch: all positions have to be named again."""
+        self.id = NO_SESSION
+        self.epoch = 0
+        self.told: dict[TopicPartition, _Position] = {}
+        self._changed: dict[TopicPartition, _Position] = {}
+        self._forgotten: dict[TopicPartition, None] = {}
+
+    def name(self, partition: TopicPartition, position: _Position) -> None:
+        """Tell a position with the next fetch, unless the leader knows it."""
+        if self.told.get(partition) != position:
+            self.told[partition] = self._changed[partition] = position
+            self._forgotten.pop(partition, None)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Tell with the next fetch that a partition is not fetched any more, if it was."""
+        if self.told.pop(partition, None) is not None:
+            self._changed.pop(partition, None)
+            self._forgotten[partition] = None
+
+    def take_changes(self) -> tuple[tuple[_Position, ...], tuple[TopicPartition, ...]]:
+        """Return the positions to name in the next fetch, and the partitions to forget."""
+        changes = tuple(self._changed.values()), tuple(self._forgotten)
+        self._changed, self._forgotten = {}, {}
+        return changes
+
+    def answered(self, session_id: int) -> None:
+        """Note the response to a fetch."""
+        self.id = session_id
+        self.epoch += 1
+
+
+class LeaderSession(Generic[_Part]):
+    """The leader's side of a session: what it knows of each partition."""
+
+    def __init__(self, session_id: int, owner: Hashable) -> None:
+        self.id = session_id
+        self.owner = owner
+        self.epoch = 0  # of the last fetch
+        self.parts: dict[TopicPartition, _Part] = {}
+
+    def end(self) -> None:
+        """Release what the session keeps; called by any thread."""
+        self.parts.clear()
+
+
+class FetchSessions(Generic[_Session]):
+    """The sessions that a leader keeps, under a bound; with a lock, those of several threads."""
+
+    def __init__(
+        self,
+        make: Callable[[int, Hashable], _Session],
+        new_id: Callable[[], int],
+        lock: AbstractContextManager[object] | None = None,
+    ) -> None:
+        self._make = make
+        self._new_id = new_id  # returns a random number above `NO_SESSION`
+        self._lock = lock or nullcontext()
+        self._by_id: OrderedDict[int, _Session] = OrderedDict()  # least recently used first
+        self.evicted_count = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def begin(self, owner: Hashable) -> _Session:
+        """Return a new session, for the first fetch of it."""
+        with self._lock:
+            session_id = self._new_id()
+            while session_id in self._by_id:
+                session_id = self._new_id()
+            session = self._by_id[session_id] = self._make(session_id, owner)
+        return session
+
+    def take(self, session_id: int, epoch: int, owner: Hashable) -> _Session:
+        """Return a session for its next fetch; raise `UnknownFetchSessionError` for another one."""
+        with self._lock:
+            session = self._by_id.get(session_id)
+            if session is None or session.owner != owner or session.epoch + 1 != epoch:
+                raise UnknownFetchSessionError(
+                    "this fetch does not continue a session that is kept here: name all positions"
+                )
+            session.epoch = epoch
+            self._by_id.move_to_end(session_id)
+        return session
+
+    def fit(self) -> None:
+        """Evict the sessions used least recently while there are too many, or too large ones."""
+        evicted = []
+        with self._lock:
+            part_count = sum(len(one.parts) for one in self._by_id.values())
+            while part_count > _MAX_PARTS or len(self._by_id) > _MAX_SESSIONS:
+                _, session = self._by_id.popitem(last=False)
+                part_count -= len(session.parts)
+                evicted.append(session)
+            self.evicted_count += len(evicted)
+        for session in evicted:
+            session.end()
+
+    def end(self, session: _Session) -> None:
+        """End a session whose follower has left."""
+        with self._lock:
+            self._by_id.pop(session.id, None)
+        session.end()
