@@ -150,6 +150,10 @@ class Rights:
         rules = self._judge.rules
         return rules is None or rules.allows(self.who, self._client.host, operation, resource)
 
+    def allows(self, topic: str) -> bool:
+        """Return whether the request may be about a topic; a refusal is not audited yet."""
+        return self.may(self._operation, Resource(ResourceType.TOPIC, topic))
+
     def refusal(self, topic: str) -> errors.ServerError | None:
         """Return why the request may not be about a topic; None if it may."""
         resource = Resource(ResourceType.TOPIC, topic)

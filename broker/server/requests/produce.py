@@ -183,7 +183,7 @@ class ProduceHandler:
         parts: list[_WrittenSet] = []
         for partition, sets in request.parts:
             # before the log is looked for: the time must not tell of a hidden topic
-            if rights is not None and rights.refusal(partition.topic) is not None:
+            if rights is not None and not rights.allows(partition.topic):
                 return None
             if partition.home in (-1, self._broker_id):
                 log = self._logs.table.get(partition.topic, partition.index)

@@ -84,8 +84,10 @@ def test_audit_when_rules_refuse_then_has_each_refusal_once_and_what_was_hidden(
 ) -> None:
     broker = start_audited(zookeeper=zookeeper, enforces_rules=True)
     peer = connect(broker)
+    broker._logs.creation.get_or_create("there", 0)
     for _ in range(3):
         assert peer.publish("secret\nplans", MESSAGE).error
+        assert peer.publish("there", MESSAGE).error
     peer.fetch("orders", 0)
     for request in (DeleteTopicRequest("orders"), ShutdownRequest(force=True)):
         with pytest.raises(ServerError):
@@ -96,6 +98,7 @@ def test_audit_when_rules_refuse_then_has_each_refusal_once_and_what_was_hidden(
     found = [(one["operation"], one["resource"], one["count"]) for one in events(log)]
     assert ("write", "topic:secret\nplans", 1) in found
     assert ("write", "topic:secret\nplans", 2) in found
+    assert ("write", "topic:there", 2) in found
     assert ("read", "topic:orders", 1) in found
     assert ("delete", "topic:orders", 1) in found
     assert ("alter", "cluster", 1) in found
