@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import (
-    CONFIRM,
-    DRY_RUN,
-    OUTPUT,
-    REGISTRY,
-    SECURITY,
-    TIMEOUT,
-    accepts,
-    argument,
-    flag,
-    option,
-)
+from pylogctl.cli.options import CONFIRM, DRY_RUN, OUTPUT, REGISTRY, SECURITY, TIMEOUT, accepts
 from pylogctl.cli.tree import Command, new_app
 
 app = new_app("Say who may do what, and find out why somebody may not.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pylogctl.audit.options import AuditTopicArgument, Comparison
+from pylogctl.cli.declarations import flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -14,9 +15,7 @@ from pylogctl.cli.options import (
     PROGRESS,
     TOPIC_PATTERNS,
     accepts,
-    flag,
     offset_option,
-    option,
 )
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app

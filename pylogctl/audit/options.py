@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pylogctl.cli.options import Choice, argument, flag, option
+from pylogctl.cli.declarations import Choice, argument, flag, option
 
 AuditTopicArgument = Annotated[str, argument("AUDIT-TOPIC", "Topic that counts are published to.")]
 

@@ -19,9 +19,10 @@ from pylogctl.cli.connections import (
     validate_chroot,
     zookeeper_session,
 )
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts, argument, flag, option
+from pylogctl.cli.options import accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 

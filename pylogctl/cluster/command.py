@@ -7,9 +7,10 @@ from pathlib import Path
 import typer
 
 from pylogctl.cli import options as shared
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import accepts, argument, flag, option
+from pylogctl.cli.options import accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -17,9 +18,6 @@ from pylogctl.cli.options import (
     SECURITY,
     TIMEOUT,
     accepts,
-    argument,
-    flag,
-    option,
 )
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import BROKERS, PROGRESS, PROPERTIES, REGISTRY, TIMEOUT, accepts, argument
+from pylogctl.cli.options import BROKERS, PROGRESS, PROPERTIES, REGISTRY, TIMEOUT, accepts
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.consume.options import WAIT, Options
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pylogctl.cli.options import Choice, option
+from pylogctl.cli.declarations import Choice, option
 
 
 class ExecChoice(Choice):

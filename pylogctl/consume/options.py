@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.options import Choice, flag, offset_option, option
+from pylogctl.cli.declarations import Choice, OptionalValue, flag, option
+from pylogctl.cli.options import offset_option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.consume.exec_options import ExecChoice
 from pylogctl.format.framing import NO_FRAMING, WRITE_FRAMING, FramingChoice
 
 FOR_EVER = "forever"
-WAIT = shared.OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
+WAIT = OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
 _PATTERNS = shared.topic_patterns("Read every topic whose whole name matches (repeatable).")
 
 

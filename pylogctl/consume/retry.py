@@ -10,9 +10,10 @@ import typer
 
 from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row, Text
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import OUTPUT, accepts, argument, flag, option
+from pylogctl.cli.options import OUTPUT, accepts
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.format.framing import escape
 

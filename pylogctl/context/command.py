@@ -6,9 +6,10 @@ from pathlib import Path
 
 from pylogctl.cli import context as contexts
 from pylogctl.cli.context import Contexts
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Context, Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import OUTPUT, SECURITY, TIMEOUT, accepts, argument, flag, option
+from pylogctl.cli.options import OUTPUT, SECURITY, TIMEOUT, accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.context.document import CONTEXTS, ContextRow

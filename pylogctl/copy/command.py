@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from pylogctl.cli.context import at_cluster
+from pylogctl.cli.declarations import argument, flag
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import (
@@ -22,8 +23,6 @@ from pylogctl.cli.options import (
     ToOption,
     VerifyOption,
     accepts,
-    argument,
-    flag,
     offset_option,
 )
 from pylogctl.cli.tree import Command, new_app

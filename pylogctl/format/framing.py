@@ -12,9 +12,9 @@ import struct
 from enum import Enum
 from typing import Literal, NamedTuple
 
+from pylogctl.cli.declarations import Choice, OptionalValue, OptionGroup, flag, option
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.escapes import printable_bytes
-from pylogctl.cli.options import Choice, OptionalValue, OptionGroup, flag, option
 
 _SIMPLE = {
     "n": b"\n",

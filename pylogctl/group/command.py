@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from broker.units import parse_duration_s
 from pylogctl.cli import options as shared
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts, argument, confirm_option, flag, option
+from pylogctl.cli.options import accepts, confirm_option
 from pylogctl.cli.tree import Command, new_app
 
 app = new_app("Look at, move and repair consumer groups.")

@@ -14,9 +14,10 @@ import typer
 
 from pylogctl import __version__
 from pylogctl.cli.columns import Document, Row, Text
+from pylogctl.cli.declarations import argument, flag
 from pylogctl.cli.environment import Environment, terminal_width
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts, argument, flag
+from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts
 from pylogctl.cli.render import paged, render
 from pylogctl.cli.tree import Command, new_app
 

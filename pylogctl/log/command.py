@@ -15,9 +15,10 @@ import typer
 from broker.units import counted, format_size
 from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import accepts, argument, confirm_option, flag, offset_option, option
+from pylogctl.cli.options import accepts, confirm_option, offset_option
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import paged, render
 from pylogctl.cli.tree import Command, new_app

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from broker.units import ListenAddress
 from pylogctl.cli import options as shared
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts, argument, flag, option
+from pylogctl.cli.options import accepts
 from pylogctl.cli.tree import Command, new_app
 
 app = new_app("Serve the lag and status of groups to Prometheus.")

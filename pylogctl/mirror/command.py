@@ -9,9 +9,10 @@ import typer
 from pylogctl.cli import options as shared
 from pylogctl.cli.connections import cluster_name
 from pylogctl.cli.context import at_cluster
+from pylogctl.cli.declarations import flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import accepts, flag, offset_option, option
+from pylogctl.cli.options import accepts, offset_option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.mirror.options import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.options import Choice, option
+from pylogctl.cli.declarations import Choice, option
 from pylogctl.cli.selection import TopicPatterns
 
 DEFAULT_GROUP = "mirror"

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from pylogctl.cli import options as shared
+from pylogctl.cli.declarations import argument, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts, argument, option
+from pylogctl.cli.options import accepts
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.perf.options import PacedChoice, ProduceChoice, ReadChoice
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.options import Choice, flag, offset_option, option
+from pylogctl.cli.declarations import Choice, flag, option
+from pylogctl.cli.options import offset_option
 
 
 class RunChoice(Choice):

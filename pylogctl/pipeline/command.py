@@ -14,9 +14,10 @@ import typer
 
 from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli import options as shared
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts, argument, flag, option
+from pylogctl.cli.options import accepts
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.log.command import Deep
 from pylogctl.pipeline.options import (

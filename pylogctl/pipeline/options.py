@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from broker.units import parse_duration_ms
 from pylogctl.cli import options as shared
+from pylogctl.cli.declarations import Choice, argument, flag, option
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import Choice, argument, flag, option
 
 if TYPE_CHECKING:
     from broker.spark.extraction import EventFields

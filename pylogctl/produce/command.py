@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import (
@@ -15,7 +16,6 @@ from pylogctl.cli.options import (
     SUMMARY,
     TIMEOUT,
     accepts,
-    argument,
 )
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.produce.options import Options

@@ -5,15 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pylogctl.cli.options import (
-    Choice,
-    CodecOption,
-    MaxMessagesOption,
-    RateOption,
-    VerifyOption,
-    flag,
-    option,
-)
+from pylogctl.cli.declarations import Choice, flag, option
+from pylogctl.cli.options import CodecOption, MaxMessagesOption, RateOption, VerifyOption
 from pylogctl.format.framing import NO_FRAMING, READ_FRAMING, FramingChoice
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from pylogctl.cli import options as shared
+from pylogctl.cli.declarations import option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.options import accepts, option
+from pylogctl.cli.options import accepts
 from pylogctl.cli.tree import Command, new_app
 
 app = new_app()

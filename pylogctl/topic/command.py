@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from broker.topic import MAX_PARTITIONS, validate_topic_name
 from pylogctl.cli import options as shared
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts, argument, confirm_option, flag, offset_option, option
+from pylogctl.cli.options import accepts, confirm_option, offset_option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
 

@@ -5,19 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import (
-    CONFIRM,
-    DRY_RUN,
-    OUTPUT,
-    REGISTRY,
-    TIMEOUT,
-    accepts,
-    argument,
-    flag,
-    option,
-)
+from pylogctl.cli.options import CONFIRM, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 

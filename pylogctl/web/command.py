@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pylogctl.cli.declarations import flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.options import CONNECTION, SUMMARY, accepts, flag, option
+from pylogctl.cli.options import CONNECTION, SUMMARY, accepts
 from pylogctl.cli.tree import Command, new_app
 
 app = new_app()

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
+from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -17,9 +18,6 @@ from pylogctl.cli.options import (
     TIMEOUT,
     ExecuteOption,
     accepts,
-    argument,
-    flag,
-    option,
 )
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.zk.paths import HERE, checked_path
