@@ -67,6 +67,7 @@ SCALE: dict[str, Benchmark] = {
     "partitions": partitions.run_partitions,
     "topics": partitions.run_topics,
     "connections": connections.run,
+    "parked-reads": connections.run_parked_reads,
     "log-size": log_size.run,
     "message-size": message_size.run,
     "consumers": consumers.run,
