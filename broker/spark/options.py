@@ -334,7 +334,8 @@ class ConnectionOptions:
         if security is None:
             return self
         ca, cert, key = (
-            None if one is None else _PEM.parse(str(one)) for one in security.tls_files
+            None if one is None else _PEM.parse(str(one))
+            for one in (security.tls_ca, security.tls_cert, security.tls_key)
         )
         user, password = (security.user, security.password) if security.user else (None, None)
         return replace(
