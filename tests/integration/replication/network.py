@@ -216,14 +216,22 @@ def _source_of(client: socket.socket) -> int:
     name = f"0100007F:{client.getpeername()[1]:04X}"
     lines = map(str.split, Path("/proc/net/tcp").read_text().splitlines())
     inode = next((fields[9] for fields in lines if fields[1] == name), "")
-    for task in Path("/proc/self/task").iterdir():
-        for pid in (task / "children").read_text().split():
-            with suppress(OSError):  # it has ended
-                words = Path(f"/proc/{pid}/cmdline").read_text()
-                found = re.search(r"/broker-(\d+)/broker\.properties", words)
-                if found and _has_socket(pid, inode):
-                    return int(found[1])
+    for pid in _children():
+        with suppress(OSError):  # it has ended
+            words = Path(f"/proc/{pid}/cmdline").read_text()
+            found = re.search(r"/broker-(\d+)/broker\.properties", words)
+            if found and _has_socket(pid, inode):
+                return int(found[1])
     return CLIENT
+
+
+def _children() -> list[str]:
+    """Return the ids of the processes that threads of this one have started."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # the thread has ended
+            found += (task / "children").read_text().split()
+    return found
 
 
 def _has_socket(pid: str, inode: str) -> bool:
