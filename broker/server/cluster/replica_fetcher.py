@@ -48,6 +48,7 @@ _RETRY_S = 0.2
 _IDLE_S = 0.2
 """How often to check whether there is a partition to fetch."""
 _MAX_RESPONSE_BYTES = 16 << 20
+_FIRST_EPOCH = 0
 
 
 class _Asked(NamedTuple):
@@ -108,6 +109,7 @@ class ReplicaFetcher(StoppableThread):
         """When the first of the partitions that had an error, or are throttled, is due again."""
         self._reserved: dict[TopicPartition, int] = {}  # by the throttle, for this request
         self._failure = ""
+        self._is_given_up = False  # the request under way
         # ranges received damaged: the leader is asked to look for damage on its disk
         self._damaged: list[DigestLogRequest] = []
         self._refusals: dict[TopicPartition, str] = {}
@@ -117,9 +119,20 @@ class ReplicaFetcher(StoppableThread):
         self.added_bytes = 0  # of them, for replicas that are being added
 
     def follow(self, followers: list[HostedReplica]) -> None:
-        """Copy from now on these replicas, which follow the leader, and no others."""
+        """Copy from now on these replicas, which follow the leader, and no others.
+
+        Where another broker led before, publishers may wait for these copies: a request under way,
+        which does not name them and with which the leader may wait, is given up.
+        """
+        before = {id(one) for one in self._followers}
         self._followers = followers
         self._woken.set()
+        connection = self._connection
+        if connection is not None and any(
+            id(one) not in before and one.replica.leader_epoch > _FIRST_EPOCH for one in followers
+        ):
+            self._is_given_up = True
+            connection.interrupt()
 
     def stop(self) -> None:
         """Stop soon: a response under way is discarded or appended, as its replica decides."""
@@ -147,6 +160,7 @@ class ReplicaFetcher(StoppableThread):
             self._connection.close()
 
     def _fetch(self) -> None:
+        self._is_given_up = False
         self._look()
         connection = self._brokers.connect(
             *(self._leader_id, self._connection),
@@ -170,8 +184,9 @@ class ReplicaFetcher(StoppableThread):
             connection.close()
             self._begin_session()
             self._settle([])
-            self._note_failure(str(error))
-            self._stopping.wait(_RETRY_S)
+            if not self._is_given_up:
+                self._note_failure(str(error))
+                self._stopping.wait(_RETRY_S)
             return
         self._settle(parts)
         self._note_failure("")
