@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 from broker.cluster_state import Finding
 
-BACKOFF_S = 10.0
-"""A broker that answers again is not suspected for that long: its session tells if it ends."""
+BACKOFF_S = {Finding.REFUSES: 10.0, Finding.SILENT: 60.0}
+"""How long a broker that answers again is not suspected for the same: its session tells if it ends.
+
+Elections because of a machine that is too busy to answer would make it busier.
+"""
 _WORDS = {
     Finding.ANSWERS: "it answers",
     Finding.REFUSES: "its port refuses connections",
@@ -34,7 +37,7 @@ class Suspicion:
     def __init__(self, silence_s: float, now_s: float) -> None:
         self._silence_s = silence_s
         self._heard_s = now_s
-        self._quiet_until_s = -math.inf
+        self._came_back_s = -math.inf
         self._own = Finding.ANSWERS
         self.is_missed = False
         """Whether this broker misses the other one, which may be its own fault."""
@@ -58,11 +61,12 @@ class Suspicion:
             self._heard_s, self.is_missed = now_s, False
             if self.evidence:
                 self.evidence = ""
-                self._quiet_until_s = now_s + BACKOFF_S
+                self._came_back_s = now_s
             return False
         is_long_silent = self._silence_s > 0 and now_s - self._heard_s >= self.patience_s
         self.is_missed = finding is Finding.REFUSES or is_long_silent
-        return self.is_missed and not self.evidence and now_s >= self._quiet_until_s
+        is_quiet = now_s - self._came_back_s < BACKOFF_S[finding]
+        return self.is_missed and not self.evidence and not is_quiet
 
     def judge(self, witness: Witness | None, *, has_others: bool) -> None:
         """Note what another broker finds; None if none can be asked, though there may be others."""

@@ -23,7 +23,7 @@ SEEDS_THAT_FAILED = {
 SITUATIONS = (
     "answers of ZooKeeper lost",
     "brokers taken for dead",
-    "brokers wrongly taken for dead that answer again",
+    "brokers taken for dead that answer again",
     "changes of in-sync replicas that met an election",
     "changes of in-sync replicas that met another",
     "changes of replicas begun",

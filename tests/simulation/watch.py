@@ -23,19 +23,20 @@ class Watch:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.told: tuple[LiveBroker, ...] = ()  # the live brokers, as a controller told last
-        self._suspicions: dict[LiveBroker, Suspicion] = {}
-        self._asked: set[LiveBroker] = set()
+        self._suspicions: dict[tuple[int, int], Suspicion] = {}  # by id and registration
+        self._asked: set[tuple[int, int]] = set()
 
     def beat(self) -> None:
         """Ask all that are watched, again and again."""
         broker = self._broker
         peers, _ = self._watched()
         for peer in peers:
-            if peer not in self._suspicions:
-                self._suspicions[peer] = Suspicion(broker.options.silence_s, broker.scheduler.now)
-            if peer not in self._asked and peer.id != broker.id:
-                self._asked.add(peer)
-                self._probe(peer.id, self._suspicions[peer].patience_s, partial(self._found, peer))
+            key = _key(peer)
+            if key not in self._suspicions:
+                self._suspicions[key] = Suspicion(broker.options.silence_s, broker.scheduler.now)
+            if key not in self._asked and peer.id != broker.id:
+                self._asked.add(key)
+                self._probe(peer.id, self._suspicions[key].patience_s, partial(self._found, peer))
         broker.later(_BEAT_S, self.beat)
 
     def _watched(self) -> tuple[list[LiveBroker], list[LiveBroker]]:
@@ -60,36 +61,35 @@ class Watch:
 
     def witness(self, peer: LiveBroker, respond: Done) -> None:
         """Tell another broker what this one finds."""
-        if peer in self.told:
+        if _key(peer) in map(_key, self.told):
             patience_s = Suspicion(self._broker.options.silence_s, 0.0).witness_patience_s
             self._probe(peer.id, patience_s, respond)
         else:
             respond("another registration is known")
 
     def _found(self, peer: LiveBroker, finding: Finding) -> None:
-        self._asked.discard(peer)
-        suspicion = self._suspicions[peer]
-        had_evidence = bool(suspicion.evidence)
-        if suspicion.note(finding, self._broker.scheduler.now):
-            self._asked.add(peer)
+        self._asked.discard(_key(peer))
+        broker, suspicion = self._broker, self._suspicions[_key(peer)]
+        if suspicion.note(finding, broker.scheduler.now):
+            self._asked.add(_key(peer))
             self._ask(peer, iter(self._others(peer)), has_others=False)
         elif suspicion.evidence:
             self._take_for_dead(peer)
-        elif had_evidence:
-            self._broker.scheduler.counts["brokers wrongly taken for dead that answer again"] += 1
-            self._broker._control(lambda c: c.trust(peer.id, peer.epoch))
+        elif broker.controller is not None and peer.id in broker.controller.context.suspected:
+            broker.scheduler.counts["brokers taken for dead that answer again"] += 1
+            broker._control(lambda c: c.trust(peer.id, peer.epoch))
 
     def _others(self, peer: LiveBroker) -> list[LiveBroker]:
         return [
             one
             for one in self._watched()[1]
             if one.id not in (self._broker.id, peer.id)
-            and not (one in self._suspicions and self._suspicions[one].is_missed)
+            and not (_key(one) in self._suspicions and self._suspicions[_key(one)].is_missed)
         ]
 
     def _ask(self, peer: LiveBroker, others: Iterator[LiveBroker], *, has_others: bool) -> None:
         """Have the first of others that can tell be the witness."""
-        broker, suspicion = self._broker, self._suspicions[peer]
+        broker, suspicion = self._broker, self._suspicions[_key(peer)]
         for other in others:
             target = broker.peers[other.id]
             if broker.network.refuses(broker, target):
@@ -109,8 +109,8 @@ class Watch:
         self._judge(peer, None, has_others=has_others)
 
     def _judge(self, peer: LiveBroker, witness: Witness | None, *, has_others: bool) -> None:
-        self._asked.discard(peer)
-        suspicion = self._suspicions[peer]
+        self._asked.discard(_key(peer))
+        suspicion = self._suspicions[_key(peer)]
         suspicion.judge(witness, has_others=has_others)
         if suspicion.evidence:
             broker = self._broker
@@ -125,7 +125,7 @@ class Watch:
         if (controller := broker.controller) is not None:
             if peer.id not in controller.context.suspected:
                 broker.scheduler.counts["brokers taken for dead"] += 1
-                evidence = self._suspicions[peer].evidence
+                evidence = self._suspicions[_key(peer)].evidence
                 broker._control(lambda c: c.suspect(peer.id, peer.epoch, evidence))
         elif peer.id == broker.controller_id and broker.session is not None:
             try:
@@ -133,3 +133,7 @@ class Watch:
             except RegistryUnreachableError:
                 return
             broker._registry_changed()
+
+
+def _key(peer: LiveBroker) -> tuple[int, int]:
+    return peer.id, peer.epoch

@@ -387,10 +387,9 @@ class ControllerThread:
             self._watches.follow(office, self._told)
 
     def _note_found(self, peer: LiveBroker, evidence: str) -> None:
-        """Note that a broker is taken for dead, or answers again; called in the watch's thread."""
+        """Note whether a broker is taken for dead; called in the watch's thread."""
         controller = self.controller
-        is_known = controller is not None and peer.id in controller.context.suspected
-        if not (evidence and is_known):
+        if bool(evidence) != (controller is not None and peer.id in controller.context.suspected):
             self.events.put(partial(self._take_found, peer, evidence))
 
     def _take_found(self, peer: LiveBroker, evidence: str) -> None:

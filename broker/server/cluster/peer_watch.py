@@ -33,7 +33,7 @@ class Watcher(NamedTuple):
     brokers: LiveBrokers  # that connects
     clock: Clock
     silence_s: float  # 0: silence is no evidence
-    # called with why the broker is taken for dead, again and again; and empty once it answers
+    # called again and again with why a broker is taken for dead; empty if it is not
     on_found: Callable[[LiveBroker, str], None]
 
 
@@ -77,12 +77,10 @@ class PeerWatch(StoppableThread):
         if self._stopping.is_set() or (finding is None and was_open):
             return
         suspicion, watcher = self.suspicion, self._watcher
-        was_gone = bool(suspicion.evidence)
         found = Finding.SILENT if finding is None else finding
         if suspicion.note(found, watcher.clock.monotonic_s()):
             self._ask_others()
-        if suspicion.evidence or was_gone:
-            watcher.on_found(self.peer, suspicion.evidence)
+        watcher.on_found(self.peer, suspicion.evidence)
         if finding is Finding.ANSWERS:
             self._connection.await_end(min(_LONGEST_BEAT_S, suspicion.patience_s / 4))
         else:

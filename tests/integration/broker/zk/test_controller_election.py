@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.errors import CoordinationError
+from broker.errors import CoordinationError, RegistryConflictError
 from broker.zk.controller_election import ControllerElection, Holder, Term
-from broker.zk.session import Session
+from broker.zk.paths import replicated_broker
+from broker.zk.session import Session, Watch
 from tests.support.waiting import wait_until
 from tests.support.zookeeper_proxy import ZooKeeperProxy
 
@@ -132,3 +133,47 @@ def test_election_when_node_is_malformed_then_error_says_what_to_do(session: Ses
 
     with pytest.raises(CoordinationError, match="node /controller is malformed: b'x'; delete it"):
         win(session)
+
+
+def test_office_when_its_broker_is_gone_then_is_taken_over_and_the_former_term_is_fenced(
+    session: Session, rival: Session
+) -> None:
+    former = win(rival, 1)
+    assert isinstance(former, Term)
+    rival.create(replicated_broker(1), b"", ephemeral=True)
+    stat = session.exists(replicated_broker(1))
+    assert stat is not None
+    election = ControllerElection(session, 0)
+
+    election.take_over(1, stat.czxid - 1, now_ms=0)
+    assert win(rival, 1) == former, "another registration was meant"
+
+    election.take_over(1, stat.czxid, now_ms=0)
+    assert win(session) == Term(2, 2)
+    assert win(rival, 1) == (0, session.session_id, 0)
+    with pytest.raises(RegistryConflictError):
+        ControllerElection(rival, 1).raise_epoch(former, 7)
+
+    election.take_over(1, stat.czxid, now_ms=0)
+    assert win(session) == Term(2, 2), "the office is of nobody who is gone"
+
+
+def test_term_when_taken_over_between_two_reads_then_is_not_that_of_the_next(
+    session: Session, rival: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    win(rival, 1)
+    rival.create(replicated_broker(1), b"", ephemeral=True)
+    stat = session.exists(replicated_broker(1))
+    assert stat is not None
+    election, read = ControllerElection(rival, 1), ControllerElection.holder
+    taken: list[bool] = []
+
+    def holder(self: ControllerElection, watch: Watch | None = None) -> Holder | None:
+        found = read(self, watch)
+        if self is election and not taken:
+            taken.append(True)
+            ControllerElection(session, 0).take_over(1, stat.czxid, now_ms=0)
+        return found
+
+    monkeypatch.setattr(ControllerElection, "holder", holder)
+    assert election.try_to_win(no_watch, now_ms=0) == (0, session.session_id, 0)

@@ -72,8 +72,9 @@ def test_broker_when_it_answers_again_then_is_not_suspected_for_a_while(
     suspicion.note(Finding.ANSWERS, 1.0)
     assert not suspicion.evidence
 
-    assert not suspicion.note(Finding.REFUSES, 1.1)
-    assert suspicion.note(Finding.REFUSES, 1.0 + BACKOFF_S)
+    for finding, backoff_s in BACKOFF_S.items():
+        assert not suspicion.note(finding, 0.9 + backoff_s)
+        assert suspicion.note(finding, 1.1 + backoff_s)
 
 
 def test_suspected_leader_when_another_is_in_sync_then_that_leads_in_the_next_epoch() -> None:
