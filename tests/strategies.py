@@ -374,6 +374,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
                 LiveBroker,
                 *(INT32, SHORT_STRING, INT32, INT64, st.booleans(), SHORT_STRING),
                 has_replicas=st.just(False),  # not told to brokers
+                endpoints=st.just(()),  # nor these
             )
         ),
         _tuples(REPLICATED_PARTITION),
