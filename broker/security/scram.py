@@ -22,6 +22,7 @@ from broker.values import Secret
 _MAX_ITERATIONS = 1_000_000
 """What a broker may cost a client: about 0.2 s of computing; scramp refuses fewer than 4,096."""
 _MAX_NAME_BYTES = 255
+_MAX_OPENING_BYTES = 1024
 _RESERVED = (ANONYMOUS.name, "<default>", ".", "..")
 """Clients without an identity, users without quotas, and what ZooKeeper cannot name a node."""
 _BINDING = "tls-server-end-point"
@@ -73,6 +74,8 @@ def serve_scram(users: Users, channel: Channel, name: str = SCRAM) -> ServerExch
     try:
         server = ScramMechanism(name).make_server(note_user, binding)
         message = yield b""
+        if len(message) > _MAX_OPENING_BYTES:  # 4 KiB of a name take 16 ms to normalise
+            raise ScramException("the opening message is too long")
         server.set_client_first(message.decode())
         message = yield server.get_server_first().encode()
         server.set_client_final(message.decode())

@@ -11,6 +11,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -285,9 +286,10 @@ class RequestHandlers:
     ) -> Iterator[Response | CloseConnection]:
         """Refuse a request as the identity of its connection has ended, and close that."""
         reader = Reader(frame)
-        if reader.int16() >= requests.FIRST_EXTENSION_TYPE:
-            header = requests.RequestHeader.decode(reader)
-            yield self._refuse(_group(frame), header.correlation_id, error)
+        with suppress(errors.ProtocolError):  # whose text or end is missing has no answer
+            if reader.int16() >= requests.FIRST_EXTENSION_TYPE:
+                header = requests.RequestHeader.decode(reader)
+                yield self._refuse(_group(frame), header.correlation_id, error)
         yield CloseConnection(error, is_bad_frame=False)
 
     def _close(self, group: RequestGroup, error: errors.BrokerError) -> CloseConnection:

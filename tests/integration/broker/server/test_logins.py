@@ -214,6 +214,19 @@ def test_client_when_it_logs_in_as_another_user_then_its_waiting_read_ends_with_
     assert not list(purgatory.all())
 
 
+@pytest.mark.parametrize("body", [b"", b"\0", b"\0\0\0\0\0\1", b"\0\0\0\0\0\1\0\2\xff\xff"])
+def test_request_when_cut_and_a_login_is_required_then_ends_its_connection_only(
+    start_broker: BrokerFactory, connect: PeerFactory, body: bytes
+) -> None:
+    broker = start_broker(requires_authentication=True)
+    for request_type in (HelloRequest.TYPE, AuthenticateRequest.TYPE):
+        frame = struct.pack(">h", request_type) + body
+        peer = connect(broker)
+        peer.send_bytes(struct.pack(">i", len(frame)) + frame)
+        assert peer.is_closed()
+    begin(connect(broker))
+
+
 def test_challenge_when_nobody_answers_it_then_the_connection_ends(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
