@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 
+from broker.client.connection import Connection
 from broker.cluster_state import (
     LiveBroker,
     PartitionState,
@@ -573,3 +574,14 @@ def test_fetch_when_in_a_session_then_what_is_not_named_counts_and_only_news_com
     assert bytes(part.data) == TWO
     with pytest.raises(UnknownFetchSessionError):  # one of a connection is enough
         follower.fetch((session, 7))
+
+
+def test_publish_when_the_leader_is_of_an_earlier_version_then_followers_name_all_each_time(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection, "understands", lambda connection, kind: False)
+    cluster.decide(0, (0, 1, 2))
+    for message_set in (ONE, TWO):
+        assert cluster.publish(0, message_set).error == 0
+    cluster.await_bytes(ONE + TWO)
+    assert len(cluster.brokers[0]._fetch_sessions) == 0
