@@ -52,8 +52,12 @@ def written(cluster: ReplicatedCluster, partition: TopicPartition) -> int:
     return max(len(cluster.log_bytes(one, partition)[1]) for one in cluster.brokers)
 
 
-def await_growth(cluster: ReplicatedCluster, partition: TopicPartition) -> None:
-    before = written(cluster, partition)
+def await_growth(
+    cluster: ReplicatedCluster, partition: TopicPartition, before: int | None = None
+) -> None:
+    """Wait for more than there is now, or was `before` what may be there by now was sent."""
+    if before is None:
+        before = written(cluster, partition)
     wait_until(lambda: written(cluster, partition) > before, "more messages in the target")
 
 
@@ -86,10 +90,11 @@ def test_mirror_when_the_leader_of_the_target_is_killed_then_all_is_mirrored_in_
     target = partition_of(cluster, "to")
     words = ("mirror", "run", "-Z", cluster.zookeeper, "--include", "from", "--yes")
     with spawn(*words, "--topic-map", "s/from/to/") as process:
-        await_growth(cluster, target)
+        await_growth(cluster, target, 0)
         killed = cluster.kill_leader(target)
+        before = written(cluster, target)
         fill(cluster, invoke, 100, 100)
-        await_growth(cluster, target)
+        await_growth(cluster, target, before)
         cluster.start(killed)
         fill(cluster, invoke, 200, 100)
         wait_until(lambda: first_copies(cluster, target)[-1] == 299, "the last message")
