@@ -109,7 +109,7 @@ class ReplicaFetcher(StoppableThread):
         """When the first of the partitions that had an error, or are throttled, is due again."""
         self._reserved: dict[TopicPartition, int] = {}  # by the throttle, for this request
         self._failure = ""
-        self._is_given_up = False  # the request under way
+        self._is_given_up = False  # the request under way, or else the next one
         # ranges received damaged: the leader is asked to look for damage on its disk
         self._damaged: list[DigestLogRequest] = []
         self._refusals: dict[TopicPartition, str] = {}
@@ -160,7 +160,6 @@ class ReplicaFetcher(StoppableThread):
             self._connection.close()
 
     def _fetch(self) -> None:
-        self._is_given_up = False
         self._look()
         connection = self._brokers.connect(
             *(self._leader_id, self._connection),
@@ -184,7 +183,8 @@ class ReplicaFetcher(StoppableThread):
             connection.close()
             self._begin_session()
             self._settle([])
-            if not self._is_given_up:
+            is_given_up, self._is_given_up = self._is_given_up, False
+            if not is_given_up:
                 self._note_failure(str(error))
                 self._stopping.wait(_RETRY_S)
             return

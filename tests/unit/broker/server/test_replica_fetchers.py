@@ -6,7 +6,11 @@ from types import SimpleNamespace
 from typing import cast
 from unittest.mock import Mock
 
+from broker.client.connection import Connection
+from broker.clock import SystemClock
 from broker.cluster_state import PartitionState, ReplicatedPartition
+from broker.config import BrokerConfig
+from broker.errors import BrokerUnreachableError
 from broker.replication.follower import Follower
 from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.replica_fetcher import ReplicaFetcher
@@ -94,3 +98,29 @@ def test_direct_when_all_fetchers_are_to_stop_then_none_is_started() -> None:
     fetchers.direct([follower_of(2, 0)])
     assert len(fetchers.all()) == 1
     assert not first.is_alive()
+
+
+def test_fetcher_when_it_is_to_copy_more_between_two_fetches_then_fetches_again_at_once() -> None:
+    connection = Mock(spec=Connection)
+    connection.call.side_effect = BrokerUnreachableError("lost")
+    brokers = Mock()
+    brokers.connect.return_value = connection
+    fetcher = ReplicaFetcher(
+        *(1, 0),
+        table=Mock(scan_s=1.0),
+        brokers=brokers,
+        disks=Mock(),
+        throttle=Mock(),
+        config=BrokerConfig(broker_id=0),
+        clock=SystemClock(),
+    )
+    fetcher._connection = connection
+    found = follower_of(1, 0)
+    log = Mock(partition=found.log.partition, is_faulty=False)
+    replica = Mock(role=found.replica.role, leader_epoch=1)
+    fetcher.follow([HostedReplica(replica, log)])
+    connection.interrupt.assert_called_once()
+
+    for failure in ("", "lost"):
+        fetcher._fetch()
+        assert fetcher._failure == failure
