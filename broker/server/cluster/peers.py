@@ -55,7 +55,7 @@ class Peers:
         return Connection(
             BrokerAddress(broker_id, endpoint.host, endpoint.port),
             timeout_s=timeout_s,
-            connect_timeout_s=_CONNECT_TIMEOUT_S,
+            connect_timeout_s=min(_CONNECT_TIMEOUT_S, timeout_s),
             client_id=client_id,
             receive_bytes=receive_bytes,
             retries_refused=False,

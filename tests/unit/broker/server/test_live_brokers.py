@@ -71,6 +71,13 @@ def test_connection_when_the_former_one_failed_then_is_made_by_the_present_regis
     assert (failed.security, again.security is None) == (None, False)
 
 
+def test_connection_when_its_requests_have_little_time_then_connecting_has_no_more(
+    brokers: LiveBrokers,
+) -> None:
+    peer = LiveBroker(1, "127.0.0.1", 1, 1, is_clean=True, rack="")
+    assert brokers.connect_to(peer, timeout_s=0.5).connect_timeout_s == 0.5
+
+
 PLAIN = Endpoint("PLAIN", False, "b2", 9092)
 INNER = Endpoint("INNER", False, "b2", 9094)
 SECURE = Endpoint("SECURE", True, "b2", 9093)
