@@ -81,7 +81,7 @@ class PeerWatch(StoppableThread):
         if suspicion.note(found, watcher.clock.monotonic_s()):
             self._ask_others()
         watcher.on_found(self.peer, suspicion.evidence)
-        if finding is Finding.ANSWERS:
+        if self._connection.is_open:
             self._connection.await_end(min(_LONGEST_BEAT_S, suspicion.patience_s / 4))
         else:
             self._stopping.wait(_RETRY_S)

@@ -19,6 +19,8 @@ def probe(connection: Connection) -> Finding | None:
     """Ask a broker whether it is there; None if the connection is lost: ask again."""
     try:
         connection.call(HelloRequest())
+    except errors.TlsError:  # a certificate is not accepted: so it is there
+        connection.close()
     except errors.BrokerUnreachableError as error:
         connection.close()
         if isinstance(error.__cause__, TimeoutError):

@@ -1,28 +1,42 @@
-"""A broker that is asked whether another one is there tries that one anew."""
+"""How a broker finds out whether another one is there, for itself or when it is asked."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from broker.clock import SystemClock
 from broker.cluster_state import Finding, LiveBroker
 from broker.config import BrokerConfig
+from broker.endpoints import Endpoint
 from broker.errors import UnknownEpochError, UnsupportedVersionError
 from broker.protocol.replica_requests import ProbeBrokerRequest
 from broker.protocol.responses import encode_extension_error
 from broker.server.cluster.live_brokers import LiveBrokers
+from broker.server.cluster.peer_watch import PeerWatch, Watcher
 from broker.server.cluster.probe import probe_registered
 from tests.integration.broker.peers import Serve, Server, hang_up, say, stay_silent
 from tests.support.ports import port_of_its_own
+from tests.support.waiting import wait_until
 
 EPOCH = 7
+REFUSE = say(encode_extension_error(1, UnsupportedVersionError.code, ""))
 
 
-def found(port: int, *, timeout_ms: int = 30_000, epoch: int = EPOCH) -> Finding:
+def peer_at(port: int) -> LiveBroker:
+    return LiveBroker(1, "127.0.0.1", port, EPOCH, is_clean=True, rack="")
+
+
+def found(
+    port: int, *, timeout_ms: int = 30_000, epoch: int = EPOCH, is_tls: bool = False
+) -> Finding:
     brokers = LiveBrokers(BrokerConfig(broker_id=2))
-    brokers.note((LiveBroker(1, "127.0.0.1", port, EPOCH, is_clean=True, rack=""),), 0)
+    brokers.note((peer_at(port),), 0)
+    if is_tls:
+        brokers.endpoints_of = lambda _id: (Endpoint("SECURE", True, "127.0.0.1", port),)
     return probe_registered(brokers, ProbeBrokerRequest(0, 1, epoch, timeout_ms))
 
 
@@ -43,9 +57,25 @@ def test_broker_when_it_accepts_and_does_not_answer_then_is_silent(serve: Serve)
         assert found(port, timeout_ms=100) is Finding.SILENT
 
 
-def test_broker_when_it_answers_with_an_error_then_is_there() -> None:
-    with listening(say(encode_extension_error(1, UnsupportedVersionError.code, ""))) as port:
-        assert found(port) is Finding.ANSWERS
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_broker_when_it_answers_what_is_not_accepted_then_is_there(is_tls: bool) -> None:
+    with listening(REFUSE) as port:
+        assert found(port, is_tls=is_tls) is Finding.ANSWERS
+
+
+def test_broker_when_it_refuses_its_watch_then_is_not_asked_again_at_once() -> None:
+    seen: list[str] = []
+    brokers = LiveBrokers(BrokerConfig())
+    watcher = Watcher(0, brokers, SystemClock(), 3.0, lambda _peer, evidence: seen.append(evidence))
+    with listening(REFUSE) as port:
+        watch = PeerWatch(peer_at(port), watcher, lambda _peer: [])
+        watch.start()
+        wait_until(lambda: len(seen) > 1, "another look")
+        time.sleep(0.3)
+        watch.stop()
+        watch.join()
+    assert set(seen) == {""}
+    assert len(seen) < 5
 
 
 def test_broker_when_another_registration_is_meant_then_nothing_is_tried() -> None:
