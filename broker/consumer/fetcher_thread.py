@@ -160,7 +160,11 @@ class FetcherThread(StoppableThread):
 
     def _idle_s(self, feeds: Mapping[TopicPartition, Feed]) -> float:
         """Return how long nothing is to be read, unless the feeds change."""
-        retries_s = [self._retry_at_s[one] for one in feeds.keys() & self._retry_at_s.keys()]
+        retries_s = [
+            self._retry_at_s.get(one, math.inf)
+            for one, feed in feeds.items()
+            if not feed.assigned.is_blocked
+        ]
         first_s = min(retries_s, default=math.inf) - time.monotonic()
         return max(0.0, min(first_s, self._settings.max_backoff_s))
 

@@ -23,7 +23,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
-from broker import errors
+from broker import deadlines, errors
 from broker.client.cluster import BRIEFLY_S, Cluster, Connect
 from broker.client.counts import Ledger, ProducerCounts
 from broker.producer.broker_sender import (
@@ -455,7 +455,8 @@ class Dispatcher:
         silent = [one for one in self._senders.values() if one.is_silent(BRIEFLY_S)]
         if not silent or now_s < self._look_s:
             return
-        with _retriable_ignored():
+        # `on_wait` is called in time also if the only broker to ask is the silent one
+        with _retriable_ignored(), deadlines.Limit(_SILENT_S - BRIEFLY_S):
             self._cluster.find_leaders({one.topic for each in silent for one in each.partitions})
         self._look_s = time.monotonic() + BRIEFLY_S
         for sender in silent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 import time
 from collections.abc import Collection, Iterable
 
@@ -10,12 +11,13 @@ import pytest
 
 from broker.client.cluster import Cluster
 from broker.client.connection import Connection
+from broker.consumer.chunk import Chunk
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.fetcher_thread import Feed, FetcherThread, FetchSettings
 from broker.consumer.membership import Lease
 from broker.consumer.stream import ConsumerStream
-from broker.errors import BrokerUnreachableError, RequestTimeoutError
+from broker.errors import BrokerUnreachableError, RequestTimeoutError, StorageError
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.responses import BrokerAddress, HelloResponse
 from broker.topic import MessagePosition, TopicPartition
@@ -52,14 +54,11 @@ class Lost(Cluster):
         raise BrokerUnreachableError(f"broker {address.id} refuses")
 
 
-@pytest.mark.parametrize("elected_at", [1, 2, 4])
-def test_fetcher_when_its_broker_is_lost_then_asks_who_leads_after_each_attempt(
-    elected_at: int,
-) -> None:
-    lost, moved = Lost(elected_at), queue.SimpleQueue[Collection[TopicPartition]]()
+@pytest.fixture
+def stream() -> ConsumerStream:
     lease = Lease()
     lease.renew(time.monotonic() + 60)
-    stream = ConsumerStream(
+    return ConsumerStream(
         "test",
         lease,
         max_chunks=1,
@@ -68,6 +67,14 @@ def test_fetcher_when_its_broker_is_lost_then_asks_who_leads_after_each_attempt(
         on_restart=lambda _partition, _offset: None,
         next_good_message=lambda _partition, _offset: None,
     )
+
+
+@pytest.mark.parametrize("elected_at", [1, 2, 4])
+def test_fetcher_when_its_broker_is_lost_then_asks_who_leads_after_each_attempt(
+    elected_at: int,
+    stream: ConsumerStream,
+) -> None:
+    lost, moved = Lost(elected_at), queue.SimpleQueue[Collection[TopicPartition]]()
     settings = FetchSettings(1 << 20, 500, 3600.0, "largest", "largest")
 
     def give_away(partitions: Collection[TopicPartition]) -> None:
@@ -111,3 +118,31 @@ def test_fetcher_when_its_broker_hangs_then_waits_until_others_lead_its_partitio
     with pytest.raises(RequestTimeoutError, match="has not answered for"):
         fetcher.poll()
     assert next(answers, None) is None
+
+
+def test_fetcher_when_a_partition_refused_before_is_blocked_then_waits_for_a_change(
+    stream: ConsumerStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assigned = AssignedPartition(PARTITION, "c-0", MessagePosition(0))
+
+    class Refusing(Fetcher):
+        def poll(self) -> list[Chunk]:
+            if assigned.is_blocked:
+                return []
+            assigned.is_blocked = True  # the message that is handed out meanwhile is corrupt
+            return [Chunk(PARTITION, 0, 0, b"", StorageError.code)]
+
+    class Waits(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            thread.stop()
+            return True
+
+    monkeypatch.setattr("broker.consumer.fetcher_thread.Fetcher", Refusing)
+    waits: list[float | None] = []
+    settings = FetchSettings(1 << 20, 500, 3600.0, "largest", "largest")
+    thread = FetcherThread(0, Lost(1), Hanging, settings, lambda _: True, lambda _: None)
+    thread._wake = Waits()
+    thread.set_feeds({PARTITION: Feed(assigned, stream)})
+    thread.run()
+    assert waits == [3600.0]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from broker import deadlines
 from broker.client.cluster import Cluster
 from broker.client.connection import Connection
 from broker.errors import (
@@ -655,6 +656,8 @@ def test_sets_when_a_broker_does_not_answer_then_the_program_is_asked(
 class HangingWorld(World):
     """Broker 0 hangs; that broker 1 leads is found when the leaders are requested."""
 
+    first_limit_s: float | None = None  # of a request for them
+
     @property
     def is_silent(self) -> bool:
         return self.known[PARTITIONS[0]] == 0
@@ -662,6 +665,11 @@ class HangingWorld(World):
     @is_silent.setter
     def is_silent(self, _value: bool) -> None:
         return
+
+    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        if self.first_limit_s is None:
+            self.first_limit_s = deadlines.left_s()
+        return super().find_leaders(topics)
 
 
 def test_sets_when_the_leader_hangs_and_another_is_elected_then_its_response_is_not_awaited(
@@ -676,6 +684,9 @@ def test_sets_when_the_leader_hangs_and_another_is_elected_then_its_response_is_
     dispatcher.flush()
     assert world.payloads(PARTITIONS[0]) == [0, 1, 0, 1]
     assert not ends.errors
+    # else `on_wait` would not be called while the one broker there is hangs
+    assert world.first_limit_s is not None
+    assert world.first_limit_s < math.inf
 
 
 def test_sets_when_answers_make_no_sense_then_fail_and_later_ones_are_sent() -> None:
