@@ -12,7 +12,7 @@ from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
 from broker.client.read_replicas import InSyncReplicas
 from broker.cluster_state import PartitionState
-from broker.errors import BrokerError, BrokerUnreachableError
+from broker.errors import BrokerError, BrokerUnreachableError, UnsupportedVersionError
 from broker.ids import NO_LEADER
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -84,8 +84,12 @@ class RegisteredCluster(Cluster):
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """Request the leaders of the partitions of topics that have replicas again."""
         names = tuple(topics)
-        with suppress(BrokerError):  # brokers of 0.7 do not know
-            return self._request_leaders(names)
+        with suppress(BrokerError):
+            try:
+                return self._request_leaders(names)
+            except UnsupportedVersionError:  # of 0.7: each question costs them a connection
+                self._connect = None
+                raise
         return {one: state.leader for one, state in self._read_led(names).items()}
 
     def _request_leaders(self, topics: tuple[str, ...]) -> dict[TopicPartition, int]:

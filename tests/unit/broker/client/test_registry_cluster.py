@@ -85,3 +85,21 @@ def test_leaders_when_one_is_lost_then_another_broker_is_asked_with_or_without_z
         assert cluster.find_leaders(["t"]) == {PARTITION: 2}
         assert cluster.leader(PARTITION).id == 2
         registry.state = SessionState.SUSPENDED
+
+
+def test_leaders_when_all_brokers_are_of_07_then_are_asked_for_once() -> None:
+    class Old(Asked):
+        name = "a broker"
+
+        def understands(self, _kind: type) -> bool:
+            asked.append(self.address.id)
+            return False
+
+    asked: list[int] = []
+    registry = Away(1)
+    cluster = RegistryCluster(cast(Registry, registry), cast(Connect, Old))
+    cluster.brokers()
+    registry.state = SessionState.SUSPENDED
+    for _ in range(2):
+        assert cluster.find_leaders(["t"]) == {}
+    assert sorted(asked) == [0, 1]
