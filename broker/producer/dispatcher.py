@@ -442,7 +442,7 @@ class Dispatcher:
             return
         now_s = time.monotonic()
         self._ask_whether_to_wait(now_s)
-        due_s = self.routes.next_retry_s
+        due_s = self.routes.next_retry_s(counts_begun=False)
         limit_s = _SLICE_S if due_s is None else max(0.0, min(due_s - now_s, _SLICE_S))
         if busy:
             self._receive_within(busy, limit_s)
@@ -515,6 +515,7 @@ class Dispatcher:
             if len(busy) == 1:
                 self._receive(busy[0])
             else:
+                self._ask_whether_to_wait(time.monotonic())
                 self._receive_within(busy, _SLICE_S)
             if any(one.error is None for one in self._unsent.values()):
                 self.retry_due()

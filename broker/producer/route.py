@@ -144,11 +144,16 @@ class Routes(dict[TopicPartition, Route]):
         """Return the topics that sets were sent to."""
         return {partition.topic for partition in self}
 
-    @property
-    def next_retry_s(self) -> float | None:
-        """Return when sets are to be sent again (`time.monotonic`); None if there are none."""
+    def next_retry_s(self, *, counts_begun: bool) -> float | None:
+        """Return when sets are to be sent again (`time.monotonic`); None if there are none.
+
+        An attempt that has begun and sent nothing waits for a response, which makes room.
+        """
         broken = [one for one in self.unsent.values() if one.error is not None]
-        return min((one.retry_s for one in broken if not one.in_flight), default=None)
+        waiting = [
+            one for one in broken if not one.in_flight and (counts_begun or not one.is_asked)
+        ]
+        return min((one.retry_s for one in waiting), default=None)
 
     def mend(self, route: Route) -> None:
         """Mark a route as good after the leader has handled a set, so that the others follow."""

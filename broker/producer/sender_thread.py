@@ -202,7 +202,8 @@ class SenderThread(threading.Thread):
                     self._room.notify_all()
                     return taken
                 limit_s = None if self._hooks is None else self._limit_s
-                dues_s = (self._accumulator.due_s(), self.dispatcher.routes.next_retry_s, limit_s)
+                retry_s = self.dispatcher.routes.next_retry_s(counts_begun=True)
+                dues_s = (self._accumulator.due_s(), retry_s, limit_s)
                 wait_s = min((one - now_s for one in dues_s if one is not None), default=None)
                 if wait_s is not None and wait_s <= 0:
                     return []

@@ -428,6 +428,23 @@ def test_sets_when_a_route_waits_for_room_then_its_leader_is_asked_for_once_an_a
     assert ends.errors == {}
 
 
+def test_step_when_a_route_waits_for_room_then_it_waits_for_a_response_and_does_not_spin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, ends = World([Act.NO_LEADER]), Ends()
+    dispatcher = make_dispatcher(world, max_in_flight=1)
+    dispatcher.offer([ends.delivery(PARTITIONS[0])])
+    dispatcher.receive_ready()
+    dispatcher.offer([ends.delivery(PARTITIONS[1])])  # takes the room
+    limits_s: list[float] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(dispatcher, "_receive_within", lambda _, limit_s: limits_s.append(limit_s))
+        dispatcher.step()
+    assert limits_s[0] > 0
+    dispatcher.flush()
+    assert ends.errors == {}
+
+
 @given(
     acts=st.lists(
         st.sampled_from([Act.TAKE, Act.LOSE, Act.DISK, Act.NO_LEADER, Act.FEW_IN_SYNC]),
@@ -687,6 +704,30 @@ def test_sets_when_the_leader_hangs_and_another_is_elected_then_its_response_is_
     # else `on_wait` would not be called while the one broker there is hangs
     assert world.first_limit_s is not None
     assert world.first_limit_s < math.inf
+
+
+def test_drain_when_one_of_two_leaders_hangs_then_its_response_is_not_awaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.producer.dispatcher.BRIEFLY_S", 0.0)
+    world, ends = HangingWorld(), Ends()
+    world.leaders = {PARTITIONS[0]: 0, PARTITIONS[1]: 1}
+    world.known = dict(world.leaders)
+    dispatcher = make_dispatcher(world, timeout_s=3600.0)
+    dispatcher.send_together([ends.delivery(one) for one in PARTITIONS])
+    world.leaders = dict.fromkeys(PARTITIONS, 1)
+    received: list[float] = []
+
+    def receive_within(_busy: object, limit_s: float) -> None:
+        received.append(limit_s)
+        assert len(received) == 1  # the one that hangs is lost before
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dispatcher, "_receive_within", receive_within)
+        dispatcher.drain()
+    dispatcher.flush()
+    assert world.payloads(PARTITIONS[1]) == [1]
+    assert not ends.errors
 
 
 def test_sets_when_answers_make_no_sense_then_fail_and_later_ones_are_sent() -> None:
