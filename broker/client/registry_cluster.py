@@ -7,12 +7,18 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from broker import deadlines
 from broker.client.cluster import BRIEFLY_S, Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
 from broker.client.read_replicas import InSyncReplicas
 from broker.cluster_state import PartitionState
-from broker.errors import BrokerError, BrokerUnreachableError, UnsupportedVersionError
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    RegistryUnreachableError,
+    UnsupportedVersionError,
+)
 from broker.ids import NO_LEADER
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -143,7 +149,8 @@ class RegisteredCluster(Cluster):
 class RegistryCluster(RegisteredCluster):
     """The cluster as registered in ZooKeeper; `registry` must be started.
 
-    While ZooKeeper is away, brokers and leaders are the last known ones, without a wait.
+    While ZooKeeper is away, brokers and leaders are the last known ones, without a wait; brokers
+    also if it takes longer than a second.
 
     Raises:
         RegistryUnreachableError: by methods that read ZooKeeper, if it did not respond in time.
@@ -164,8 +171,14 @@ class RegistryCluster(RegisteredCluster):
     def brokers(self) -> list[BrokerAddress]:
         """Return the live brokers, by id."""
         if not self._lacks_zookeeper:
-            found = self.registry.brokers()
-            self._former_brokers = [BrokerAddress(one.id, one.host, one.port) for one in found]
+            try:
+                with deadlines.Limit(BRIEFLY_S if self._former_brokers else None):
+                    found = self.registry.brokers()
+            except RegistryUnreachableError:  # it hangs, and the session does not know yet
+                if not self._former_brokers:
+                    raise
+            else:
+                self._former_brokers = [BrokerAddress(one.id, one.host, one.port) for one in found]
         return self._former_brokers
 
     def partitions(self, topic: str) -> list[TopicPartition]:

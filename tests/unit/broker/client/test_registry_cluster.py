@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from broker import deadlines
 from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
 from broker.errors import NO_ERROR, BrokerUnreachableError, RegistryUnreachableError
@@ -30,10 +31,13 @@ class Away:
     def __init__(self, *others: int) -> None:
         self.ids = (0, *others)
         self.session = self
+        self.hangs = False
+        self.waited_for_s = 0.0
         self.state = SessionState.CONNECTED
 
     def brokers(self) -> list[BrokerAddress]:
-        if self.state is not SessionState.CONNECTED:
+        if self.state is not SessionState.CONNECTED or self.hangs:
+            self.waited_for_s = deadlines.left_s()
             raise RegistryUnreachableError("it is away")
         return [BrokerAddress(one, "here", 1) for one in self.ids]
 
@@ -85,6 +89,15 @@ def test_leaders_when_one_is_lost_then_another_broker_is_asked_with_or_without_z
         assert cluster.find_leaders(["t"]) == {PARTITION: 2}
         assert cluster.leader(PARTITION).id == 2
         registry.state = SessionState.SUSPENDED
+
+
+def test_leaders_when_zookeeper_hangs_then_are_asked_for_at_brokers_known_before() -> None:
+    registry = Away(1, 2)
+    cluster = RegistryCluster(cast(Registry, registry), cast(Connect, Asked))
+    cluster.brokers()
+    registry.hangs = True
+    assert cluster.find_leaders(["t"]) == {PARTITION: 2}
+    assert registry.waited_for_s <= 1
 
 
 def test_leaders_when_all_brokers_are_of_07_then_are_asked_for_once() -> None:
