@@ -26,6 +26,7 @@ _TLS_ENABLED = f"{_TLS}client.enable"
 _TLS_FILES = tuple(f"{_TLS}{one}.location" for one in ("ca", "certificate", "key"))
 _LOOPBACK = frozenset(("localhost", "127.0.0.1"))
 _MAX_CREDENTIAL_BYTES = 4096
+_LISTEN = "0A"  # the state of a socket, in /proc/net/tcp
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +153,20 @@ def found_security(hosts: Iterable[tuple[str, int]]) -> ZooKeeperSecurity:
         with suppress(OSError, ValueError, KeyError, TypeError, ConfigError):
             directory = (process / "cwd").readlink()
             note = json.loads((directory / NOTE_NAME).read_bytes())
-            if note["port"] in ports and process.name == str(note["pid"]):
+            port, is_it = note["port"], process.name == str(note["pid"])
+            if port in ports and is_it and _listens(process.stat().st_uid, port):
                 return ZooKeeperSecurity(read_credential(directory / SECRET_NAME))
     return ZooKeeperSecurity()
+
+
+def _listens(user: int, port: int) -> bool:
+    """Return whether a user has a port of this machine; else anybody could plant a credential."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            _, local, _, state, _, _, _, owner, *_ = line.split()
+            if (state, int(local.rpartition(":")[2], 16), int(owner)) == (_LISTEN, port, user):
+                return True
+    return False
 
 
 def read_credential(file: Path) -> Credential:
