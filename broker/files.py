@@ -26,9 +26,8 @@ def is_open_to_others(path: Path, found: os.stat_result) -> bool:
         return others != 0
     # systemd's LoadCredential= has the service's user in an ACL, whose mask is shown as the group's
     real = path.resolve()
-    own = os.environ.get("CREDENTIALS_DIRECTORY")
-    is_systemds = own is not None and real.is_relative_to(Path(own).resolve())
-    return not (is_systemds or real.is_relative_to(_CREDENTIALS))
+    own = os.environ.get("CREDENTIALS_DIRECTORY") or _CREDENTIALS
+    return not any(real.is_relative_to(Path(one).resolve()) for one in (own, _CREDENTIALS))
 
 
 def open_file(path: Path, flags: int) -> int:

@@ -37,9 +37,13 @@ def test_secret_file_is_readable_by_a_group_only_as_systemd_gives_it(
     assert is_open_to_others(file, status(mode, uid=uid)) is is_open
 
 
-def test_credential_of_another_service_is_known_by_its_directory() -> None:
+def test_credential_of_another_service_is_known_by_its_directory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", "")  # this one has none
     file = Path("/run/credentials/broker.service/broker.key")  # as doctor sees it
 
+    assert is_open_to_others(Path("broker.key"), status(0o440))
     assert not is_open_to_others(file, status(0o440))
     assert is_open_to_others(Path("/run/broker.key"), status(0o440))
 
