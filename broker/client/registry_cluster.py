@@ -100,15 +100,16 @@ class RegisteredCluster(Cluster):
 
     def _request_leaders(self, topics: tuple[str, ...]) -> dict[TopicPartition, int]:
         """Request leaders from any broker that responds soon, as the one asked may be lost."""
+        make = self._connect  # another thread may find out that it is of no use
 
         def connect(address: BrokerAddress) -> Connection:
-            assert self._connect is not None
-            connection = self._connect(address)
+            assert make is not None
+            connection = make(address)
             connection.retries_refused = False
             connection.timeout_s = connection.connect_timeout_s = BRIEFLY_S
             return connection
 
-        brokers = self.brokers() if self._connect is not None else []
+        brokers = self.brokers() if make is not None else []
         metadata = cluster_metadata(random.sample(brokers, len(brokers)), connect, topics)
         found = {
             one.partition: one.leader
