@@ -130,7 +130,7 @@ def test_fetcher_when_a_partition_refused_before_is_blocked_then_waits_for_a_cha
             if assigned.is_blocked:
                 return []
             assigned.is_blocked = True  # the message that is handed out meanwhile is corrupt
-            return [Chunk(PARTITION, 0, 0, b"", StorageError.code)]
+            return [Chunk(PARTITION, 0, b"", StorageError.code)]
 
     class Waits(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
