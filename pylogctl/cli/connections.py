@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pylogctl.cli.environment import DEFAULT_BROKER, TRACE_VERBOSITY, Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.progress import announced_wait
-from pylogctl.cli.security import security_of
+from pylogctl.cli.security import security_of, speaks_tls
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
@@ -181,15 +181,13 @@ def open_registry(
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
     security = zookeeper_security(env)
-    of_brokers = security_of(env)
-    speaks_tls = of_brokers is not None and of_brokers.has_tls
     if config is None:
         start_s = timeout_s
         registry = Registry(
             env.zookeeper,
             request_timeout_s=timeout_s,
             security=security,
-            speaks_tls=speaks_tls,
+            speaks_tls=speaks_tls(env),
         )
     else:
         start_s = env.timeout_s(config.zk_connection_timeout_ms / 1000)
@@ -198,7 +196,7 @@ def open_registry(
             session_timeout_ms=config.zk_session_timeout_ms,
             request_timeout_s=timeout_s,
             security=zk_security_of(config) or security,
-            speaks_tls=speaks_tls,
+            speaks_tls=speaks_tls(env),
         )
     with _announced_start(env):
         # A user who sets the time to wait for ZooKeeper expects it to come up in that time.

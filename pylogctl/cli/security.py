@@ -46,8 +46,24 @@ def zookeeper_properties(env: Environment) -> dict[str, str]:
     return found | read_tls_settings(Path(tls_config).expanduser())
 
 
+def speaks_tls(env: Environment) -> bool:
+    """Return whether connections are encrypted; it reads no password: that may not be there yet."""
+    given = env.settings.properties.get("security.protocol", "")
+    return _layers(env)[1].get("security.protocol", given).endswith("SSL")
+
+
 def security_layers(env: Environment) -> tuple[dict[str, str], dict[str, str]]:
     """Return the properties of the context, and those of options, which `-X` stands between."""
+    context, options = _layers(env)
+    given = env.settings.properties.get("security.protocol", "")
+    password = _password_of(env) if "SASL" in options.get("security.protocol", given) else None
+    if password is not None:
+        options["sasl.password"] = password
+    return context, options
+
+
+def _layers(env: Environment) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the same without the password."""
     context = {} if env.context is None else _texts(env.context)
     options = _texts(env.settings)
     name = "security.protocol"
@@ -57,9 +73,6 @@ def security_layers(env: Environment) -> tuple[dict[str, str], dict[str, str]]:
         sasl = "SASL_" if any(one.startswith("SASL_") for one in named) else ""
         is_tls = any(one.endswith("SSL") for one in named)
         options[name] = sasl + ("SSL" if is_tls else "PLAINTEXT")
-    password = _password_of(env) if "SASL" in options.get(name, given) else None
-    if password is not None:
-        options["sasl.password"] = password
     return context, options
 
 
