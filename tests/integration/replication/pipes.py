@@ -31,21 +31,21 @@ class Way(NamedTuple):
     name: str
     partition_count: int
     args: Sequence[str] = ()
-    pause_s: float = 0.02
+    pause_s: float = 0.05
     lot: int = 20
     is_listed: bool = False
 
 
 WAYS = (
     Way("plain", 1),
-    Way("bulk", 1, pause_s=0.1, lot=2000),
+    Way("bulk", 1, pause_s=0.2, lot=1000),
     Way("slow", 3, pause_s=0.4, lot=1),
     Way("chosen", 3, ("-p", "1-0")),
     Way("turns", 3, ("--partitioner", "round-robin")),
     Way("keyed", 3, ("-K", ":")),
     Way("listed", 1, is_listed=True),
     Way("paced", 1, ("--rate", "500/s", "--receipt", "paced.receipt"), lot=10),
-    Way("sync", 3, ("--sync",), lot=2),
+    Way("sync", 3, ("--sync",), lot=1),
 )
 
 
