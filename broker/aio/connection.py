@@ -118,8 +118,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """
         protocol, lost_count, silence_s = self._protocol, 0, SILENCE_S
         try:
-            while not self.is_open:
-                await self._connect()
+            while not (self.is_open and protocol.is_known):
+                if not self.is_open:
+                    await self._connect()
                 if protocol.is_known:
                     break
                 greeting = protocol.greeting(lost_count)

@@ -70,6 +70,7 @@ class ClientConnection:
         self.client_id = client_id
         self.is_known = False  # a greeting was answered
         self.hello: responses.HelloResponse | None = None  # None from a broker of 0.7
+        self._answers_07 = False  # which brokers of later versions do as well
         self._correlation_id = 0
 
     def greeting(self, lost_count: int) -> Greeting:
@@ -78,9 +79,10 @@ class ClientConnection:
         A 0.7 broker closes the connection on a request it does not know; the connection is then
         opened again, for the next greeting.
         """
-        # A broker that shuts down closes the connection too. Mistaken for a 0.7 broker, it
-        # would get publishes without acknowledgement: hence the second hello.
-        if lost_count < _HELLOS:
+        # A broker that shuts down closes the connection too, as does a proxy while its broker
+        # starts. Mistaken for a 0.7 broker, it would get publishes without acknowledgement, by the
+        # index alone: hence the second hello, and one more after the request of 0.7.
+        if lost_count < _HELLOS or self._answers_07:
             correlation_id, parts = self.encode(HelloRequest())
             return Greeting(parts, correlation_id)
         if lost_count == _HELLOS:  # a 0.7 broker responds with an error
@@ -89,21 +91,27 @@ class ClientConnection:
 
     def lost_greeting(self, lost_count: int, error: errors.BrokerUnreachableError) -> int:
         """Return the count of lost greetings after one more; raises the error after the last."""
-        if lost_count > _HELLOS:
+        self.is_known = self._answers_07
+        if lost_count > _HELLOS and not self.is_known:
             error.hints = (_NO_BROKER_HINT,)
             raise error
         return lost_count + 1
 
     def take_greeting(self, greeting: Greeting, frame: Buffer) -> None:
-        """Take the response to a greeting; then the broker is known. Errors are those of `open`."""
+        """Take the response to a greeting; after a hello the broker is known.
+
+        Errors are those of `open`.
+        """
         if greeting.correlation_id is not None:
             body = self.open(frame, greeting.correlation_id)
             self.hello = responses.HELLO.decode(body)
-        elif bytes(frame[: len(_MODERN_CORRELATION)]) == _MODERN_CORRELATION:
+            self.is_known = True
+            return
+        if bytes(frame[: len(_MODERN_CORRELATION)]) == _MODERN_CORRELATION:
             raise errors.ProtocolError(
                 f"{self.name} is a broker of Kafka 0.10 or later, which lacks the requests of 0.7"
             )
-        self.is_known = True
+        self._answers_07 = True
 
     def understands(self, kind: type[ExtensionRequest]) -> bool:
         """Return whether the broker, which is known, has a request in the version used here."""

@@ -146,6 +146,23 @@ def as_true_07_broker(port: int) -> Serve:
     return serve
 
 
+def as_late_door_to(port: int, *, closed_count: int) -> Serve:
+    """Return what ends so many connections, and hands all that others say to one of our brokers."""
+    closed = iter(range(closed_count))
+
+    def serve(sock: socket.socket) -> None:
+        if next(closed, None) is not None:
+            sock.recv(1 << 16)
+            return
+        with socket.create_connection(("127.0.0.1", port)) as upstream:
+            answers = threading.Thread(target=_copy, args=(upstream, sock))
+            answers.start()
+            _copy(sock, upstream)
+            answers.join()
+
+    return serve
+
+
 def _hand_on(sock: socket.socket, upstream: socket.socket) -> None:
     decoder = FrameDecoder()
     while data := sock.recv(1 << 16):

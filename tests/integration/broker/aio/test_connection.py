@@ -50,6 +50,7 @@ from tests.integration.broker.peers import (
     Server,
     answer_as_kafka,
     answer_each,
+    as_late_door_to,
     hang_up,
     say,
     stay_silent,
@@ -167,6 +168,18 @@ def test_open_when_nobody_listens_then_says_so() -> None:
 
         with pytest.raises(BrokerUnreachableError, match=r"^cannot reach broker 3 at 127.0.0.1:"):
             asyncio.run(main())
+
+
+def test_open_when_a_proxy_has_closed_it_until_the_broker_was_there_then_not_taken_for_0_7(
+    running_broker: Broker, start_server: ServerFactory
+) -> None:
+    server = start_server(as_late_door_to(running_broker.port, closed_count=2))
+
+    async def main() -> None:
+        async with connected(server.address) as connection:
+            assert connection.hello is not None
+
+    asyncio.run(main())
 
 
 def test_open_when_broker_is_of_0_7_then_its_responses_come_in_order(old_broker: Server) -> None:

@@ -40,7 +40,14 @@ from tests.integration.broker.factories import (
     ServerFactory,
     address_of,
 )
-from tests.integration.broker.peers import Server, answer_as_kafka, hang_up, say, stay_silent
+from tests.integration.broker.peers import (
+    Server,
+    answer_as_kafka,
+    as_late_door_to,
+    hang_up,
+    say,
+    stay_silent,
+)
 from tests.support.ports import port_of_its_own
 
 
@@ -136,6 +143,14 @@ def test_hello_when_broker_goes_down_meanwhile_then_not_taken_for_0_7(
     hello = connection.hello()
     assert hung_up.is_set()
     assert hello is not None
+
+
+def test_hello_when_a_proxy_has_closed_it_until_the_broker_was_there_then_not_taken_for_0_7(
+    running_broker: Broker, start_server: ServerFactory, open_connection: ConnectionFactory
+) -> None:
+    server = start_server(as_late_door_to(running_broker.port, closed_count=2))
+    connection = open_connection(server.address)
+    assert connection.hello() is not None
 
 
 def test_hello_when_a_broker_is_silent_for_long_then_its_late_response_counts(
