@@ -91,7 +91,7 @@ def test_cluster_when_it_broke_a_promise_once_then_keeps_it(seed: int) -> None:
 
 def test_runs_when_many_then_every_situation_comes_up() -> None:
     met: Counter[str] = Counter()
-    for seed in range(200):
+    for seed in range(300):
         met.update(Simulation(seed).run().counts)
     assert [one for one in SITUATIONS if not met[one]] == []
 

@@ -325,7 +325,8 @@ def test_hidden_topic_when_asked_for_then_the_work_is_that_of_a_missing_one(
             frame = extension_frame(request)
         frames = [memoryview(frame)[INT32.size :]]
         list(handlers.handle(frames, stranger, 0.0))  # rules remember what they have decided
-        return calls_of(lambda: list(handlers.handle(frames, stranger, 0.0)))
+        # the least, as what is counted by the second begins anew now and then
+        return min(calls_of(lambda: list(handlers.handle(frames, stranger, 0.0))) for _ in range(5))
 
     for what, build in (BUILDERS | OF_07).items():
         found = {name: work(name, build(name)) for name in ("hidden1", "missing")}
