@@ -117,7 +117,8 @@ class Watch:
             broker.scheduler.note(
                 "broker {} takes {} for dead: {}", broker.id, peer.id, suspicion.evidence
             )
-            broker.checker.taken_for_dead(broker.id, peer.id)
+            if broker.peers[peer.id].broker_epoch == peer.epoch:  # else it was away, and is back
+                broker.checker.taken_for_dead(broker.id, peer.id)
             self._take_for_dead(peer)
 
     def _take_for_dead(self, peer: LiveBroker) -> None:
