@@ -181,13 +181,14 @@ class Simulation:
         return None
 
     def _note_missed(self) -> None:
-        """Note which brokers are not reached by which now."""
+        """Note which brokers are not reached by which now, or perhaps too late."""
+        is_lossy = self.network.loss or self.network.late
         for one in self.brokers.values():
             for other in self.brokers.values():
                 pairs = {(one.id, other.id), (other.id, one.id)}
                 is_there = other.is_alive and not other.is_paused and not other.is_refusing
                 is_asking = one.is_alive and not one.is_paused
-                if not (is_there and is_asking) or pairs & self.network.cuts:
+                if is_lossy or not (is_there and is_asking) or pairs & self.network.cuts:
                     self._missed_s[one.id, other.id] = self.scheduler.now
 
     def _look_for_missed(self) -> None:
@@ -195,8 +196,6 @@ class Simulation:
         self.scheduler.after(0.05, self._look_for_missed)
 
     def _is_reached_by_others(self, by: int, broker: int) -> bool:
-        if self.network.loss or self.network.late:
-            return False
         self._note_missed()
         others = [one for one in self.brokers if one not in (by, broker)]
         long_ago_s = self.scheduler.now - _ASKING_S
