@@ -91,10 +91,6 @@ class FetchSessions(Generic[_Session]):
         self._new_id = new_id  # returns a random number above `NO_SESSION`
         self._lock = lock or nullcontext()
         self._by_id: OrderedDict[int, _Session] = OrderedDict()  # least recently used first
-        self.evicted_count = 0
-
-    def __len__(self) -> int:
-        return len(self._by_id)
 
     def begin(self, owner: Hashable) -> _Session:
         """Return a new session, for the first fetch of it."""
@@ -126,7 +122,6 @@ class FetchSessions(Generic[_Session]):
                 _, session = self._by_id.popitem(last=False)
                 part_count -= len(session.parts)
                 evicted.append(session)
-            self.evicted_count += len(evicted)
         for session in evicted:
             session.end()
 

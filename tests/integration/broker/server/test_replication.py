@@ -584,4 +584,4 @@ def test_publish_when_the_leader_is_of_an_earlier_version_then_followers_name_al
     for message_set in (ONE, TWO):
         assert cluster.publish(0, message_set).error == 0
     cluster.await_bytes(ONE + TWO)
-    assert len(cluster.brokers[0]._fetch_sessions) == 0
+    assert not cluster.brokers[0]._fetch_sessions._by_id
