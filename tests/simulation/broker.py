@@ -669,6 +669,9 @@ class Broker(Process):
             return
         for one in asked.changed:
             session.parts[partition] = one
+        if not session.parts:  # where the same order is taken twice, by a defect that is built in
+            answer_with(UnknownFetchSessionError("this session names no position"))
+            return
         # those of two partitions may be mixed up where that defect is built in
         position = next(iter(session.parts.values()))
 
