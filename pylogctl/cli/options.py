@@ -514,7 +514,9 @@ class AcceptingCommand:
         given = _given(ctx, (option.name for option in self._shared))
         env = Environment(streams, os.environ, settings_of(chosen), given=given)
         if self._has_context:
-            env = in_context(env, context, takes_brokers="brokers" in self._names)
+            names_source = values.get("from_cluster") is not None
+            takes_brokers = names_source or "brokers" in self._names
+            env = in_context(env, context, takes_brokers=takes_brokers)
         settings = env.settings
         takes_addresses = {"zookeeper", "brokers"} <= self._names
         if takes_addresses and not settings.brokers and settings.zookeeper is None:

@@ -143,9 +143,12 @@ def test_context_when_it_is_the_target_of_a_copy_then_it_is_guarded_and_as_a_sou
 def test_context_when_it_has_no_zookeeper_then_a_command_that_needs_one_says_so(
     invoke: Invoke, prod: str
 ) -> None:
-    result = invoke("group", "list", "-c", prod)
-    assert result.status == ExitStatus.CONFIG
-    assert "context 'prod' has brokers only" in result.stderr
+    source = ("mirror", "status", "--timeout", "1s", "--from", "127.0.0.1:1")
+    for words in (("group", "list"), source[:-2]):
+        result = invoke(*words, "-c", prod)
+        assert result.status == ExitStatus.CONFIG
+        assert "context 'prod' has brokers only" in result.stderr
+    assert invoke(*source, "-c", prod).status == ExitStatus.UNREACHABLE
 
 
 def test_context_file_when_changed_by_commands_then_the_rest_of_it_stays(
