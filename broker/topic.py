@@ -6,7 +6,6 @@ import codecs
 import os
 import re
 import zlib
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.errors import InvalidTopicError
@@ -22,16 +21,16 @@ codecs.lookup("utf-16-le")  # loads a module, for which a busy process may have 
 _FORBIDDEN = re.compile("[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TopicPartition:
+class TopicPartition(NamedTuple):
     """One partition: its topic, the id of its home broker and its index there.
 
     The name `home-index` never changes, whichever broker leads the partition.
     """
 
+    # a tuple, as it is the key of most dictionaries: no Python is run to find it there
     topic: str
     home: int
-    index: int
+    index: int  # type: ignore[assignment]  # hides the method of tuples
 
     @property
     def name(self) -> str:
