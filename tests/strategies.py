@@ -45,6 +45,7 @@ from broker.protocol.client_requests import (
     PartitionSet,
     PublishRequest,
     ReadRequest,
+    SessionReadRequest,
 )
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
@@ -336,6 +337,9 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ReadRequest: READS,
     AnyReplicaReadRequest: st.builds(AnyReplicaReadRequest, *_READ_FIELDS),
     FilteredReadRequest: st.builds(FilteredReadRequest, READS, PAYLOAD_FILTERS),
+    SessionReadRequest: st.builds(
+        SessionReadRequest, READS, INT64, INT64, st.booleans(), _tuples(PARTITION)
+    ),
     MetadataRequest: st.builds(MetadataRequest, st.none() | _tuples(SHORT_STRING)),
     ClusterMetadataRequest: st.builds(ClusterMetadataRequest, st.none() | _tuples(SHORT_STRING)),
     ListOffsetsRequest: st.builds(

@@ -348,7 +348,7 @@ class AsyncClusterReader:
         source.lost_since_s = source.lost_since_s or source.asked_s
         left_s = self._leader_wait_s - (loop.time() - source.lost_since_s)
         session = source.session
-        session.drop_request()
+        session.drop_request(error)
         # if leaders stay unknown, they are requested again after the next attempt
         with suppress(*errors.UNANSWERED):
             placed = await self._access.look_up(

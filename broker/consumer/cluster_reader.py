@@ -184,17 +184,15 @@ class ClusterReader:
                 }
                 yield list(ready.values())
                 for reader in ready.values():
-                    self._expect_rest(reader)
-            for source in self._sources:
-                for partition in source.fetcher.partitions:
-                    if self._readers[partition].is_done:
-                        source.call(partial(source.fetcher.forget, partition))
+                    self._request_rest(reader)
 
-    def _expect_rest(self, reader: PartitionReader) -> None:
-        """Request the rest of a message of which a part has arrived, at once."""
+    def _request_rest(self, reader: PartitionReader) -> None:
+        """Request the rest of a message of which a part has arrived, at once; none at the end."""
         partition, end = reader.partition, reader.expected_end
-        if end > reader.offset + len(reader.data):
-            source = self._source_of[partition]
+        source = self._source_of[partition]
+        if reader.is_done:
+            source.call(partial(source.fetcher.forget, partition))
+        elif end > reader.offset + len(reader.data):
             source.call(partial(source.fetcher.expect, partition, end))
 
     def seek(self, partition: TopicPartition, offset: int, inner: int = 0) -> None:
@@ -208,6 +206,7 @@ class ClusterReader:
         self._readers[partition].restart_at(offset, inner)
         if source is not None and has_thread:
             source.call(partial(source.fetcher.seek, partition, offset))
+            self._request_rest(self._readers[partition])
         else:
             self._read_at_leader([partition])
 

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
-from broker.errors import NO_ERROR, ProtocolError
+from broker.errors import NO_ERROR, BrokerError, ProtocolError, UnknownFetchSessionError
 from broker.protocol import responses
 from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
     FilteredReadRequest,
     PartitionPosition,
     ReadRequest,
+    SessionReadRequest,
 )
+from broker.protocol.fetch_sessions import ReaderSession
 from broker.protocol.message_set import filter_entries
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer, Reader
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
 DEFAULT_FETCH_BYTES = 1 << 20
 DEFAULT_MAX_WAIT_MS = 500
 MAX_RESPONSE_BYTES = 64 << 20
+_MANY = 16
+"""Fewer partitions are named in each request: brokers keep a limited number of sessions."""
+_MANY_RESPONSE_BYTES = 8 << 20
+"""In sessions a request costs little, and responses that stay in the cache of a processor less."""
 _NO_LIMIT = 1 << 62
 _EMPTY_FETCH_WAIT_S = 0.1
 _PAUSED_MAX_WAIT_MS = 20
@@ -107,6 +113,10 @@ class FetchSession:
         self._expected_ends: dict[TopicPartition, int] = {}  # of large messages being fetched
         self._requested: dict[TopicPartition, int] | None = None  # by the request in flight
         self._requested_bytes: dict[TopicPartition, int] = {}  # the most it may return
+        self._changed = dict.fromkeys(self._positions)  # since the last request of the session
+        self._session: ReaderSession[PartitionPosition] | None = ReaderSession()
+        """What the broker knows; None if it has no room for sessions."""
+        self._is_in_session = False  # the request in flight
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -131,12 +141,14 @@ class FetchSession:
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Fetch a partition from an offset on, whether or not it was being fetched."""
         self._positions[partition] = offset
+        self._changed[partition] = None
         self._expected_ends.pop(partition, None)
         self._drop_partial(partition)
 
     def forget(self, partition: TopicPartition) -> None:
         """Stop fetching a partition."""
         self._positions.pop(partition, None)
+        self._changed[partition] = None
         self._expected_ends.pop(partition, None)
         self._paused.discard(partition)
         self._drop_partial(partition)
@@ -145,38 +157,76 @@ class FetchSession:
         """Request a partition up to the end of a large message that has begun, in one request."""
         if partition in self._positions:
             self._expected_ends[partition] = end  # `_room` limits it to `max_response_bytes`
+            self._changed[partition] = None
 
     def pause(self, partition: TopicPartition) -> None:
         """Stop requesting a partition until `resume`; a chunk already requested is still given."""
         self._paused.add(partition)
+        self._changed[partition] = None
 
     def resume(self, partition: TopicPartition) -> None:
         """Request a paused partition again."""
         self._paused.discard(partition)
+        self._changed[partition] = None
 
     def request(self, understands: Callable[[type[ExtensionRequest]], bool]) -> ExtensionRequest:
         """Return the next request; `understands` tells what the broker supports."""
+        filters = self._filter is not None and not self._takes_followers
+        filters = filters and understands(FilteredReadRequest)
+        session = self._session
+        is_wanted = session is not None and (session.told or len(self._positions) >= _MANY)
+        if is_wanted and not filters and understands(SessionReadRequest):
+            return self._session_request()
         wanted, rooms = self._next()
         positions = tuple(
             PartitionPosition(partition, offset, rooms[partition])
             for partition, offset in wanted.items()
         )
-        max_wait_ms = self._max_wait_ms
-        if len(positions) < len(self._positions):
-            # the request of a resumed partition must not wait for data of the others
-            max_wait_ms = min(max_wait_ms, _PAUSED_MAX_WAIT_MS)
         takes_any = self._takes_followers and understands(AnyReplicaReadRequest)
         kind = AnyReplicaReadRequest if takes_any else ReadRequest
+        max_wait_ms = self._wait_ms(len(positions))
         read = kind(max_wait_ms, self._min_bytes, self._max_response_bytes, positions)
-        if self._filter is None or self._takes_followers or not understands(FilteredReadRequest):
-            self._broker_filters = False
+        self._broker_filters = self._is_in_session = False
+        if not filters:
             return read
+        assert self._filter is not None
         self._broker_filters = True
         return FilteredReadRequest(read, self._filter)
 
+    def _wait_ms(self, count: int) -> int:
+        if count < len(self._positions):
+            # the request of a resumed partition must not wait for data of the others
+            return min(self._max_wait_ms, _PAUSED_MAX_WAIT_MS)
+        return self._max_wait_ms
+
+    def _session_request(self) -> SessionReadRequest:
+        """Return the next request of the session, which names the partitions that have changed."""
+        session = self._session
+        assert session is not None
+        max_bytes = min(self._max_response_bytes, _MANY_RESPONSE_BYTES)
+        for partition in self._changed:
+            offset = self._positions.get(partition)
+            if offset is None or partition in self._paused:
+                session.forget(partition)
+            else:
+                room = self._room(partition, offset)
+                max_bytes = max(max_bytes, room)
+                session.name(partition, PartitionPosition(partition, offset, room))
+        self._changed.clear()
+        positions, forgotten = session.take_changes()
+        self._broker_filters, self._is_in_session = False, True
+        self._requested = {}
+        return SessionReadRequest(
+            ReadRequest(self._wait_ms(len(session.told)), self._min_bytes, max_bytes, positions),
+            session.id,
+            session.epoch,
+            self._takes_followers,
+            forgotten,
+        )
+
     def request_07(self) -> MultiFetchRequest:
         """Return the next request to a broker of 0.7."""
-        self._broker_filters = False
+        self._broker_filters = self._is_in_session = False
         wanted, rooms = self._next()
         return MultiFetchRequest(
             tuple(
@@ -185,18 +235,31 @@ class FetchSession:
             )
         )
 
-    def drop_request(self) -> None:
+    def drop_request(self, error: BrokerError) -> None:
         """Forget the request in flight, after the connection was lost."""
         self._requested = None
+        if isinstance(error, UnknownFetchSessionError):
+            self._session = None
+        if self._session is not None:
+            self._session.end()
+            self._changed.update(dict.fromkeys(self._positions))
 
     def take(self, body: Reader) -> list[Chunk]:
         """Take the response, and advance; return its chunks, without those from before a seek."""
         requested = self._taken()
         if self._broker_filters:
-            parts = responses.decode_filtered_read_response(body)
-            chunks = [chunk for part in parts for chunk in _filtered_chunks(part, requested)]
-        else:
-            chunks = [
+            filtered = responses.decode_filtered_read_response(body)
+            chunks = [chunk for part in filtered for chunk in _filtered_chunks(part, requested)]
+            return self._advance(chunks)
+        session = self._session if self._is_in_session else None
+        if session is not None:
+            session.answered(body.int64())
+        parts = responses.decode_read_response(body)
+        if session is not None:
+            told = session.told
+            requested = {one: told[one].offset for one, *_ in parts if one in told}
+        return self._advance(
+            [
                 Chunk(
                     partition,
                     _requested_offset(partition, requested),
@@ -205,11 +268,9 @@ class FetchSession:
                     high_watermark,
                     log_start_offset,
                 )
-                for partition, error, high_watermark, log_start_offset, data in (
-                    responses.decode_read_response(body)
-                )
+                for partition, error, high_watermark, log_start_offset, data in parts
             ]
-        return self._advance(chunks)
+        )
 
     def take_07(self, frame: Buffer) -> list[Chunk]:
         """Take the response of a broker of 0.7, as `take` does; it has no empty chunks."""
@@ -256,8 +317,10 @@ class FetchSession:
                 continue
             if chunk.error != NO_ERROR:
                 del self._positions[partition]
+                self._changed[partition] = None
                 current.append(chunk)
             elif next_offset > chunk.offset:
+                self._changed[partition] = None
                 # move it to the end of the order: if the response was full before it reached the
                 # last partitions, they come first in the next one
                 del self._positions[partition]

@@ -113,7 +113,7 @@ class Fetcher:
             try:
                 chunks = self._receive()
             except BrokerError as error:
-                session.drop_request()
+                session.drop_request(error)
                 if not error.is_retriable:
                     raise
                 self._connection.close()
@@ -168,5 +168,5 @@ class Fetcher:
             if not error.is_retriable:
                 raise
             # the next poll retries, and raises the error if that fails too
-            self._session.drop_request()
+            self._session.drop_request(error)
             self._connection.close()

@@ -219,6 +219,35 @@ class FilteredReadRequest(Value):
         return cls(ReadRequest.decode(reader), PayloadFilter.decode(reader))
 
 
+class SessionReadRequest(Value):
+    """A read that names what has changed since the one before it in its session."""
+
+    TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
+    VERSION: ClassVar[int] = 5
+
+    read: ReadRequest  # its positions: new or changed ones
+    session_id: int  # 0: another one begins
+    session_epoch: int  # counts the reads of the session, from 0
+    takes_followers: bool  # as `AnyReplicaReadRequest`
+    forgotten: tuple[TopicPartition, ...]  # are not read any more
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        session = _SESSION.pack(self.session_id, self.session_epoch, self.takes_followers)
+        return self.read.encode() + session + _FORGOTTEN.encode(self.forgotten)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> SessionReadRequest:
+        """Read the body."""
+        read = ReadRequest.decode(reader)
+        session_id, session_epoch, takes_followers = reader.fields(_SESSION)
+        return cls(read, session_id, session_epoch, takes_followers, _FORGOTTEN.decode(reader))
+
+
+_SESSION = struct.Struct(">qq?")
+_FORGOTTEN = layouts.array(layouts.PARTITION)
+
+
 class OffsetKind(IntEnum):
     """The kind of a requested offset."""
 

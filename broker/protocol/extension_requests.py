@@ -19,6 +19,7 @@ from broker.protocol.client_requests import (
     MetadataRequest,
     PublishRequest,
     ReadRequest,
+    SessionReadRequest,
 )
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
@@ -138,6 +139,7 @@ ExtensionRequest = (
     | PublishRequest
     | ReadRequest
     | FilteredReadRequest
+    | SessionReadRequest
     | ReplicaFetchRequest
     | SessionFetchRequest
     | AnyReplicaReadRequest

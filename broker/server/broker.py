@@ -45,7 +45,9 @@ from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.pattern_filter import PatternFilter
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse
-from broker.server.requests.replica_reads import ReplicaReadHandler, new_fetch_sessions
+from broker.server.requests.read_sessions import new_fetch_sessions
+from broker.server.requests.replica_reads import ReplicaReadHandler
+from broker.server.requests.session_reads import SessionReadHandler
 from broker.server.requests.topic_creations import TopicCreations
 from broker.server.requests.validation import Validator
 from broker.server.status import SOFTWARE, BrokerStatus
@@ -264,6 +266,19 @@ class Broker:
         validator = Validator(
             config.max_message_bytes, turn_bytes=turn_bytes, refused=metrics.refused_sets
         )
+        fetch = FetchHandler(
+            self._logs,
+            self._replicas.table,
+            self._forwarder,
+            self._pattern_filter,
+            metrics,
+            self._clock,
+            wake,
+            broker_id=config.broker_id,
+            max_topic_name_length=config.max_topic_name_length,
+            max_wait_ms=config.max_fetch_wait_ms,
+            max_positions=config.max_fetch_positions,
+        )
         return RequestHandlers(
             validator,
             ProduceHandler(
@@ -278,19 +293,8 @@ class Broker:
                 broker_id=config.broker_id,
                 max_topic_name_length=config.max_topic_name_length,
             ),
-            FetchHandler(
-                self._logs,
-                self._replicas.table,
-                self._forwarder,
-                self._pattern_filter,
-                metrics,
-                self._clock,
-                wake,
-                broker_id=config.broker_id,
-                max_topic_name_length=config.max_topic_name_length,
-                max_wait_ms=config.max_fetch_wait_ms,
-                max_positions=config.max_fetch_positions,
-            ),
+            fetch,
+            SessionReadHandler(fetch, self._fetch_sessions, self._replicas.table.scan_s),
             ReplicaReadHandler(
                 self._replicas.table,
                 self._fetch_sessions,

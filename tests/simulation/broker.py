@@ -29,13 +29,13 @@ from broker.errors import (
     UnknownTopicError,
 )
 from broker.ids import NO_LEADER
-from broker.replica_records import ReplicaRecord, UnknownReplica
-from broker.replication.fetch_sessions import (
+from broker.protocol.fetch_sessions import (
     NO_SESSION,
     FetchSessions,
-    FollowerSession,
-    LeaderSession,
+    KeptSession,
+    ReaderSession,
 )
+from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
@@ -192,10 +192,10 @@ class Broker(Process):
         self._parked: list[_ParkedFetch] = []
         # each run counts from 1, so that one may meet the sessions of the run before
         new_id = itertools.count(NO_SESSION + 1).__next__
-        self._sessions: FetchSessions[LeaderSession[FetchPosition]] = FetchSessions(
-            LeaderSession, new_id
+        self._sessions: FetchSessions[KeptSession[FetchPosition]] = FetchSessions(
+            KeptSession, new_id
         )
-        self._following: dict[tuple[int, TopicPartition], FollowerSession[FetchPosition]] = {}
+        self._following: dict[tuple[int, TopicPartition], ReaderSession[FetchPosition]] = {}
         self._publishes: list[_Publish] = []
         self._queues: dict[int, list[Push]] = {}
         self._is_sending: set[int] = set()
@@ -586,7 +586,7 @@ class Broker(Process):
                 wait_s = min(wait_s, 0.001 + self.throttle.due_s(now) - now)
 
         partition, epoch = replica.partition, self.broker_epoch
-        session = self._following.setdefault((leader.id, partition), FollowerSession())
+        session = self._following.setdefault((leader.id, partition), ReaderSession())
         session.name(partition, position)
         asked = Asked(session.id, session.epoch, *session.take_changes())
 

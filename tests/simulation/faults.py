@@ -11,8 +11,8 @@ from broker.controller.leadership import Leadership
 from broker.controller.suspicion import Suspicion, Witness
 from broker.errors import UnknownFetchSessionError
 from broker.ids import NO_EPOCH
+from broker.protocol.fetch_sessions import FetchSessions
 from broker.replica_records import UnknownReplica
-from broker.replication.fetch_sessions import FetchSessions
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader
 from broker.replication.positions import FetchAnswer, FetchPosition

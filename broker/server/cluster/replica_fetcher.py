@@ -20,6 +20,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.log.log import Log, whole_entries
 from broker.protocol.client_requests import DigestLogRequest
+from broker.protocol.fetch_sessions import ReaderSession
 from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes
 from broker.protocol.primitives import Buffer
 from broker.protocol.replica_requests import (
@@ -30,7 +31,6 @@ from broker.protocol.replica_requests import (
     decode_replica_fetch_response,
     decode_session_fetch_response,
 )
-from broker.replication.fetch_sessions import FollowerSession
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.positions import FetchAnswer, FetchPosition
 from broker.server.cluster.disk_threads import DiskThreads
@@ -96,7 +96,7 @@ class ReplicaFetcher(StoppableThread):
         self._clock = clock
         self._followers: list[HostedReplica] = []  # or former ones
         self._known: list[HostedReplica] = []  # those that were looked at
-        self._session: FollowerSession[ReplicaPosition] = FollowerSession()
+        self._session: ReaderSession[ReplicaPosition] = ReaderSession()
         self._asked: dict[TopicPartition, _Asked] = {}  # of all that are fetched
         self._moved: list[HostedReplica] = []  # by the last response, or throttled
         self._answered_s: float | None = None

@@ -52,10 +52,10 @@ FORWARD_DEADLINE_S = 20.0
 """How long a fetch may take that is read at the leader."""
 _MAX_RESPONSE_BYTES = (1 << 31) - 1
 """The largest size field of a response."""
-_MAX_READ_BYTES = 1 << 30
+MOST_READ_BYTES = 1 << 30
 """Message sets in one response to a read; with the headers of all parts it fits a size field."""
 _WHOLE_SEGMENT = (1 << 63) - 1
-_POSITION_BYTES = 200
+POSITION_BYTES = 200
 """Memory of one position of a delayed read."""
 _FETCH_HEADER_BYTES = len(responses.encode_fetch_header(errors.NO_ERROR, 0))
 _Fetched = tuple[bytes, Part | None]
@@ -94,7 +94,8 @@ def watched(found: Sequence[Found]) -> list[Watched]:
     return [one.changes if isinstance(one, MissingLog) else one for one in logs]
 
 
-def _readable_bytes(found: Found) -> int:
+def readable_bytes(found: Found) -> int:
+    """Return the bytes that a position has for a read, `ENOUGH` with an error."""
     position, log, is_follower, _ = found
     if log is None:
         return ENOUGH
@@ -277,7 +278,7 @@ class FetchHandler:
         found = self.find_all(request, rights)
         if request.max_wait_ms <= 0 or self.is_enough(request, found):
             return Response(*self.read_parts(request, header, found))
-        expected_bytes = len(found) * _POSITION_BYTES
+        expected_bytes = len(found) * POSITION_BYTES
         return _DelayedRead(self, request, header, rights, watched(found), expected_bytes)
 
     def check_position_count(self, count: int) -> None:
@@ -297,17 +298,17 @@ class FetchHandler:
         """Look up the logs that a read is served from."""
         is_any_replica = isinstance(request, AnyReplicaReadRequest)
         found = []
-        for position in request.positions:  # a call less than a comprehension
-            if rights is not None:
-                refusal = rights.refusal(position.partition.topic)
-                if refusal is not None:
-                    found.append(Found(position, None, error=refusal))
-                    continue
-            found.append(self._find(position, is_any_replica=is_any_replica))
+        for position in request.positions:
+            found.append(self.find(position, rights, is_any_replica))  # a call less
         return found
 
-    def _find(self, position: PartitionPosition, *, is_any_replica: bool) -> Found:
+    def find(
+        self, position: PartitionPosition, rights: Rights | None, is_any_replica: bool
+    ) -> Found:
+        """Look up the log that one position is served from."""
         partition = position.partition
+        if rights is not None and (refusal := rights.refusal(partition.topic)) is not None:
+            return Found(position, None, error=refusal)
         if is_any_replica and (follower := self._replicas.find_readable(partition)) is not None:
             return Found(position, follower, is_follower=True)
         try:
@@ -332,7 +333,7 @@ class FetchHandler:
     def is_enough(self, request: ReadRequest, found: list[Found]) -> bool:
         """Return whether a read need not wait: enough is readable, or a partition has an error."""
         enough_bytes = min(request.min_bytes, request.max_bytes)
-        return is_enough(map(_readable_bytes, found), enough_bytes)
+        return is_enough(map(readable_bytes, found), enough_bytes)
 
     def read_log(self, log: Log | MissingLog, offset: int, max_bytes: int) -> FileSlice | None:
         """Read from a log; `NotLeaderError` if it cannot be read and another replica is to lead."""
@@ -345,14 +346,14 @@ class FetchHandler:
         self, request: ReadRequest, header: requests.RequestHeader, found: list[Found]
     ) -> list[Part]:
         """Return the response to a read, with what is readable now."""
-        max_bytes = min(request.max_bytes, _MAX_READ_BYTES)
-        return read_parts(header.correlation_id, found, max_bytes, self._read_one)
+        max_bytes = min(request.max_bytes, MOST_READ_BYTES)
+        return read_parts(header.correlation_id, found, max_bytes, self.read_one)
 
     def note_refused(self, code: int) -> None:
         """Count a read, or one position of it, that is refused."""
         self.metrics.errors.note(RequestGroup.FETCH, code)
 
-    def _read_one(
+    def read_one(
         self, found: Found, room_bytes: int, has_messages: bool
     ) -> tuple[bytes, FileSlice | None]:
         """Return the head of one position, and the messages to send with it."""

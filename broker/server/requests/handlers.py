@@ -32,6 +32,7 @@ from broker.protocol.client_requests import (
     MetadataRequest,
     PublishRequest,
     ReadRequest,
+    SessionReadRequest,
     position_count,
 )
 from broker.protocol.cluster_requests import (
@@ -64,11 +65,12 @@ from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.fetch import FetchHandler
-from broker.server.requests.judge import Judge
+from broker.server.requests.judge import Judge, Rights
 from broker.server.requests.metrics import ProcessorMetrics, request_group
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
 from broker.server.requests.replica_reads import ReplicaReadHandler
+from broker.server.requests.session_reads import SessionReadHandler
 from broker.server.requests.validation import ValidationBudgetExceededError, Validator
 
 
@@ -108,6 +110,7 @@ class Work:
 
 Outcome = Response | CloseConnection | Offload | YieldTurn | Work
 _Outcome = Response | Future[Any]
+_READS = (ReadRequest, FilteredReadRequest, AnyReplicaReadRequest, SessionReadRequest)
 TURN_S = 0.005
 """How long requests of one connection are handled in one turn; the last may exceed it."""
 
@@ -120,6 +123,7 @@ class RequestHandlers:
         validator: Validator,
         produce: ProduceHandler,
         fetch: FetchHandler,
+        session_reads: SessionReadHandler,
         replica_reads: ReplicaReadHandler,
         control: ControlHandler,
         admin: AdminHandler,
@@ -136,6 +140,7 @@ class RequestHandlers:
         self._validator = validator  # that of the produce handler
         self._produce = produce
         self._fetch = fetch
+        self._session_reads = session_reads
         self._replica_reads = replica_reads
         self._control = control
         self._admin = admin
@@ -343,7 +348,7 @@ class RequestHandlers:
                 return self._authenticate(kind.decode(reader), header, client)
             if issubclass(kind, ControllerRequest):
                 _check_length(reader.remaining)
-            if kind in (ReadRequest, FilteredReadRequest, AnyReplicaReadRequest):
+            if kind in _READS:
                 self._fetch.check_position_count(position_count(reader.rest))
             return self._dispatch(kind.decode(reader), header, client)
         except errors.ServerError as error:
@@ -398,8 +403,8 @@ class RequestHandlers:
                 return _when_done(self._produce.append(append, client.refused, rights))
             case ReadRequest():  # of the leader, or of any replica
                 return self._fetch.read(request, header, rights)
-            case FilteredReadRequest():
-                return self._fetch.filtered_read(request, header, rights)
+            case FilteredReadRequest() | SessionReadRequest():
+                return self._read(request, header, client, rights)
             case ListOffsetsRequest():
                 return self._admin.list_offsets(request, header, rights)
             case ListSegmentsRequest():
@@ -428,6 +433,17 @@ class RequestHandlers:
                 return self._replica_reads.read(request, header, client)
             case ControllerRequest() | ListUnknownReplicasRequest() | ProbeBrokerRequest():
                 return self._control.handle(request, header, rights)
+
+    def _read(
+        self,
+        request: FilteredReadRequest | SessionReadRequest,
+        header: requests.RequestHeader,
+        client: Client,
+        rights: Rights | None,
+    ) -> Response:
+        if isinstance(request, FilteredReadRequest):
+            return self._fetch.filtered_read(request, header, rights)
+        return self._session_reads.read(request, header, client, rights)
 
 
 def _type_of(frame: memoryview) -> int:

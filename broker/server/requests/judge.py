@@ -76,6 +76,7 @@ NEEDS: dict[Any, Need] = {
     client_requests.ReadRequest: _READ_PARTS,
     client_requests.FilteredReadRequest: _READ_PARTS,
     client_requests.AnyReplicaReadRequest: _READ_PARTS,
+    client_requests.SessionReadRequest: _READ_PARTS,
     client_requests.MetadataRequest: _SEE_PARTS,
     client_requests.ClusterMetadataRequest: _SEE_PARTS,
     client_requests.ListOffsetsRequest: _SEE_PARTS,
@@ -144,6 +145,11 @@ class Rights:
     def who(self) -> Principal:
         """Return who the client is."""
         return self._client.authentication.identity
+
+    @property
+    def basis(self) -> object:
+        """Return what a decision follows from; as long as it is equal, so are all decisions."""
+        return self._judge.rules, self.who
 
     def may(self, operation: Operation, resource: Resource) -> bool:
         """Return whether the client may do something."""

@@ -6,7 +6,7 @@ A read looks up its logs once an attempt. If they have too little for it, it wai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from broker.log.segment import FileSlice
@@ -31,7 +31,7 @@ def is_enough(readable: Iterable[int], min_bytes: int) -> bool:
 
 def read_parts(
     correlation_id: int,
-    positions: Sequence[_Position],
+    positions: Iterable[_Position],
     max_bytes: int,
     read: Callable[[_Position, int, bool], tuple[bytes, FileSlice | None]],
     before: bytes = b"",

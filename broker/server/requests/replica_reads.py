@@ -7,18 +7,14 @@ that they are of the leader epoch that the response names.
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import partial
-from threading import Lock
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from broker import errors
 from broker.clock import Clock
 from broker.cluster_state import EpochStart
-from broker.log.listeners import Listeners
-from broker.log.log import Log
 from broker.log.segment import FileSlice
+from broker.protocol.fetch_sessions import FetchSessions
 from broker.protocol.primitives import INT64
 from broker.protocol.replica_requests import (
     NOTHING_DIVERGES,
@@ -30,7 +26,6 @@ from broker.protocol.replica_requests import (
     refused_replica_part,
 )
 from broker.protocol.requests import RequestHeader
-from broker.replication.fetch_sessions import NO_SESSION, FetchSessions, LeaderSession
 from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.server.cluster.hosted_replica import HostedReplica
@@ -46,7 +41,7 @@ from broker.server.requests.purgatory import (
     Watched,
 )
 from broker.server.requests.read_loop import ENOUGH, is_enough, read_parts
-from broker.topic import TopicPartition
+from broker.server.requests.read_sessions import ReadSession, SessionPart, session_of
 
 _POSITION_BYTES = 300
 """Memory of one position of a delayed read."""
@@ -54,22 +49,13 @@ _Read = tuple[bytes, FileSlice | None]
 _FENCES = (errors.FencedEpochError, errors.UnknownEpochError)
 
 
-class _Part:
+class _Part(SessionPart):
     """One position that a follower has named, and the outcome of noting its progress."""
 
-    __slots__ = (
-        "_session",
-        "diverging",
-        "error",
-        "fetch_position",
-        "hosted",
-        "leader",
-        "position",
-        "told",
-        "watched",
-    )
+    __slots__ = ("diverging", "error", "fetch_position", "hosted", "leader", "position", "told")
 
     def __init__(self, position: ReplicaPosition, session: _Session | None = None) -> None:
+        super().__init__(position.partition, session)
         self.position = position
         self.fetch_position = FetchPosition(*position[1:6])
         self.hosted: HostedReplica | None = None  # the replica here
@@ -77,76 +63,16 @@ class _Part:
         self.diverging: FetchAnswer | None = None  # the response if the follower's log diverges
         self.error: errors.ServerError | None = None  # why no messages can be sent
         self.told: tuple[int, int] | None = None  # high watermark and start of the log
-        self.watched: Log | None = None
-        self._session = session
 
-    def watch(self, log: Log | None) -> None:
-        """Tell the session of moves of this log, and of no other."""
-        if log is not self.watched:
-            if self.watched is not None:
-                self.watched.append_listeners.remove_listener(self._note_append)
-                self.watched.remove_listener(self._note_move)
-            if log is not None:
-                log.append_listeners.add_listener(self._note_append)
-                log.add_listener(self._note_move)
-            self.watched = log
-
-    def _note_append(self) -> None:
-        assert self._session is not None
-        self._session.moved.add(self)
-        self._session.listeners.notify()
-
-    def _note_move(self) -> None:
-        assert self._session is not None
-        self._session.moved.add(self)  # the high watermark goes with the next response
+    def watch_log(self) -> None:
+        """Watch the log of the replica that is here now."""
+        if self.hosted is None:
+            self.watch()
+        else:  # the high watermark goes with the next response
+            self.watch(self.hosted.log.append_listeners, self.hosted.log)
 
 
-class _Session(LeaderSession[_Part]):
-    """A follower's fetch session; its lock is held while it is used, as others may evict it."""
-
-    def __init__(self, session_id: int, owner: Hashable) -> None:
-        super().__init__(session_id, owner)
-        self.lock = Lock()
-        self.due: dict[_Part, None] = {}
-        """The parts of which there may be news, in the order in which they are read."""
-        self.moved: set[_Part] = set()  # those whose log has, noted by any thread
-        self.listeners = Listeners()  # of appends to any part
-        self.scanned_s = -math.inf
-
-    def change(self, request: SessionFetchRequest) -> list[_Part]:
-        """Take over what a request changes; return the parts that it names."""
-        for partition in request.forgotten:
-            self._remove(partition)
-        for position in request.positions:
-            self._remove(position.partition)
-            self.parts[position.partition] = _Part(position, self)
-        return [self.parts[one.partition] for one in request.positions]
-
-    def _remove(self, partition: TopicPartition) -> None:
-        part = self.parts.pop(partition, None)
-        if part is not None:
-            part.watch(None)
-            self.due.pop(part, None)
-
-    def take_moved(self) -> None:
-        """Have the parts read that have new messages, or a new high watermark."""
-        while self.moved:
-            part = self.moved.pop()
-            if self.parts.get(part.position.partition) is part:
-                self.due[part] = None
-
-    def end(self) -> None:
-        """Stop watching logs; a fetch that waits gets no more news."""
-        with self.lock:
-            for part in self.parts.values():
-                part.watch(None)
-            self.due.clear()
-            super().end()
-
-
-def new_fetch_sessions() -> FetchSessions[_Session]:
-    """Return the fetch sessions of a broker."""
-    return FetchSessions(_Session, lambda: random.getrandbits(63) or 1, Lock())
+_Session = ReadSession[_Part]
 
 
 class ReplicaReadHandler:
@@ -155,7 +81,7 @@ class ReplicaReadHandler:
     def __init__(
         self,
         replicas: ReplicaTable,
-        sessions: FetchSessions[_Session],
+        sessions: FetchSessions[ReadSession[Any]],
         metrics: ProcessorMetrics,
         clock: Clock,
         max_wait_ms: int,
@@ -192,10 +118,15 @@ class ReplicaReadHandler:
     ) -> Response:
         """Do as `read` for all positions of a session, but respond with news only."""
         now_s = self._clock.monotonic_s()
-        session = self._session_of(request, client)
+        session: _Session = session_of(
+            self._sessions,
+            *(request.session_id, request.session_epoch, client),
+            *(request.replica_id, request.broker_epoch),
+            is_follower=True,
+        )
         with session.lock:
             session.take_moved()
-            named = session.change(request)
+            named = session.change(request.positions, request.forgotten, _Part)
             looked_at = dict.fromkeys(session.due)
             if now_s - session.scanned_s >= self._replicas.scan_s:
                 session.scanned_s = now_s
@@ -216,16 +147,6 @@ class ReplicaReadHandler:
                 return read_parts(header.correlation_id, due, request.max_bytes, read, head)
 
         return self._respond(request, attempt, now_s, [session.listeners], len(session.due))
-
-    def _session_of(self, request: SessionFetchRequest, client: Client) -> _Session:
-        """Return the session that a fetch begins or goes on with: one of its own connection."""
-        owner = client, request.replica_id, request.broker_epoch
-        if request.session_id != NO_SESSION:
-            return self._sessions.take(request.session_id, request.session_epoch, owner)
-        client.on_close()  # one is enough
-        session = self._sessions.begin(owner)
-        client.on_close = partial(self._sessions.end, session)
-        return session
 
     def _respond(
         self,
@@ -273,7 +194,7 @@ class ReplicaReadHandler:
                 session.due[part] = None
             self._note_progress(follower, part, now_s, refusal)
             if session is not None:
-                part.watch(None if part.hosted is None else part.hosted.log)
+                part.watch_log()
             has_joining |= part.leader is not None and part.leader.has_joining
         if has_joining:
             self._replicas.isr_due.set()
@@ -407,8 +328,10 @@ def _encoded(found: tuple[ReplicaPart, FileSlice | None]) -> _Read:
 
 def _has_news(part: _Part) -> bool:
     """Return whether there is anything to tell of a part beside messages."""
-    log = part.watched
-    return log is None or part.told != (log.high_watermark, log.log_start_offset)
+    if part.hosted is None:
+        return True
+    log = part.hosted.log
+    return part.told != (log.high_watermark, log.log_start_offset)
 
 
 def _readable_bytes(part: _Part) -> int:

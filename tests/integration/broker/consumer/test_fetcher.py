@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,11 @@ from broker.errors import (
     UnsupportedVersionError,
     WrongPartitionError,
 )
+from broker.protocol import fetch_sessions
+from broker.protocol.client_connection import ClientConnection
+from broker.protocol.client_requests import ReadRequest, SessionReadRequest
 from broker.protocol.codec import Fault, decode, encode
+from broker.protocol.extension_requests import CreateTopicRequest, ExtensionRequest
 from broker.protocol.primitives import INT32
 from broker.protocol.responses import (
     ReadPart,
@@ -366,3 +371,75 @@ def test_poll_when_broker_of_0_7_answers_with_less_than_asked_then_it_ends_on_a_
     fetcher = open_fetcher(old_broker, fetch_bytes=30)
 
     assert [chunk.high_watermark for _ in range(2) for chunk in fetcher.poll()] == [-1, 39]
+
+
+MANY = [TopicPartition("wide", 0, index) for index in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("case", "read_count", "uses_sessions", "named_later"),
+    [
+        ("as it is", 40, True, 2),
+        ("a broker of an earlier version", 40, False, 40),
+        ("a broker without room for sessions", 40, True, 40),
+        ("few partitions", 15, False, 15),
+    ],
+)
+def test_poll_when_partitions_are_many_then_requests_name_what_has_moved(
+    case: str,
+    read_count: int,
+    uses_sessions: bool,
+    named_later: int,
+    running_broker: Broker,
+    peer: Peer,
+    open_fetcher: FetcherFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    requests: list[ReadRequest | SessionReadRequest] = []
+    encode_one, understands = ClientConnection.encode, ClientConnection.understands
+
+    def note(connection: ClientConnection, request: ExtensionRequest) -> Any:
+        if isinstance(request, ReadRequest | SessionReadRequest):
+            requests.append(request)
+        return encode_one(connection, request)
+
+    def understands_old(connection: ClientConnection, kind: type[ExtensionRequest]) -> bool:
+        return kind is not SessionReadRequest and understands(connection, kind)
+
+    monkeypatch.setattr(ClientConnection, "encode", note)
+    if "earlier version" in case:
+        monkeypatch.setattr(ClientConnection, "understands", understands_old)
+    if "without room" in case:
+        monkeypatch.setattr(fetch_sessions, "_MAX_SESSIONS", 0)
+    peer.call(CreateTopicRequest("wide", len(MANY)))
+    fetcher = open_fetcher(running_broker, dict.fromkeys(MANY[:read_count], 0))
+    fetcher.pause(MANY[2])
+    for partition in (MANY[3], MANY[10]):
+        peer.produce(partition.topic, ONE, partition.index)
+        assert poll_for(fetcher, len(ONE), partition) == ONE
+    assert any(isinstance(one, SessionReadRequest) for one in requests) is uses_sessions
+    reads = [one.read if isinstance(one, SessionReadRequest) else one for one in requests]
+    counts = [len(one.positions) for one in reads]
+    assert counts[0] == read_count - 1
+    assert max(counts[-2:]) in (named_later, named_later - 1, 0)
+
+    fetcher.resume(MANY[2])
+    fetcher.forget(MANY[3])
+    fetcher.seek(MANY[10], 0)
+    for index in (2, 3):
+        peer.produce("wide", ONE, index)
+    found: list[tuple[TopicPartition, bytes]] = []
+    while len(found) < 2:
+        found += [(one.partition, bytes(one.data)) for one in fetcher.poll() if len(one.data)]
+    assert sorted(found) == [(MANY[2], ONE), (MANY[10], ONE)]
+
+
+def test_poll_when_a_session_is_lost_with_its_connection_then_the_next_names_all(
+    running_broker: Broker, peer: Peer, open_fetcher: FetcherFactory
+) -> None:
+    peer.call(CreateTopicRequest("wide", len(MANY)))
+    fetcher = open_fetcher(running_broker, dict.fromkeys(MANY, 0))
+    assert {one.partition for one in fetcher.poll()} == set(MANY)
+    fetcher._connection.close()
+    peer.produce("wide", ONE, 7)
+    assert poll_for(fetcher, len(ONE), MANY[7]) == ONE

@@ -158,8 +158,8 @@ def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tu
         no_reads: Any = None
         metrics = ProcessorMetrics(FakeClock(), 60.0)
         handlers = RequestHandlers(
-            *(validator, handler, no_reads, no_reads, no_reads, no_reads, metrics),
-            *(Judge(0), no_reads, no_reads, no_reads),
+            *(validator, handler, no_reads, no_reads, no_reads, no_reads, no_reads),
+            *(metrics, Judge(0), no_reads, no_reads, no_reads),
         )
         for position, outcome in handlers.handle(frames_of_run, Client("127.0.0.1"), 0.0):
             match outcome:

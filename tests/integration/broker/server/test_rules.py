@@ -27,6 +27,7 @@ from broker.protocol.client_requests import (
     PartitionSet,
     PublishRequest,
     ReadRequest,
+    SessionReadRequest,
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
@@ -418,6 +419,22 @@ def test_read_that_waits_when_the_right_is_taken_away_then_gets_no_message(
     assert (part.error, bytes(part.message_set)) == (128, b"")
     (filtered,) = decode_filtered_read_response(alices[1].receive_extension())
     assert (filtered.error, filtered.runs) == (128, ())
+
+
+def test_read_in_a_session_when_the_right_is_taken_away_then_the_next_is_refused(
+    broker: Broker, as_user: AsUser
+) -> None:
+    as_user(broker, ROOT).publish("orders", ONE)
+    set_rules(broker, allow("alice", Operation.READ, topic("orders")))
+    alice = as_user(broker, Principal("User", "alice"))
+    first, later = read_request("orders", len(ONE)), ReadRequest(0, 1, 1 << 20, ())
+    session = alice.call(SessionReadRequest(first, 0, 0, False, ())).int64()
+    told = alice.call(SessionReadRequest(later, session, 1, False, ()))
+    assert (told.int64(), decode_read_response(told)) == (session, [])
+    set_rules(broker)
+    told = alice.call(SessionReadRequest(later, session, 2, False, ()))
+    assert told.int64() == session
+    assert [one.error for one in decode_read_response(told)] == [errors.UnknownTopicError.code]
 
 
 def test_right_when_taken_away_then_open_producers_of_all_brokers_are_refused_within_a_second(

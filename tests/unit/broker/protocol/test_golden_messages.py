@@ -67,6 +67,7 @@ REQUESTS: list[extensions.ExtensionRequest] = [
     READ,
     client_requests.AnyReplicaReadRequest(*(getattr(READ, name) for name in READ.FIELDS)),
     client_requests.FilteredReadRequest(READ, PayloadFilter(b"a|b", ignore_case=True)),
+    client_requests.SessionReadRequest(READ, 1 << 62, 3, True, (UMLAUT,)),
     replica_requests.ReplicaFetchRequest(
         *(2, 77, 500, 1, 1 << 20),
         (replica_requests.ReplicaPosition(ORDERS, 7, 1 << 40, 6, 1 << 39, 12345, 4096),),

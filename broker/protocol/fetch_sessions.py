@@ -1,9 +1,10 @@
-"""Fetch sessions: a follower names to its leader only what has changed since its last fetch.
+"""Fetch sessions: a reader names to a broker only what has changed since its last fetch.
 
-The leader keeps each position that it was told, and takes a fetch of a session as one that names
+The broker keeps each position that it was told, and takes a fetch of a session as one that names
 them all (KIP-227). So both sides must have seen the same fetches: each has the next epoch of its
-session. One that is lost, late or comes twice is refused and changes nothing; the follower then
-begins another session, in which it names everything.
+session. One that is lost, late or comes twice is refused and changes nothing; the reader then
+begins another session, in which it names everything. Followers and consumers share a broker's room
+for sessions, and consumers leave it first.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition
 
 _Position = TypeVar("_Position")
 _Part = TypeVar("_Part")
-_Session = TypeVar("_Session", bound="LeaderSession[Any]")
+_Session = TypeVar("_Session", bound="KeptSession[Any]")
 
 NO_SESSION = 0
 _MAX_SESSIONS = 1000
 _MAX_PARTS = MAX_CLUSTER_PARTITIONS
-"""In all sessions of a leader: some 100 MB."""
+"""In all sessions of a broker: some 100 MB."""
 
 
-class FollowerSession(Generic[_Position]):
-    """The follower's side of a session: which positions the leader knows."""
+class ReaderSession(Generic[_Position]):
+    """The reader's side of a session: which positions the broker knows."""
 
     def __init__(self) -> None:
         self.end()
@@ -41,7 +42,7 @@ class FollowerSession(Generic[_Position]):
         self._forgotten: dict[TopicPartition, None] = {}
 
     def name(self, partition: TopicPartition, position: _Position) -> None:
-        """Tell a position with the next fetch, unless the leader knows it."""
+        """Tell a position with the next fetch, unless the broker knows it."""
         if self.told.get(partition) != position:
             self.told[partition] = self._changed[partition] = position
             self._forgotten.pop(partition, None)
@@ -64,12 +65,13 @@ class FollowerSession(Generic[_Position]):
         self.epoch += 1
 
 
-class LeaderSession(Generic[_Part]):
-    """The leader's side of a session: what it knows of each partition."""
+class KeptSession(Generic[_Part]):
+    """The broker's side of a session: what it knows of each partition."""
 
     def __init__(self, session_id: int, owner: Hashable) -> None:
         self.id = session_id
         self.owner = owner
+        self.is_follower = True
         self.epoch = 0  # of the last fetch
         self.parts: dict[TopicPartition, _Part] = {}
 
@@ -79,7 +81,7 @@ class LeaderSession(Generic[_Part]):
 
 
 class FetchSessions(Generic[_Session]):
-    """The sessions that a leader keeps, under a bound; with a lock, those of several threads."""
+    """The sessions that a broker keeps, under a bound; with a lock, those of several threads."""
 
     def __init__(
         self,
@@ -92,13 +94,14 @@ class FetchSessions(Generic[_Session]):
         self._lock = lock or nullcontext()
         self._by_id: OrderedDict[int, _Session] = OrderedDict()  # least recently used first
 
-    def begin(self, owner: Hashable) -> _Session:
+    def begin(self, owner: Hashable, *, is_follower: bool = True) -> _Session:
         """Return a new session, for the first fetch of it."""
         with self._lock:
             session_id = self._new_id()
             while session_id in self._by_id:
                 session_id = self._new_id()
             session = self._by_id[session_id] = self._make(session_id, owner)
+            session.is_follower = is_follower
         return session
 
     def take(self, session_id: int, epoch: int, owner: Hashable) -> _Session:
@@ -114,19 +117,24 @@ class FetchSessions(Generic[_Session]):
         return session
 
     def fit(self) -> None:
-        """Evict the sessions used least recently while there are too many, or too large ones."""
+        """Evict sessions, those used least recently first, while there are too many positions.
+
+        Those of followers go last, so that no number of consumers makes replication cost more.
+        """
         evicted = []
         with self._lock:
             part_count = sum(len(one.parts) for one in self._by_id.values())
             while part_count > _MAX_PARTS or len(self._by_id) > _MAX_SESSIONS:
-                _, session = self._by_id.popitem(last=False)
+                of_consumers = (one for one in self._by_id.values() if not one.is_follower)
+                session = next(of_consumers, None) or next(iter(self._by_id.values()))
+                del self._by_id[session.id]
                 part_count -= len(session.parts)
                 evicted.append(session)
         for session in evicted:
             session.end()
 
     def end(self, session: _Session) -> None:
-        """End a session whose follower has left."""
+        """End a session whose reader has left."""
         with self._lock:
             self._by_id.pop(session.id, None)
         session.end()

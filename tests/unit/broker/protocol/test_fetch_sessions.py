@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import UnknownFetchSessionError
-from broker.replication import fetch_sessions
-from broker.replication.fetch_sessions import (
+from broker.protocol import fetch_sessions
+from broker.protocol.fetch_sessions import (
     NO_SESSION,
     FetchSessions,
-    FollowerSession,
-    LeaderSession,
+    KeptSession,
+    ReaderSession,
 )
 from broker.topic import TopicPartition
 
@@ -26,9 +26,7 @@ class Leader:
     """Keeps the positions of sessions, as a broker does."""
 
     def __init__(self) -> None:
-        self.sessions: FetchSessions[Any] = FetchSessions(
-            LeaderSession, itertools.count(1).__next__
-        )
+        self.sessions: FetchSessions[Any] = FetchSessions(KeptSession, itertools.count(1).__next__)
 
     def fetch(
         self,
@@ -64,7 +62,7 @@ STEPS = st.lists(
 def test_session_when_fetches_are_lost_or_come_twice_then_is_taken_as_full_fetches(
     steps: Any,
 ) -> None:
-    leader, session = Leader(), FollowerSession[tuple[TopicPartition, int]]()
+    leader, session = Leader(), ReaderSession[tuple[TopicPartition, int]]()
     for wanted, fate, is_evicted in steps:
         if is_evicted:
             with patch.object(fetch_sessions, "_MAX_SESSIONS", 0):
@@ -96,7 +94,7 @@ def test_session_when_fetches_are_lost_or_come_twice_then_is_taken_as_full_fetch
 
 
 def test_session_when_position_stays_then_it_is_named_once() -> None:
-    session = FollowerSession[int]()
+    session = ReaderSession[int]()
     session.name(PARTITIONS[0], 5)
     session.name(PARTITIONS[1], 7)
     assert session.take_changes() == ((5, 7), ())

@@ -1,0 +1,142 @@
+"""Reads in sessions (`protocol/fetch_sessions.py`): only what may have news is looked at.
+
+A session watches the log of each of its partitions, so that a read costs what has moved since the
+one before it, however many partitions the session has.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+
+from broker.log.listeners import Listeners
+from broker.protocol.fetch_sessions import NO_SESSION, FetchSessions, KeptSession
+from broker.server.requests.client import Client
+from broker.server.requests.purgatory import Watched
+from broker.topic import TopicPartition
+
+
+class _Position(Protocol):
+    @property
+    def partition(self) -> TopicPartition: ...
+
+
+_P = TypeVar("_P", bound=_Position)
+_Part = TypeVar("_Part", bound="SessionPart")
+
+
+class SessionPart:
+    """One partition of a session, which watches its log."""
+
+    __slots__ = ("_session", "_silent", "_waking", "partition")
+
+    def __init__(self, partition: TopicPartition, session: ReadSession[Any] | None = None) -> None:
+        self.partition = partition
+        self._session = session
+        self._waking: Watched | None = None
+        self._silent: Watched | None = None
+
+    def watch(self, waking: Watched | None = None, silent: Watched | None = None) -> None:
+        """Have the part read when one of these advances, and no other; the first wakes a read."""
+        if waking is not self._waking:
+            _swap(self._waking, waking, self._note_news)
+            self._waking = waking
+        if silent is not self._silent:
+            _swap(self._silent, silent, self._note_move)
+            self._silent = silent
+
+    def _note_news(self) -> None:
+        self._note_move()
+        assert self._session is not None
+        self._session.listeners.notify()
+
+    def _note_move(self) -> None:
+        assert self._session is not None
+        self._session.moved.add(self)
+
+
+def _swap(former: Watched | None, now: Watched | None, callback: Callable[[], None]) -> None:
+    if former is not None:
+        former.remove_listener(callback)
+    if now is not None:
+        now.add_listener(callback)
+
+
+class ReadSession(KeptSession[_Part]):
+    """A session of reads; its lock is held while it is used, as others may evict it."""
+
+    def __init__(self, session_id: int, owner: Hashable) -> None:
+        super().__init__(session_id, owner)
+        self.lock = Lock()
+        self.due: dict[_Part, None] = {}
+        """The parts of which there may be news, in the order in which they are read."""
+        self.moved: set[SessionPart] = set()  # those whose log has, noted by any thread
+        self.listeners = Listeners()  # of what wakes a read
+        self.scanned_s = -math.inf
+        self.basis: object = None
+        """What the decisions of the last scan followed from; see `Rights.basis`."""
+
+    def change(
+        self,
+        positions: Iterable[_P],
+        forgotten: Iterable[TopicPartition],
+        make: Callable[[_P, ReadSession[_Part]], _Part],
+    ) -> list[_Part]:
+        """Take over what a request changes; return the parts that it names."""
+        for partition in forgotten:
+            self._remove(partition)
+        named = {}
+        for position in positions:
+            self._remove(position.partition)
+            named[position.partition] = make(position, self)
+        self.parts.update(named)
+        return list(named.values())
+
+    def _remove(self, partition: TopicPartition) -> None:
+        part = self.parts.pop(partition, None)
+        if part is not None:
+            part.watch()
+            self.due.pop(part, None)
+
+    def take_moved(self) -> None:
+        """Have the parts read whose log has moved."""
+        while self.moved:
+            moved = self.moved.pop()
+            part = self.parts.get(moved.partition)
+            if part is not None and part is moved:
+                self.due[part] = None
+
+    def end(self) -> None:
+        """Stop watching logs; a read that waits gets no more news."""
+        with self.lock:
+            for part in self.parts.values():
+                part.watch()
+            self.due.clear()
+            super().end()
+
+
+def new_fetch_sessions() -> FetchSessions[ReadSession[Any]]:
+    """Return the sessions of a broker."""
+    return FetchSessions(ReadSession, lambda: random.getrandbits(63) or 1, Lock())
+
+
+def session_of(
+    sessions: FetchSessions[ReadSession[Any]],
+    session_id: int,
+    session_epoch: int,
+    client: Client,
+    *reader: Hashable,
+    is_follower: bool = False,
+) -> ReadSession[Any]:
+    """Return the session that a read begins or goes on with: one of its own connection."""
+    owner = client, *reader
+    if session_id != NO_SESSION:
+        return sessions.take(session_id, session_epoch, owner)
+    client.on_close()  # one is enough
+    session = sessions.begin(owner, is_follower=is_follower)
+    client.on_close = partial(sessions.end, session)
+    return session
