@@ -10,6 +10,7 @@ import time
 import traceback
 from array import array
 from collections.abc import Callable
+from operator import methodcaller
 from random import Random
 
 from broker.protocol.codec import CrcCheck
@@ -47,7 +48,13 @@ def run(seconds: float, first_seed: int) -> int:
 
 
 def _run_case(engines: Engines, random: Random) -> None:
-    for case in (_compare_reading, _compare_columns, _compare_text, _compare_sets):
+    for case in (
+        _compare_reading,
+        _compare_columns,
+        _compare_text,
+        _compare_sets,
+        _compare_appends,
+    ):
         case(engines, random)
 
 
@@ -101,6 +108,22 @@ def _compare_sets(engines: Engines, random: Random) -> None:
     codec, container = inputs.container(random)
     assert_alike(engines, lambda engine: engine.unfold(codec, container))
     assert_alike(engines, lambda engine: engine.count_unfolded(codec, container))
+
+
+def _compare_appends(engines: Engines, random: Random) -> None:
+    data = inputs.exact(inputs.appends(random))
+    most_bytes, most_count = random.choice((40, 200, 2**40)), random.choice((1, 3, 2**40))
+    assert_alike(engines, lambda engine: engine.boundaries(data, 1, most_bytes, most_count))
+    bounds = engines[0].boundaries(data, 1)
+    for first in range(-1, len(bounds)):
+        assert_alike(engines, methodcaller("single_appends", data, bounds, first))
+    template = random.randbytes(random.choice((27, 28, 40)))
+    ids = random.randbytes(random.choice((0, 3, 4, 40)))
+    sizes = random.randbytes(random.choice((len(ids), len(ids), len(ids), 4)))
+    base_offset = random.choice((0, 2**62, -(2**63), 2**63 - 1))
+    assert_alike(
+        engines, lambda engine: engine.publish_responses(template, ids, sizes, base_offset)
+    )
 
 
 def _run_race(compiled: Engine, random: Random) -> None:

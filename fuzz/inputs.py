@@ -11,7 +11,13 @@ from random import Random
 
 from broker.protocol.compression import Codec
 from broker.protocol.primitives import Buffer
-from tests.strategies import WRAPPER_CODECS, magic0_bytes, magic1_bytes, wrapper_bytes
+from tests.strategies import (
+    WRAPPER_CODECS,
+    append_frame,
+    magic0_bytes,
+    magic1_bytes,
+    wrapper_bytes,
+)
 
 _SIZES = (0, 1, 3, 7, 8, 15, 16, 17, 31, 47, 63, 64, 65, 79, 80, 127, 128, 200, 1000)
 _LENGTHS = (-(2**31), -1, 0, 4, 5, 6, 7, 200, 2**16, 2**31 - 5, 2**31 - 4, 2**31 - 1)
@@ -93,3 +99,19 @@ def container(random: Random) -> tuple[Codec, bytes]:
     codec = random.choice(WRAPPER_CODECS)
     wrapper = wrapper_bytes(codec, message_set(random, 1))
     return codec, wrapper[10:] if random.randrange(4) else _damaged(random, wrapper[10:])
+
+
+def appends(random: Random) -> bytes:
+    """Return frames of requests that append a set each, some of them damaged."""
+    data = b"".join(_appends_alike(random) for _ in range(random.randrange(6)))
+    for _ in range(random.choice((0, 0, 1, 1, 2, 5))):
+        data = _damaged(random, data)
+    return data
+
+
+def _appends_alike(random: Random) -> bytes:
+    kind, topic, index = random.randrange(3), random.choice(("a", "b", "")), random.randrange(2)
+    return b"".join(
+        append_frame(kind, topic, index, message_set(random, 1), number, 8)
+        for number in range(random.randrange(6))
+    )

@@ -29,6 +29,7 @@ from broker.cluster_state import (
 )
 from broker.protocol import responses
 from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
     Acks,
     AnyReplicaReadRequest,
@@ -74,6 +75,7 @@ from broker.protocol.extension_requests import (
     ShutdownRequest,
     StatusRequest,
 )
+from broker.protocol.framing import encode_frame
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
@@ -93,6 +95,7 @@ from broker.protocol.requests import (
     OffsetsRequest,
     ProduceRequest,
     RequestHeader,
+    encode_request,
 )
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
@@ -259,6 +262,28 @@ ANY_SETS = (
     | st.binary(max_size=60)
 )
 """What may stand where a message set should: good, damaged, or not one at all."""
+
+
+def append_frame(kind: int, topic: str, index: int, message_set: bytes, at: int, bit: int) -> bytes:
+    """Return a produce (kind 0), or a publish, of one set; a bit of it is wrong if `bit` < 8."""
+    place = TopicPartition(topic, -1, index)
+    if kind:
+        request = PublishRequest(Acks.WRITTEN, kind, (PartitionSet(place, message_set),))
+        header = RequestHeader(request.VERSION, at, "client")
+        frame = bytearray(b"".join(encode_extension_parts(request, header)))
+    else:
+        frame = bytearray(encode_request(ProduceRequest(topic, index, message_set)))
+    if bit < 8:
+        frame[at % len(frame)] ^= 1 << bit
+    return bytes(frame)
+
+
+APPEND_FRAMES = st.builds(
+    append_frame,
+    *(st.integers(0, 2), st.sampled_from(("a", "b")), st.integers(0, 1), ANY_SETS),
+    *(st.integers(0, 90), st.sampled_from((8, 8, 8, 8, *range(8)))),
+) | st.binary(max_size=40).map(encode_frame)
+"""Frames of requests that append one set, some of them damaged, and of others."""
 
 
 INT8 = st.integers(-(2**7), 2**7 - 1)

@@ -2,7 +2,16 @@
 
 from collections.abc import Iterable
 
-from broker.protocol.message import Columns, Decoded, DecodedText, EncodedText, Fault, Opener, Scan
+from broker.protocol.message import (
+    Columns,
+    Decoded,
+    DecodedText,
+    EncodedText,
+    Fault,
+    Opener,
+    Scan,
+    SingleAppends,
+)
 from broker.protocol.primitives import Buffer
 from broker.protocol.read_message import Message as Message
 from broker.topic import TopicPartition
@@ -22,7 +31,11 @@ def encode_delimited(
     /,
 ) -> EncodedText: ...
 def scan(buffer: Buffer) -> Scan: ...
-def boundaries(buffer: Buffer) -> list[int]: ...
+def boundaries(
+    buffer: Buffer, least_bytes: int = ..., most_bytes: int = ..., most_count: int = ..., /
+) -> list[int]: ...
+def single_appends(buffer: Buffer, bounds: list[int], first: int, /) -> SingleAppends | None: ...
+def publish_responses(template: bytes, ids: bytes, sizes: bytes, base_offset: int, /) -> bytes: ...
 def decode(buffer: Buffer, base_offset: int, open_: Opener, /) -> Decoded: ...
 def decode_messages(
     buffer: Buffer, base_offset: int, topic: str, partition: TopicPartition, open_: Opener, /

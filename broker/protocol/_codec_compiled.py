@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.errors import InvalidMessageError
 from broker.protocol import _codec
-from broker.protocol._codec import boundaries, encode, scan
+from broker.protocol._codec import boundaries, encode, publish_responses, scan, single_appends
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
 from broker.protocol.message import (
     MAX_VALUE_BYTES,
@@ -42,7 +42,9 @@ __all__ = [
     "decode_messages",
     "encode",
     "encode_delimited",
+    "publish_responses",
     "scan",
+    "single_appends",
     "unfold",
 ]
 

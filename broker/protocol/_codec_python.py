@@ -11,9 +11,10 @@ after the buffer exceeds 64 bits.
 from __future__ import annotations
 
 import struct
+import sys
 from array import array
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from zlib import crc32
 
 from broker.errors import InvalidMessageError, MessageSizeTooLargeError
@@ -34,6 +35,7 @@ from broker.protocol.message import (
     Opener,
     OversizePieceError,
     Scan,
+    SingleAppends,
     attributes_at,
     codec_at,
     count_with,
@@ -45,12 +47,26 @@ from broker.protocol.message import (
     payload_at,
     unfold_with,
 )
-from broker.protocol.primitives import INT32, Buffer
+from broker.protocol.primitives import INT16, INT32, INT64, Buffer
 from broker.protocol.read_message import Message as Message
 from broker.protocol.read_message import make_messages
 from broker.topic import TopicPartition
 
 _MAX_OFFSET = 2**63 - 1
+_MAX_INT32 = 2**31 - 1
+_UINT32 = struct.Struct(">I")
+
+# requests that append one set: see native/publishes.c for their layout
+_SIZE_BYTES = 4
+_ID_BYTES = 4
+_PRODUCE_START = b"\x00\x00"
+_PUBLISH_START = b"\x00\x41\x00\x00"
+_ACKS_TIMEOUT_COUNT_BYTES = 10
+_HOME_AND_INDEX_BYTES = 8
+# longer heads are left to the general decoder: a cache full of them would take too much memory
+_MAX_HEAD_BYTES = 4096
+_RESPONSE_ID_AT = 6
+_RESPONSE_OFFSET_FROM_END = 18
 
 
 def _validate_offsets(base_offset: int, size: int) -> None:
@@ -287,24 +303,122 @@ def _to_slice(buffer: Buffer) -> bytes | memoryview:
     return buffer if isinstance(buffer, bytes) else bytes(view)
 
 
-def boundaries(buffer: Buffer) -> list[int]:
+def boundaries(
+    buffer: Buffer,
+    least_bytes: int = MAGIC0_HEADER_BYTES,
+    most_bytes: int = _MAX_INT32,
+    most_count: int = sys.maxsize,
+    /,
+) -> list[int]:
     """Return the starts of all whole entries, by length alone, and the end of the last one.
 
-    At least `[0]`. The walk ends early at a length that is too small for a header.
+    At least `[0]`. The walk ends early at a length out of range, and after `most_count` entries;
+    the ranges of other things than entries, which have their length before them too, are given.
     """
+    if not (0 <= least_bytes <= _MAX_INT32 and most_bytes >= 0 and most_count >= 0):
+        raise ValueError("a limit is out of range")
     unpack = INT32.unpack_from
     position = 0
-    last_start = len(buffer) - LENGTH_BYTES - MAGIC0_HEADER_BYTES
+    last_start = len(buffer) - LENGTH_BYTES - least_bytes
     end_of_buffer = len(buffer)
     found = [0]
     add = found.append
-    while position <= last_start:
+    while position <= last_start and len(found) <= most_count:
         (length,) = unpack(buffer, position)
         position += 4 + length
-        if length < MAGIC0_HEADER_BYTES or position > end_of_buffer:
+        if not least_bytes <= length <= most_bytes or position > end_of_buffer:
             break
         add(position)
     return found
+
+
+def single_appends(buffer: Buffer, bounds: list[int], first: int, /) -> SingleAppends | None:
+    """Return the requests from one on that append one set each and differ in little else.
+
+    They differ in correlation id and set. `bounds`: those of the frames in the buffer, as
+    `boundaries` returns them; `first` is the number of one. None if that is another request, or
+    unusual: the general decoder must read it.
+    """
+    if not 0 <= first < len(bounds) - 1:
+        raise ValueError("there is no such frame")
+    view = memoryview(buffer)
+    frame = view[bounds[first] + _SIZE_BYTES : bounds[first + 1]]
+    head_start, set_start = _append_start(frame)
+    if not set_start:
+        return None
+    head = bytes(frame[head_start : set_start - _SIZE_BYTES])
+    layout = struct.Struct(f">{'4s4s' if head_start else ''}{len(head)}sI")
+    unpack = layout.unpack_from
+    ids: list[bytes] = []
+    sets: list[memoryview] = []
+    for start, end in pairwise(bounds[first:]):
+        start += _SIZE_BYTES
+        if end - start < set_start:
+            break
+        fields = unpack(view, start)
+        if fields[-2] != head or fields[-1] != end - start - set_start:
+            break
+        if head_start:
+            if fields[0] != _PUBLISH_START:
+                break
+            ids.append(fields[1])
+        sets.append(view[start + set_start : end])
+    if not sets:
+        return None
+    sizes = struct.pack(f">{len(sets)}I", *map(len, sets))
+    joined = sets[0] if len(sets) == 1 else b"".join(sets)
+    are_whole = all(boundaries(one)[-1] == len(one) for one in sets)
+    return first + len(sets), head, b"".join(ids), sizes, joined, are_whole
+
+
+def _append_start(frame: memoryview) -> tuple[int, int]:
+    """Return where head and set of a request start; the latter is 0 if it is unusual."""
+    if frame[: len(_PUBLISH_START)] == _PUBLISH_START:
+        head_start = len(_PUBLISH_START) + _ID_BYTES
+        end = _behind_text(frame, head_start)
+        end = _behind_text(frame, end + _ACKS_TIMEOUT_COUNT_BYTES) + _HOME_AND_INDEX_BYTES
+    elif frame[: len(_PRODUCE_START)] == _PRODUCE_START:
+        head_start = 0
+        end = _behind_text(frame, len(_PRODUCE_START)) + INT32.size
+    else:
+        return 0, 0
+    set_start = end + _SIZE_BYTES
+    is_good = end - head_start <= _MAX_HEAD_BYTES and set_start <= len(frame)
+    return head_start, set_start if is_good else 0
+
+
+def _behind_text(frame: memoryview, position: int) -> int:
+    """Return the position behind a short string; beyond the frame if it is cut off, or null."""
+    if len(frame) - position < INT16.size:
+        return len(frame)
+    length: int = INT16.unpack_from(frame, position)[0]
+    return position + INT16.size + length if length >= 0 else len(frame)
+
+
+def publish_responses(template: bytes, ids: bytes, sizes: bytes, base_offset: int, /) -> bytes:
+    """Return the responses to publishes of one set each that were appended together.
+
+    Args:
+        template: such a response, of which correlation id and offset are replaced.
+        ids: the correlation ids, as in `SingleAppends`.
+        sizes: those of the sets, likewise.
+        base_offset: that of the first set.
+    """
+    id_end = _RESPONSE_ID_AT + _ID_BYTES
+    is_short = len(template) < id_end + _RESPONSE_OFFSET_FROM_END
+    if is_short or len(ids) % _ID_BYTES or len(sizes) != len(ids):
+        raise ValueError("template, ids and sizes do not fit together")
+    lengths = [length for (length,) in _UINT32.iter_unpack(sizes)]
+    _validate_offsets(base_offset, sum(lengths))
+    front = template[:_RESPONSE_ID_AT]
+    middle = template[id_end:-_RESPONSE_OFFSET_FROM_END]
+    back = template[INT64.size - _RESPONSE_OFFSET_FROM_END :]
+    parts: list[bytes] = []
+    for place, length in enumerate(lengths):
+        at = place * _ID_BYTES
+        parts += (front, ids[at : at + _ID_BYTES], middle, INT64.pack(base_offset), back)
+        base_offset += length
+    return b"".join(parts)
 
 
 def decode(buffer: Buffer, base_offset: int) -> Decoded:

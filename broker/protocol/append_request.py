@@ -9,7 +9,6 @@ only, so all other bytes are decoded once and recognised after that.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,19 +17,15 @@ from broker.errors import ProtocolError
 from broker.protocol import requests
 from broker.protocol.client_requests import (
     Acks,
+    PartitionSet,
     PublishRequest,
 )
-from broker.protocol.primitives import INT16, INT32, Buffer, Reader
+from broker.protocol.codec import SingleAppends, single_appends
+from broker.protocol.framing import Frames
+from broker.protocol.primitives import INT16, Reader
 from broker.topic import TopicPartition
 
-PRODUCE_TYPE = INT16.pack(requests.RequestType.PRODUCE)
 PUBLISH_TYPE = INT16.pack(requests.RequestType.PUBLISH)
-_PUBLISH_START = PUBLISH_TYPE + INT16.pack(PublishRequest.VERSION)
-_START_AND_ID_BYTES = 8
-_ACKS_TIMEOUT_COUNT_BYTES = 10
-_HOME_AND_INDEX_BYTES = 8
-# longer heads are not decoded here: a cache full of them would take too much memory
-_MAX_HEAD_BYTES = 4096
 _ASKED_BROKER = -1
 
 
@@ -38,22 +33,24 @@ _ASKED_BROKER = -1
 _Head = tuple[Acks, int, TopicPartition]
 
 
-class PartitionSets(NamedTuple):
-    """Message sets for one partition, in order; home -1 is the broker asked."""
-
-    partition: TopicPartition
-    sets: list[Buffer]
-
-
 class AppendRequest(NamedTuple):
-    """Message sets to append, in order: of one request, or of several of one set each."""
+    """Message sets to append, in order; home -1 of a partition is the broker asked."""
 
-    # One for a request, whose response has the results of all sets, or one for each set. None for
-    # 0.7's requests: they have no response, and an error closes the connection.
-    correlation_ids: Sequence[int] | None
+    # None for 0.7's requests: they have no response, and an error closes the connection
+    correlation_id: int | None
     acks: Acks
     timeout_ms: int  # limits the wait for `Acks.COMMITTED`
-    parts: list[PartitionSets]
+    sets: Sequence[PartitionSet]
+
+
+class AppendRequests(NamedTuple):
+    """Requests of one set each, which came one after the other and ask for the same."""
+
+    end: int  # the number of the frame behind them
+    is_publish: bool
+    acks: Acks
+    timeout_ms: int
+    runs: list[tuple[TopicPartition, SingleAppends]]
 
 
 def append_request(
@@ -62,78 +59,34 @@ def append_request(
 ) -> AppendRequest:
     """Return the general form of a decoded request; 0.7's have no correlation id."""
     if isinstance(request, PublishRequest):
-        parts = [PartitionSets(one.partition, [one.message_set]) for one in request.sets]
-        return AppendRequest((correlation_id,), request.acks, request.timeout_ms, parts)
+        return AppendRequest(correlation_id, request.acks, request.timeout_ms, request.sets)
     produces = (request,) if isinstance(request, requests.ProduceRequest) else request.produces
-    parts = [
-        PartitionSets(TopicPartition(one.topic, _ASKED_BROKER, one.index), [one.message_set])
+    sets = [
+        PartitionSet(TopicPartition(one.topic, _ASKED_BROKER, one.index), one.message_set)
         for one in produces
     ]
-    return AppendRequest(None, Acks.NONE, 0, parts)
+    return AppendRequest(None, Acks.NONE, 0, sets)
 
 
-def decode_single_appends(frames: Sequence[memoryview]) -> AppendRequest | None:
-    """Decode requests of one message set each that have the same acks and timeout.
+def decode_single_appends(frames: Frames, first: int) -> AppendRequests | None:
+    """Decode requests from one on, of one message set each and with the same acks and timeout.
 
-    All frames, without size fields, are of one type, `PRODUCE_TYPE` or `PUBLISH_TYPE`. None if one
-    is something else, or malformed: the general decoder must read each.
+    None if that is something else, or malformed: the general decoder must read it.
     """
-    is_publish = frames[0][: INT16.size] == PUBLISH_TYPE
-    layout = _layout(is_publish, 0)
-    unpack, set_start = layout.unpack_from, layout.size
-    correlation_ids: list[int] = []
-    parts: list[PartitionSets] = []
-    sets: list[Buffer] = []
-    rule: tuple[Acks, int] | None = None
-    head: bytes | None = None
-    for frame in frames:
-        size = len(frame)
-        if size < set_start or (fields := unpack(frame))[-2] != head:
-            head_bytes = _head_bytes(frame, is_publish)
-            layout = _layout(is_publish, head_bytes)
-            unpack, set_start = layout.unpack_from, layout.size
-            if not 0 < head_bytes <= _MAX_HEAD_BYTES or size < set_start:
-                return None
-            fields = unpack(frame)
-            head = fields[-2]
-            decoded = _decode_publish_head(head) if is_publish else _decode_produce_head(head)
-            if decoded is None or rule not in (None, decoded[:2]):
-                return None
-            rule, sets = decoded[:2], []
-            parts.append(PartitionSets(decoded[2], sets))
-        if fields[-1] != size - set_start:
-            return None
-        if is_publish:
-            if fields[0] != _PUBLISH_START:
-                return None
-            correlation_ids.append(fields[1])
-        sets.append(frame[set_start:])
-    if rule is None:
-        return None
-    return AppendRequest(correlation_ids if is_publish else None, *rule, parts)
-
-
-@lru_cache(maxsize=1024)
-def _layout(is_publish: bool, head_bytes: int) -> struct.Struct:
-    """Return how a request starts: head and size of the set."""
-    # the head of a produce request begins with its type; that of a publish follows type, version
-    # and correlation id
-    start = "4si" if is_publish else ""
-    return struct.Struct(f">{start}{head_bytes}si")
-
-
-def _head_bytes(frame: memoryview, is_publish: bool) -> int:
-    """Return the length of the bytes between start and set size; 0 if they are cut off."""
-    try:
-        if not is_publish:
-            topic_bytes: int = INT16.unpack_from(frame, INT16.size)[0]
-            return max(0, 2 * INT16.size + topic_bytes + INT32.size)
-        end: int = _START_AND_ID_BYTES
-        end += INT16.size + INT16.unpack_from(frame, end)[0] + _ACKS_TIMEOUT_COUNT_BYTES
-        end += INT16.size + INT16.unpack_from(frame, end)[0] + _HOME_AND_INDEX_BYTES
-    except struct.error:
-        return 0
-    return max(0, end - _START_AND_ID_BYTES)
+    view, bounds = frames.view, frames.bounds
+    end, last = first, len(bounds) - 1
+    rule: tuple[bool, Acks, int] | None = None
+    runs: list[tuple[TopicPartition, SingleAppends]] = []
+    while end < last and (run := single_appends(view, bounds, end)) is not None:
+        _, head, ids, *_ = run
+        is_publish = bool(ids)
+        decoded = _decode_publish_head(head) if is_publish else _decode_produce_head(head)
+        if decoded is None or rule not in (None, (is_publish, *decoded[:2])):
+            break
+        rule = is_publish, *decoded[:2]
+        runs.append((decoded[2], run))
+        end = run[0]
+    return None if rule is None else AppendRequests(end, *rule, runs)
 
 
 @lru_cache(maxsize=1024)

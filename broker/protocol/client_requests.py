@@ -17,6 +17,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from broker.errors import NO_ERROR, ProtocolError
 from broker.protocol import layouts, requests
+from broker.protocol.codec import publish_responses
 from broker.protocol.layouts import ControlRequest, Fields
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
@@ -347,11 +348,13 @@ class SinglePublishResponse:
         self._layout = struct.Struct(f">hi{len(self._middle)}sqqh")
         self._size = INT32.pack(self._layout.size)
 
-    def encode(self, correlation_id: int, base_offset: int, term: int) -> bytes:
-        """Return the frame of a response."""
-        return self._size + self._layout.pack(
-            NO_ERROR, correlation_id, self._middle, base_offset, term, 0
-        )
+    def encode(self, ids: bytes, sizes: bytes, base_offset: int, term: int) -> bytes:
+        """Return the frames of responses to sets that were appended one behind the other.
+
+        Correlation ids and sizes of the sets are int32, as `codec.single_appends` returns them.
+        """
+        template = self._size + self._layout.pack(NO_ERROR, 0, self._middle, 0, term, 0)
+        return publish_responses(template, ids, sizes, base_offset)
 
     def decode(self, frame: Buffer, correlation_id: int) -> tuple[int, int] | None:
         """Return base offset and term of the set; None if the general decoder must read it."""

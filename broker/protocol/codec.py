@@ -1,4 +1,4 @@
-"""The codec: every loop over the messages of a buffer is one of these functions.
+"""The codec: every loop over the messages or requests of a buffer is one of these functions.
 
 Each works on a whole buffer and returns plain values. Two engines implement them: `_codec_python`,
 which documents each function and runs everywhere, and the one in C (`native/`), which runs where it
@@ -21,12 +21,13 @@ from broker.protocol.message import (
     Fault,
     OversizePieceError,
     Scan,
+    SingleAppends,
 )
 
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces an engine: `python` or `compiled`."""
 # the compiled engine must have the same number: an older build may be in this folder
-_INTERFACE = 3
+_INTERFACE = 4
 
 
 def _is_compiled() -> bool:
@@ -70,7 +71,9 @@ if IS_COMPILED:
         decode_messages,
         encode,
         encode_delimited,
+        publish_responses,
         scan,
+        single_appends,
         unfold,
     )
 else:
@@ -85,7 +88,9 @@ else:
         decode_messages,
         encode,
         encode_delimited,
+        publish_responses,
         scan,
+        single_appends,
         unfold,
     )
 
@@ -102,6 +107,7 @@ __all__ = [
     "Message",
     "OversizePieceError",
     "Scan",
+    "SingleAppends",
     "boundaries",
     "count_delimiters",
     "count_unfolded",
@@ -112,7 +118,9 @@ __all__ = [
     "describe",
     "encode",
     "encode_delimited",
+    "publish_responses",
     "scan",
+    "single_appends",
     "unfold",
 ]
 

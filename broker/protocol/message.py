@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import IntEnum
 from itertools import pairwise
 from typing import NamedTuple
@@ -76,6 +76,15 @@ class Scan(NamedTuple):
     fault: Fault
     wrappers: list[int]  # positions of the wrappers among those entries
     max_payload_bytes: int  # of an outer entry; 0 without entries
+
+
+SingleAppends = tuple[int, bytes, bytes, bytes, Buffer, bool]
+"""Result of `single_appends`: requests that differ in correlation id and set only.
+
+The number of the frame behind them; their head, which is what stands between correlation id, or
+start, and size of the set; their correlation ids as on the wire, none of 0.7's requests; the sizes
+of the sets, likewise; the sets, joined; and whether each has whole entries only, by their lengths.
+"""
 
 
 class EncodedText(NamedTuple):
@@ -205,16 +214,6 @@ def payload_sizes(buffer: memoryview, boundaries: list[int]) -> tuple[list[int],
         for (start, end), magic in zip(pairwise(boundaries), magics, strict=True)
     ]
     return magics, sizes
-
-
-def are_single_entries(buffers: Iterable[Buffer]) -> bool:
-    """Return whether each buffer is as long as its first entry, by the length field alone."""
-    unpack = INT32.unpack_from
-    for buffer in buffers:
-        size = len(buffer)
-        if size < LENGTH_BYTES or unpack(buffer)[0] != size - LENGTH_BYTES:
-            return False
-    return True
 
 
 def fault_of_header(view: memoryview, position: int) -> Fault:

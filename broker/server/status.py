@@ -73,7 +73,7 @@ CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
         "that connections waited for quotas, all together", healthy="still", unit="seconds",
         series="broker_quota_throttle_seconds_total"),
     gauge("ConnectionsWithHeldRequests",
-        lambda it: sum(one.receiver.has_held for one in it.connections),
+        lambda it: sum(bool(one.receiver.held) for one in it.connections),
         "connections with requests that were received and wait for their turn, for a worker "
         "thread, or for room in the response queue", healthy="few",
         series="broker_connections_held"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import shutil
+import sys
 import sysconfig
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -22,6 +23,7 @@ from broker.protocol.codec import (
     EncodedText,
     Fault,
     Scan,
+    SingleAppends,
 )
 from broker.protocol.codec import Message as ReadMessage
 from broker.protocol.compression import Codec
@@ -48,7 +50,22 @@ class Engine(Protocol):
 
     def scan(self, buffer: Buffer) -> Scan: ...
 
-    def boundaries(self, buffer: Buffer) -> list[int]: ...
+    def boundaries(
+        self,
+        buffer: Buffer,
+        least_bytes: int = 5,
+        most_bytes: int = 2**31 - 1,
+        most_count: int = sys.maxsize,
+        /,
+    ) -> list[int]: ...
+
+    def single_appends(
+        self, buffer: Buffer, bounds: list[int], first: int, /
+    ) -> SingleAppends | None: ...
+
+    def publish_responses(
+        self, template: bytes, ids: bytes, sizes: bytes, base_offset: int, /
+    ) -> bytes: ...
 
     def decode(self, buffer: Buffer, base_offset: int) -> Decoded: ...
 

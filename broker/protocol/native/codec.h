@@ -47,7 +47,9 @@ static inline uint8_t *put_bytes(uint8_t *out, const void *data, size_t size) {
 }
 
 PyObject *codec_scan(PyObject *module, PyObject *buffer);
-PyObject *codec_boundaries(PyObject *module, PyObject *buffer);
+PyObject *codec_boundaries(PyObject *module, PyObject *args);
+PyObject *codec_single_appends(PyObject *module, PyObject *args);
+PyObject *codec_publish_responses(PyObject *module, PyObject *args);
 PyObject *codec_encode(PyObject *module, PyObject *payloads);
 PyObject *codec_encode_delimited(PyObject *module, PyObject *args);
 PyObject *codec_decode(PyObject *module, PyObject *args);

@@ -35,14 +35,26 @@ PyObject *codec_scan(PyObject *module, PyObject *buffer) {
     return result;
 }
 
-PyObject *codec_boundaries(PyObject *module, PyObject *buffer) {
+PyObject *codec_boundaries(PyObject *module, PyObject *args) {
     (void)module;
+    PyObject *buffer;
+    Py_ssize_t least_bytes = MAGIC0_HEADER_BYTES, most_bytes = INT32_MAX, most_count = PY_SSIZE_T_MAX;
+    if (!PyArg_ParseTuple(args, "O|nnn", &buffer, &least_bytes, &most_bytes, &most_count))
+        return NULL;
+    if (least_bytes < 0 || least_bytes > INT32_MAX || most_bytes < 0 || most_count < 0) {
+        PyErr_SetString(PyExc_ValueError, "a limit is out of range");
+        return NULL;
+    }
     Py_buffer view;
     if (PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE) < 0)
         return NULL;
+    struct bounds bounds = {(int32_t)least_bytes,
+                            (int32_t)(most_bytes < INT32_MAX ? most_bytes : INT32_MAX),
+                            (size_t)most_count};
     struct positions found = {0};
-    PyThreadState *unlocked = unlock_for((size_t)view.len);
-    bool has_memory = walk_boundaries(view.buf, (size_t)view.len, &found);
+    /* a limited walk is short, and not worth the wait for the lock behind it */
+    PyThreadState *unlocked = unlock_for(most_count < PY_SSIZE_T_MAX ? 0 : (size_t)view.len);
+    bool has_memory = walk_boundaries(view.buf, (size_t)view.len, &bounds, &found);
     lock_again(unlocked);
     PyBuffer_Release(&view);
     PyObject *list = has_memory ? list_of(&found) : PyErr_NoMemory();

@@ -112,19 +112,36 @@ bool walk_entries(struct walk *walk, size_t stop, size_t most, enum crc_check ch
     return true;
 }
 
-bool walk_boundaries(const uint8_t *data, size_t size, struct positions *boundaries) {
-    size_t position = 0;
+/* Returns the end of the entry at `position`, by its length alone; 0 if it is not whole. */
+static size_t entry_end(const uint8_t *data, size_t size, size_t position, int32_t least_bytes,
+                        int32_t most_bytes) {
+    size_t rest = size - position;
+    if (rest < LENGTH_BYTES)
+        return 0;
+    int32_t length = (int32_t)load_uint32(data + position);
+    if (length < least_bytes || length > most_bytes || (size_t)length > rest - LENGTH_BYTES)
+        return 0;
+    return position + LENGTH_BYTES + (size_t)length;
+}
+
+bool walk_boundaries(const uint8_t *data, size_t size, const struct bounds *bounds,
+                     struct positions *boundaries) {
+    size_t position = 0, left = bounds->most_count;
     if (!add_position(boundaries, 0))
         return false;
-    while (size - position >= LENGTH_BYTES + MAGIC0_HEADER_BYTES) {
-        int32_t length = (int32_t)load_uint32(data + position);
-        if (length < MAGIC0_HEADER_BYTES || (size_t)length > size - position - LENGTH_BYTES)
-            break;
-        position += LENGTH_BYTES + (size_t)length;
+    while (left-- && (position = entry_end(data, size, position, bounds->least_bytes,
+                                           bounds->most_bytes)))
         if (!add_position(boundaries, position))
             return false;
-    }
     return true;
+}
+
+bool are_whole(const uint8_t *data, size_t size) {
+    size_t position = 0;
+    while (position < size &&
+           (position = entry_end(data, size, position, MAGIC0_HEADER_BYTES, INT32_MAX)))
+        ;
+    return position == size;
 }
 
 bool add_position(struct positions *positions, size_t position) {

@@ -95,8 +95,19 @@ bool walk_wrappers(struct walk *walk, struct positions *wrappers);
 bool walk_entries(struct walk *walk, size_t stop, size_t most, enum crc_check check,
                   struct entries *entries);
 
+/* What ends a walk by the lengths alone. */
+struct bounds {
+    int32_t least_bytes; /* that a length may be, at least 0 */
+    int32_t most_bytes;
+    size_t most_count;
+};
+
 /* Records the start of every whole entry, and the end of the last, by the lengths alone. */
-bool walk_boundaries(const uint8_t *data, size_t size, struct positions *boundaries);
+bool walk_boundaries(const uint8_t *data, size_t size, const struct bounds *bounds,
+                     struct positions *boundaries);
+
+/* Returns whether the entries end where the data does, by the lengths alone. */
+bool are_whole(const uint8_t *data, size_t size);
 
 /* Appends to an array; false if there is no memory. */
 bool add_position(struct positions *positions, size_t position);

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import selectors
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from broker.clock import Clock
 from broker.endpoints import PLAIN_LISTENER
 from broker.errors import BrokerError
+from broker.protocol.framing import Frames
 from broker.server.network.connection_state import Event, State, next_state
 from broker.server.network.frame_receiver import STALL_S, FrameReceiver, without_traceback
 from broker.server.network.quotas import QueuedBytes
@@ -117,6 +118,7 @@ class ServerConnection:
         self.half_closed_s: float | None = None
         """Since when the client sends no more, by the clock; it may have left altogether."""
         self.throttled_until_s = 0.0  # by the clock; 0 if it is not throttled
+        self.registered_events = 0  # that the processor's selector waits for
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
         self._last_active_s = clock.monotonic_s()
@@ -144,7 +146,7 @@ class ServerConnection:
         """Move to the state for what the connection has to wait for now."""
         if self.state is not State.OFFLOADED:
             self.receiver.release_handled()
-        has_held = self.receiver.has_held
+        has_held = bool(self.receiver.held)
         is_blocked = self.responses.is_full or (has_held and self.responses.has_unsent)
         if self.state is State.BLOCKED and not is_blocked:
             self._take(Event.UNBLOCK)
@@ -164,20 +166,20 @@ class ServerConnection:
             self._take(Event.END)
         elif self.receiver.is_awaiting_buffer:
             self._take(Event.AWAIT_BUFFER)
-        elif self._is_flush_pending:
+        elif self._muted_by is not None and self._is_flush_pending:
             self._take(Event.MUTE)
 
-    def receive(self, shared: bytearray) -> list[memoryview]:
-        """Read once from the socket; return complete frames, without size fields.
+    def receive(self, shared: bytearray) -> Frames | None:
+        """Read once from the socket; return complete frames, None if there are none.
 
-        `shared` is the processor's buffer; small frames are views on it, valid until the next call
-        with it. If there are very many frames, the last ones are held. `fault` is set after an end
+        `shared` is the processor's buffer; small frames are in it, valid until the next call with
+        it. If there are very many frames, the last ones are held. `fault` is set after an end
         of stream, an error or a bad frame size; the frames before it are returned all the same.
         """
         frames = self.receiver.receive(shared)
         if not self._is_identified:
             self._identify()
-        if frames:
+        if frames is not None:
             self._last_active_s = self._clock.monotonic_s()
         if self.receiver.fault is not None:
             self.fault = self.receiver.fault
@@ -209,11 +211,12 @@ class ServerConnection:
         self.fault = without_traceback(reason)
         self.receiver.drop_held()
 
-    def offload(self, frames: Sequence[memoryview], work: Future[Any] | None = None) -> None:
+    def offload(self, frames: Frames | None, work: Future[Any] | None = None) -> None:
         """Note that a worker handles a request, and hold the frames after it."""
         self._take(Event.OFFLOAD)
         self._work = work
-        self.receiver.hold(frames)
+        if frames is not None:
+            self.receiver.hold(frames)
 
     def work_done(self) -> None:
         """Note that the worker is done; also after the connection is closed."""
@@ -222,10 +225,10 @@ class ServerConnection:
         self.receiver.release_handled()
         self._last_active_s = self._clock.monotonic_s()
 
-    def yield_turn(self, frames: Sequence[memoryview] = ()) -> None:
+    def yield_turn(self, frames: Frames | None = None) -> None:
         """Leave frames, and those that are held already, to the next turn."""
         self._take(Event.YIELD)
-        if frames:
+        if frames is not None:
             self.receiver.hold(frames)
 
     def grant_buffer(self) -> None:
@@ -235,7 +238,7 @@ class ServerConnection:
             self._take(Event.BUFFER_GRANTED)
         self._last_active_s = self._clock.monotonic_s()
 
-    def mute_behind_flush(self, frames: Sequence[memoryview]) -> None:
+    def mute_behind_flush(self, frames: Frames) -> None:
         """Mute the connection until a pending flush is complete, if the client sends little.
 
         Its next requests could neither have a response before the flush nor be part of it. Handled
@@ -244,7 +247,7 @@ class ServerConnection:
         begun a large frame, as others may wait for the budget that it holds.
         """
         delayed = self.responses.delayed
-        if not delayed or max(len(frames), len(delayed)) > _FEW_FRAMES:
+        if max(len(frames), len(delayed)) > _FEW_FRAMES:
             return
         if self.receiver.received_bytes > _FEW_BYTES or self.receiver.has_begun_large:
             return
@@ -274,11 +277,11 @@ class ServerConnection:
         self.throttled_until_s = until_s
         self._update()
 
-    def take_held(self) -> list[memoryview]:
+    def take_held(self) -> Frames | None:
         """Begin the turn after `yield_turn`; return held frames that can be handled in it."""
         self._take(Event.NEXT_TURN)
         if not self.may_take_held:
-            return []
+            return None
         frames = self.receiver.take_held()
         if self.receiver.fault is not None:
             self.fault = self.receiver.fault
@@ -290,13 +293,13 @@ class ServerConnection:
         self._update()
         if self.state is not State.READING:
             return False
-        return self.receiver.has_held or (self.tls is not None and self.tls.has_decrypted)
+        return bool(self.receiver.held) or (self.tls is not None and self.tls.has_decrypted)
 
     @property
     def may_receive(self) -> bool:
         """Return whether more can be received now."""
         self._update()
-        return self.state is State.READING and not self.receiver.has_held
+        return self.state is State.READING and not self.receiver.held
 
     def send(self) -> int:
         """Send complete responses; return the bytes sent. `fault` is set if the client is gone."""
@@ -318,7 +321,7 @@ class ServerConnection:
         if not isinstance(self.fault, (BrokerError, EOFError)):
             return self.fault is not None
         # after a refusal the responses to earlier requests are sent; after a closed half, all
-        has_held = self.receiver.has_held
+        has_held = bool(self.receiver.held)
         is_unsent = self.tls is not None and self.tls.has_unsent
         return not (self.responses or has_held or is_unsent or self.state is State.OFFLOADED)
 

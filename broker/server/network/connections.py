@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from broker.clock import Clock
 from broker.server.network.connection import LingeringClient, Listener, ServerConnection
+from broker.server.network.connection_state import State
 from broker.server.network.handshakes import Handshakes, Waiting
 from broker.server.network.hang_ups import HangUps
 from broker.server.network.quotas import PeerLog, QueuedBytes
@@ -81,7 +82,7 @@ class Connections:
         if tls is not None:
             self._handshakes.begin(connection)
         self.open.add(connection)
-        self.selector.register(sock, connection.interest, connection)
+        self._register(connection, connection.interest)
 
     def refuse(self, sock: socket.socket, address: str) -> None:
         """Close the socket of a client that will not be served."""
@@ -92,21 +93,26 @@ class Connections:
         """Wait for the events that a connection needs next; close it if it is finished."""
         if connection.tls is not None and connection.tls.is_open:
             self._end_handshake(connection)
-        if connection.is_finished:
+        if connection.fault is not None and connection.is_finished:
             # A client that just left is not logged.
             if not isinstance(connection.fault, (EOFError, ConnectionError)):
                 self._peer_log.warn(connection.peer, connection.fault)
             self.close(connection)
             return
-        self._hang_ups.update(connection, is_watched=connection.could_be_deserted)
+        if connection.state is not State.READING or self._hang_ups.watched:
+            self._hang_ups.update(connection, is_watched=connection.could_be_deserted)
         events = connection.interest
-        known = self.selector.get_map().get(connection.sock)
-        if known is None:
-            if events:
-                self.selector.register(connection.sock, events, connection)
+        if events != connection.registered_events:
+            self._register(connection, events)
+
+    def _register(self, connection: ServerConnection, events: int) -> None:
+        """Have the selector wait for these events, 0 for none."""
+        known, connection.registered_events = connection.registered_events, events
+        if not known:
+            self.selector.register(connection.sock, events, connection)
         elif not events:
             self.selector.unregister(connection.sock)
-        elif known.events != events:
+        else:
             self.selector.modify(connection.sock, events, connection)
 
     def take_hang_ups(self) -> list[ServerConnection]:
@@ -139,8 +145,8 @@ class Connections:
         self.open.discard(connection)
         self._has_closed = True
         self._hang_ups.update(connection, is_watched=False)
-        if self.selector.get_map().get(connection.sock) is not None:
-            self.selector.unregister(connection.sock)
+        if connection.registered_events:
+            self._register(connection, 0)
         if (client := connection.linger()) is not None:
             self.lingering.append(client)
         is_tls = connection.tls is not None

@@ -6,11 +6,11 @@ on one thread; the content of frames is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from broker.errors import BrokerError, ProtocolError
-from broker.protocol.framing import SIZE_BYTES, FrameSizeError, cut_frames
+from broker.protocol.framing import SIZE_BYTES, Frames, FrameSizeError, cut_frames
 from broker.protocol.primitives import Buffer
 from broker.server.network.quotas import FrameRoom, QueuedBytes
 
@@ -119,17 +119,20 @@ class FrameReceiver:
         self._tail = b""
         self._last_cut = _NOTHING
         """The bytes that frames were cut from last, and frames after them that were not cut yet."""
-        self._held = _NOTHING
-        """A copy of whole frames to be handled, and if it was cut in between, of the tail."""
+        self.held = _NOTHING
+        """Whole frames to be handled without another read of the socket.
+
+        A copy; and if it was cut in between, of the tail as well.
+        """
         self.received_bytes = 0  # by the last call of `receive`
         self._large: _LargeFrame | None = None
         self._handled: FrameRoom | None = None  # of a complete large frame, until that is handled
 
-    def receive(self, shared: bytearray) -> list[memoryview]:
+    def receive(self, shared: bytearray) -> Frames | None:
         """Read from the socket once; return at most `MAX_FRAMES` whole frames, hold the rest.
 
-        After an end of stream, a socket error or a bad frame size, `fault` is set; the frames
-        before it are returned all the same.
+        None if there are none. After an end of stream, a socket error or a bad frame size, `fault`
+        is set; the frames before it are returned all the same.
         """
         if self._large is not None:
             return self._receive_large(self._large, memoryview(shared))
@@ -139,56 +142,52 @@ class FrameReceiver:
         end = LARGE_FRAME_BYTES if self._queued_bytes.waiting_count else len(shared)
         received = self._receive_into(view[tail_bytes:end])
         if not received:
-            return []
+            return None
         self._tail = b""
         frames = self._cut(view[: tail_bytes + received])
-        if self._held:
-            self._held = memoryview(bytes(self._held))
+        if self.held:
+            self.held = memoryview(bytes(self.held))
         return frames
 
-    def _cut(self, view: memoryview) -> list[memoryview]:
-        """Return the first frames of a view, and keep the bytes after them."""
+    def _cut(self, view: memoryview) -> Frames | None:
+        """Return the first frames of a view, if any, and keep the bytes after them."""
         try:
-            frames, consumed, needed = cut_frames(
+            frames, needed = cut_frames(
                 view, max_frame_bytes=self._max_frame_bytes, max_count=MAX_FRAMES
             )
         except FrameSizeError as error:
             is_tls = bytes(view[error.position :][:2]) == _TLS_HANDSHAKE
             self.fault = without_traceback(ProtocolError(_IS_TLS) if is_tls else error)
             self._last_cut = view[: error.position]
-            return cut_frames(self._last_cut, max_frame_bytes=self._max_frame_bytes)[0]
-        if len(frames) == MAX_FRAMES:
+            frames, needed = cut_frames(self._last_cut, max_frame_bytes=self._max_frame_bytes)
+            return frames if error.position else None
+        consumed = frames.bounds[-1]
+        if len(frames.bounds) > MAX_FRAMES:
             self._last_cut = view
-            self._held = view[consumed:]
+            self.held = view[consumed:]
         else:
             self._last_cut = view[:consumed]
             if consumed < len(view):  # else there may be a tail from before
                 self._keep(view[consumed:], needed)
-        return frames
+        return frames if consumed else None
 
-    @property
-    def has_held(self) -> bool:
-        """Return whether there are frames to be handled without another read of the socket."""
-        return bool(self._held)
-
-    def hold(self, frames: Sequence[memoryview]) -> None:
+    def hold(self, frames: Frames) -> None:
         """Keep the last of the frames that were returned last: they cannot be handled yet."""
-        held_bytes = len(self._held) + sum(map(len, frames)) + SIZE_BYTES * len(frames)
-        held = self._last_cut[len(self._last_cut) - held_bytes :]
-        self._held = held if self._owns(held) else memoryview(bytes(held))
+        held = self._last_cut[frames.bounds[0] :]
+        self.held = held if self._owns(held) else memoryview(bytes(held))
 
     def _owns(self, view: memoryview) -> bool:
         """Return whether no other connection uses a view's memory."""
         return not view or isinstance(view.obj, bytes)
 
-    def take_held(self) -> list[memoryview]:
+    def take_held(self) -> Frames | None:
         """Return the first of the held frames, at most `MAX_FRAMES`; they are held no longer."""
-        held, self._held = self._held, _NOTHING
+        held, self.held = self.held, _NOTHING
         return self._cut(held)
 
     def drop_held(self) -> None:
         """Drop the held frames: none will be handled."""
-        self._held = _NOTHING
+        self.held = _NOTHING
 
     def _receive_into(self, buffer: memoryview) -> int:
         self.received_bytes = 0
@@ -230,15 +229,15 @@ class FrameReceiver:
         large.begin(start)
         self._tail = b""
 
-    def _receive_large(self, large: _LargeFrame, shared: memoryview) -> list[memoryview]:
+    def _receive_large(self, large: _LargeFrame, shared: memoryview) -> Frames | None:
         large.receive(self._receive_into, shared)
         if large.is_complete:
             self._large = None
             self._handled = large.room
-            return [memoryview(large.buffer)[SIZE_BYTES:]]
+            return Frames(memoryview(large.buffer), [0, len(large.buffer)])
         if not large.free_bytes:
             self._ask_for_room(large)
-        return []
+        return None
 
     @property
     def has_begun_large(self) -> bool:
@@ -273,7 +272,7 @@ class FrameReceiver:
         """Drop the received bytes, and release the budget of an incomplete large frame."""
         large, self._large = self._large, None
         self._tail = b""
-        self._last_cut = self._held = _NOTHING
+        self._last_cut = self.held = _NOTHING
         if large is not None:
             self._queued_bytes.release(large.room)
         # It refers to the connection, which refers to this: the collector may free that cycle late.

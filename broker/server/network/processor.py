@@ -28,6 +28,7 @@ from typing import Any
 from broker.clock import Clock
 from broker.errors import ProtocolError
 from broker.protocol.append_request import PUBLISH_TYPE
+from broker.protocol.framing import Frames
 from broker.server.network.connection import PLAIN, LingeringClient, Listener, ServerConnection
 from broker.server.network.connections import Connections
 from broker.server.network.end_of_streams import end_streams
@@ -222,7 +223,7 @@ class Processor:
             if time.perf_counter() >= end_s:
                 break  # the selector returns the others again
         self._mailbox.run()
-        if self.purgatory.has_woken:
+        if self.purgatory.woken:
             for delayed in self._attempt_all(self.purgatory.take_woken(), is_last=False):
                 self.purgatory.note_woken(delayed)
         if self._yielded:
@@ -235,7 +236,7 @@ class Processor:
         self._time_s = time.thread_time if count > _CROWD else time.perf_counter
 
     def _seconds_to_next(self) -> float:
-        if self._yielded or self.purgatory.has_woken:
+        if self._yielded or self.purgatory.woken:
             return 0.0
         due_s = self._next_sweep_s
         deadline_s = self.purgatory.next_deadline_s
@@ -300,16 +301,17 @@ class Processor:
         frames = connection.receive(self._shared)
         self.metrics.bad_frames += isinstance(connection.fault, ProtocolError)
         self.metrics.bytes_read += connection.receiver.received_bytes
-        if frames:
+        if frames is not None:
             connection.arrived_s = self._turn_began_s
             self._handle(connection, frames)
-            connection.mute_behind_flush(frames)
+            if connection.responses.delayed:
+                connection.mute_behind_flush(frames)
         self._advance(connection)
 
-    def _handle(self, connection: ServerConnection, frames: list[memoryview]) -> None:
+    def _handle(self, connection: ServerConnection, frames: Frames) -> None:
         assert self._handlers is not None
         if not connection.has_published:
-            connection.has_published = frames[-1][:2] == PUBLISH_TYPE
+            connection.has_published = frames[len(frames) - 1][:2] == PUBLISH_TYPE
         is_answered = False
         for handled_count, outcome in self._handlers.handle(
             frames, connection.client, connection.arrived_s
@@ -317,21 +319,21 @@ class Processor:
             is_answered = True
             match outcome:
                 case Offload():
-                    connection.offload(frames[handled_count:])
+                    connection.offload(frames.since(handled_count))
                     self._offload(connection, outcome.frames)
                     return
                 case Work():
-                    connection.offload(frames[handled_count:], outcome.future)
+                    connection.offload(frames.since(handled_count), outcome.future)
                     finish = partial(self._handlers.finish, outcome)
                     self._await_work(connection, outcome.future, finish)
                     return
                 case YieldTurn():
-                    connection.yield_turn(frames[handled_count:])
+                    connection.yield_turn(frames.since(handled_count))
                     self._yielded.append(connection)
                     return
             self._take_outcome(connection, outcome)
             if connection.responses.is_full:
-                connection.receiver.hold(frames[handled_count:])
+                connection.receiver.hold(frames.since(handled_count))
                 return
         if not is_answered:
             connection.note_unanswered()
@@ -350,9 +352,9 @@ class Processor:
                 connection.fail(reason)
                 self.metrics.bad_frames += is_bad_frame
 
-    def _offload(self, connection: ServerConnection, frames: list[memoryview]) -> None:
+    def _offload(self, connection: ServerConnection, frames: Frames) -> None:
         assert self._worker_handlers is not None
-        kept = [memoryview(bytes(one)) if one.obj is self._shared else one for one in frames]
+        kept = frames.copy() if frames.view.obj is self._shared else frames
         self.metrics.offloaded_count += 1
         future = self._worker.submit(
             self._worker_handlers.handle_all, kept, connection.client, connection.arrived_s
@@ -383,7 +385,7 @@ class Processor:
         for outcome in outcomes:
             if isinstance(outcome, Work):  # validated by a worker, and now forwarded to a leader
                 assert self._handlers is not None
-                connection.offload((), outcome.future)
+                connection.offload(None, outcome.future)
                 finish = partial(self._handlers.finish, outcome)
                 self._await_work(connection, outcome.future, finish)
                 return
@@ -406,8 +408,8 @@ class Processor:
 
     def _handle_held(self, connection: ServerConnection) -> None:
         frames = connection.take_held()
-        self.metrics.bad_frames += bool(frames) and isinstance(connection.fault, ProtocolError)
-        if frames:
+        if frames is not None:
+            self.metrics.bad_frames += isinstance(connection.fault, ProtocolError)
             self._handle(connection, frames)
         elif connection.tls is not None and connection.may_take_held:
             self._read(connection)
@@ -464,7 +466,8 @@ class Processor:
 
     def _expire(self) -> None:
         now_s = self._clock.monotonic_s()
-        self._resume_throttled(now_s)
+        if self._throttled:
+            self._resume_throttled(now_s)
         due = self.purgatory.take_due(now_s)
         if due:
             self._attempt_all(due, is_last=True)

@@ -7,7 +7,6 @@ counted where they are encoded.
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
@@ -19,7 +18,7 @@ from typing import Any
 from broker import errors
 from broker.config import BrokerConfig
 from broker.protocol import requests
-from broker.protocol.append_request import PRODUCE_TYPE, PUBLISH_TYPE, append_request
+from broker.protocol.append_request import append_request, decode_single_appends
 from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
@@ -49,6 +48,7 @@ from broker.protocol.extension_requests import (
     ShutdownRequest,
     StatusRequest,
 )
+from broker.protocol.framing import Frames
 from broker.protocol.layouts import ControllerRequest
 from broker.protocol.primitives import INT16, Reader
 from broker.protocol.replica_requests import (
@@ -84,9 +84,9 @@ class CloseConnection:
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """Requests above the validation budget: a worker handles them, before any that follow."""
+    """A request above the validation budget: a worker handles it, before any that follow."""
 
-    frames: list[memoryview]
+    frames: Frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,7 @@ class RequestHandlers:
             max_wait_ms=config.max_fetch_wait_ms, max_positions=config.max_fetch_positions
         )
 
-    def handle_all(
-        self, frames: list[memoryview], client: Client, arrived_s: float
-    ) -> list[Outcome]:
+    def handle_all(self, frames: Frames, client: Client, arrived_s: float) -> list[Outcome]:
         """Return the outcomes of frames that a worker handles."""
         began_s = time.perf_counter()
         self._metrics.offloaded_count += 1
@@ -167,7 +165,7 @@ class RequestHandlers:
         return found
 
     def handle(
-        self, frames: list[memoryview], client: Client, arrived_s: float
+        self, frames: Frames, client: Client, arrived_s: float
     ) -> Iterator[tuple[int, Outcome]]:
         """Handle frames in order, each after the outcome of the one before has been taken.
 
@@ -180,58 +178,64 @@ class RequestHandlers:
         started_s = time.perf_counter()  # of the request at `position`
         end_s = started_s + TURN_S
         position = single_end = 0
+        frame_count = len(frames.bounds) - 1
         try:
-            while position < len(frames):
+            while position < frame_count:
                 if position and (self._validator.is_turn_used_up or started_s > end_s):
                     yield position, YieldTurn()
                     return
                 if client.authentication.state is not AuthState.ANONYMOUS:
                     client.authentication.check(_type_of(frames[position]))
-                request_type = frames[position][:2]
-                if position >= single_end and request_type in (PUBLISH_TYPE, PRODUCE_TYPE):
-                    end = _end_of_type(frames, position)
+                if position >= single_end and (appends := decode_single_appends(frames, position)):
                     rights = self._judge.judge(PublishRequest, client)  # of produce, too
                     together = self._produce.append_together(
-                        frames[position:end], client.refused, rights
+                        appends, client.refused, rights, is_one=appends.end - position == 1
                     )
                     if together is None:
-                        single_end = end
+                        single_end = appends.end
                     else:
                         outcome = together[0] if together else None
-                        count = end - position
+                        kind = PublishRequest if appends.is_publish else requests.ProduceRequest
                         started_s = self._note(
-                            frames[position], outcome, arrived_s, started_s, count
+                            kind.TYPE,
+                            RequestGroup.PRODUCE,
+                            outcome,
+                            arrived_s,
+                            started_s,
+                            appends.end - position,
                         )
-                        position = end
+                        position = appends.end
                         if outcome is not None:
                             yield position, outcome
                         continue
-                single = self._handle_one(frames[position], client)
+                frame = frames[position]
+                single = self._handle_one(frame, client)
                 if isinstance(single, Future):
-                    work = self._begin(frames[position], single, arrived_s, started_s)
+                    work = self._begin(frame, single, arrived_s, started_s)
                     started_s = time.perf_counter()
                     position += 1
                     yield position, work
                     continue
                 # only now: one beyond the budget is handled again, by a worker
-                started_s = self._note(frames[position], single, arrived_s, started_s)
+                started_s = self._note(*_kind(frame), single, arrived_s, started_s)
                 position += 1
                 if single is not None:
                     yield position, single
         except errors.AuthenticationStateError as error:
             for last in self._end(frames[position], error):
-                yield len(frames), last
+                yield frame_count, last
         except ValidationBudgetExceededError:
-            yield position + 1, Offload(frames[position : position + 1])
+            yield position + 1, Offload(frames.only(position))
         except errors.ProtocolError as error:
-            yield len(frames), CloseConnection(error, is_bad_frame=True)
+            yield frame_count, CloseConnection(error, is_bad_frame=True)
         except errors.BrokerError as error:
-            self._note(frames[position], None, arrived_s, started_s)
-            yield len(frames), self._close(_group(frames[position]), error)
+            self._note(*_kind(frames[position]), None, arrived_s, started_s)
+            yield frame_count, self._close(_group(frames[position]), error)
 
     def _note(
         self,
-        frame: memoryview,
+        request_type: int,
+        group: RequestGroup,
         outcome: Response | None,
         arrived_s: float,
         started_s: float,
@@ -240,9 +244,7 @@ class RequestHandlers:
         """Count requests that are handled, together, and their times; return the time."""
         ended_s = time.perf_counter()
         metrics = self._metrics
-        request_type = INT16.unpack_from(frame)[0]
         metrics.requests[request_type] += count
-        group = request_group(request_type, frame)
         is_complete = True
         if outcome is not None:
             outcome.group = group
@@ -451,8 +453,13 @@ def _type_of(frame: memoryview) -> int:
     return INT16.unpack_from(frame)[0] if len(frame) >= INT16.size else -1
 
 
+def _kind(frame: memoryview) -> tuple[int, RequestGroup]:
+    request_type: int = INT16.unpack_from(frame)[0]
+    return request_type, request_group(request_type, frame)
+
+
 def _group(frame: memoryview) -> RequestGroup:
-    return request_group(INT16.unpack_from(frame)[0], frame)
+    return _kind(frame)[1]
 
 
 def _check_length(size: int) -> None:
@@ -482,17 +489,3 @@ def _when_done(outcome: Response | Future[Response | None] | None) -> _Outcome |
 
     outcome.add_done_callback(take)
     return outcomes
-
-
-def _end_of_type(frames: list[memoryview], start: int) -> int:
-    """Return the index after the frames from `start` on that have one request type."""
-    unpack = INT16.unpack_from  # faster than slices of a memoryview
-    request_type = unpack(frames[start])
-    index = start
-    try:
-        for index in range(start + 1, len(frames)):
-            if unpack(frames[index]) != request_type:
-                return index
-    except struct.error:  # too short for a type
-        return index
-    return len(frames)

@@ -15,7 +15,7 @@ learns that the outcome is unknown.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 
 from broker import errors
@@ -23,13 +23,13 @@ from broker.clock import Clock
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol import responses
-from broker.protocol.append_request import AppendRequest, decode_single_appends
+from broker.protocol.append_request import AppendRequest, AppendRequests
 from broker.protocol.client_requests import (
     Acks,
     PartitionSet,
     single_publish_response,
 )
-from broker.protocol.primitives import Buffer
+from broker.protocol.primitives import INT32, Buffer
 from broker.protocol.requests import ANY_PARTITION
 from broker.replication.leader import Leader
 from broker.server.cluster.replica_table import ReplicaTable
@@ -87,7 +87,7 @@ class _LogAppend:
     def __init__(self, partition: TopicPartition, log: Log | None) -> None:
         self.partition = partition  # as the request names it
         self.log = log  # if None, the write has to find or create it
-        self.sets: list[Buffer] = []
+        self.sets: list[Buffer] = []  # joined, of each run
         self.set_count = 0
         self.received_bytes = 0
         self.valid: ValidMessages | None = None
@@ -165,23 +165,27 @@ class ProduceHandler:
         self._max_topic_name_length = max_topic_name_length
 
     def append_together(
-        self, frames: Sequence[memoryview], refused: RefusedPartitions, rights: Rights | None
+        self,
+        request: AppendRequests,
+        refused: RefusedPartitions,
+        rights: Rights | None,
+        *,
+        is_one: bool,
     ) -> list[Response] | None:
         """Append the sets of requests that arrived together, one write for each log.
 
-        The frames, without size fields, are all produce or all publish requests. Return one
-        response that stands for all, or none if the client expects none; None if nothing was done,
-        as the requests have to be appended one at a time. A `ServerError` means that the disk
-        refuses the sets of produce requests.
+        Return one response that stands for all, or none if the client expects none; None if nothing
+        was done, as the requests have to be appended one at a time. A `ServerError` means that the
+        disk refuses the sets of produce requests. `is_one`: it is a single request.
         """
-        if self._shutdown.refuses_appends or (len(frames) == 1 and len(frames[0]) > _SMALL_BYTES):
-            return None
-        request = decode_single_appends(frames)
-        if request is None:
+        if self._shutdown.refuses_appends:
             return None
         appends: dict[int, _LogAppend] = {}
-        parts: list[_WrittenSet] = []
-        for partition, sets in request.parts:
+        parts: list[_WrittenSets] = []
+        for partition, (_, _, ids, sizes, sets, are_whole) in request.runs:
+            # an entry cut off at the end of one set must not be completed by the start of the next
+            if not are_whole or (is_one and len(sets) > _SMALL_BYTES):
+                return None
             # before the log is looked for: the time must not tell of a hidden topic
             if rights is not None and not rights.allows(partition.topic):
                 return None
@@ -196,26 +200,26 @@ class ProduceHandler:
             log_append = appends.get(id(log))
             if log_append is None:
                 log_append = appends[id(log)] = _LogAppend(partition, log)
-            sizes = list(map(len, sets))
-            parts.append((partition, log_append, log_append.received_bytes, sizes))
-            log_append.sets += sets
-            log_append.set_count += len(sets)
-            log_append.received_bytes += sum(sizes)
+            parts.append((partition, log_append, log_append.received_bytes, ids, sizes))
+            log_append.sets.append(sets)
+            log_append.set_count += len(sizes) // INT32.size
+            log_append.received_bytes += len(sets)
         self._validator.begin_request()
         for log_append in appends.values():
-            log_append.valid = self._validator.validate_together(log_append.sets)
-            if log_append.valid is None:
+            joined = log_append.sets[0] if len(log_append.sets) == 1 else b"".join(log_append.sets)
+            count = self._validator.validate_together(joined, log_append.set_count)
+            if count is None:
                 return None
-        correlation_ids, acks, timeout_ms, _ = request
+            log_append.valid = joined, count
         for log_append in appends.values():
-            self._write(log_append, refused, acks)
-            if log_append.error is not None and correlation_ids is None:
+            self._write(log_append, refused, request.acks)
+            if log_append.error is not None and not request.is_publish:
                 raise log_append.error
         response = self._respond(
-            acks,
-            timeout_ms,
+            request.acks,
+            request.timeout_ms,
             list(appends.values()),
-            lambda: _encode_single(correlation_ids or (), parts),
+            lambda: _encode_single(parts),
         )
         return [] if response is None else [response]
 
@@ -230,14 +234,14 @@ class ProduceHandler:
         the sets before it are appended, those behind it are not. After a
         `ValidationBudgetExceededError` nothing was appended; a worker must do it.
         """
-        correlation_ids, acks, timeout_ms, parts = request
-        is_publish = correlation_ids is not None
+        correlation_id, acks, timeout_ms, sets = request
+        is_publish = correlation_id is not None
         if self._shutdown.refuses_appends and not is_publish:
             raise errors.ShuttingDownError("the broker is shutting down")
         self._validator.begin_request()
         appends: list[_LogAppend] = []
         forwarded: list[PartitionSet] = []
-        for partition, (message_set,) in parts:
+        for partition, message_set in sets:
             if rights is not None and (error := self._refusal(partition.topic, rights)):
                 log_append = _LogAppend(partition, None)
                 log_append.set_count, log_append.error = 1, error
@@ -263,7 +267,7 @@ class ProduceHandler:
         if forwarded:
             return self._forwarder.produce(forwarded)
         return self._respond(
-            acks, timeout_ms, appends, lambda: _encode(correlation_ids or (), appends)
+            acks, timeout_ms, appends, lambda: _encode(correlation_id or 0, appends)
         )
 
     def _refusal(self, topic: str, rights: Rights) -> errors.ServerError | None:
@@ -360,7 +364,7 @@ class ProduceHandler:
         topic, index = log_append.partition.topic, log_append.partition.index
         # A name without a log is not counted: every mistyped name would add counters.
         if self._logs.table.get(topic, max(index, 0)):
-            self._metrics.topics[topic].failed_produce += max(1, len(log_append.sets))
+            self._metrics.topics[topic].failed_produce += log_append.set_count
 
     def _count_errors(self, appends: Iterable[_LogAppend]) -> None:
         for one in appends:
@@ -412,29 +416,27 @@ def _note_refused(
         refused[partition] = Refusal(error.code, str(error), leader)
 
 
-_WrittenSet = tuple[TopicPartition, _LogAppend, int, list[int]]
-"""Consecutive sets: partition as named, write, position in it, size of each set."""
+_WrittenSets = tuple[TopicPartition, _LogAppend, int, bytes, bytes]
+"""Consecutive sets: partition as named, write, position in it, correlation ids and sizes."""
 
 
-def _encode_single(correlation_ids: Sequence[int], parts: list[_WrittenSet]) -> bytes:
+def _encode_single(parts: list[_WrittenSets]) -> bytes:
     """Return the responses to publishes of one set each, in order."""
     frames: list[bytes] = []
-    ids = iter(correlation_ids)
-    for partition, log_append, position, sizes in parts:
+    for partition, log_append, position, ids, sizes in parts:
         if log_append.error is None and log_append.log is not None:
-            encode, term = single_publish_response(log_append.log.partition).encode, log_append.term
-            position += log_append.base_offset
-            for size in sizes:
-                frames.append(encode(next(ids), position, term))
-                position += size
+            response = single_publish_response(log_append.log.partition)
+            offset = log_append.base_offset + position
+            frames.append(response.encode(ids, sizes, offset, log_append.term))
         else:
             body = responses.encode_publish_response([log_append.result(partition)])
-            frames += [responses.encode_extension_response(next(ids), body) for _ in sizes]
+            for (correlation_id,) in INT32.iter_unpack(ids):
+                frames.append(responses.encode_extension_response(correlation_id, body))
     return b"".join(frames)
 
 
-def _encode(correlation_ids: Sequence[int], appends: list[_LogAppend]) -> bytes:
+def _encode(correlation_id: int, appends: list[_LogAppend]) -> bytes:
     body = responses.encode_publish_response(
         [log_append.result(log_append.partition) for log_append in appends]
     )
-    return responses.encode_extension_response(correlation_ids[0], body)
+    return responses.encode_extension_response(correlation_id, body)

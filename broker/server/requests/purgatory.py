@@ -223,7 +223,7 @@ class Purgatory(Generic[Owner]):
         self._deadlines: list[tuple[float, int]] = []
         """A heap; it has numbers, not responses, as most complete long before their deadline."""
         self._next_number = itertools.count()
-        self._woken: deque[DelayedResponse] = deque()
+        self.woken: deque[DelayedResponse] = deque()  # those that `take_woken` would return
         self.counts = [DelayCounts() for _ in DelayKind]  # by `DelayKind`
 
     def __len__(self) -> int:
@@ -267,16 +267,11 @@ class Purgatory(Generic[Owner]):
 
     def note_woken(self, delayed: DelayedResponse) -> None:
         """Have a response returned by `take_woken`; callable from any thread."""
-        self._woken.append(delayed)
-
-    @property
-    def has_woken(self) -> bool:
-        """Return whether `take_woken` would return any."""
-        return bool(self._woken)
+        self.woken.append(delayed)
 
     def take_woken(self) -> set[DelayedResponse]:
         """Return those woken since the last call."""
-        return {self._woken.popleft() for _ in range(len(self._woken))}
+        return {self.woken.popleft() for _ in range(len(self.woken))}
 
     @property
     def deadline_count(self) -> int:

@@ -9,12 +9,11 @@ other connections.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from broker.errors import InvalidMessageError, MessageSizeTooLargeError
 from broker.protocol import codec
 from broker.protocol.compression import UnfoldsTooFarError
-from broker.protocol.message import Fault, Scan, are_single_entries
+from broker.protocol.message import Fault, Scan
 from broker.protocol.message_set import count_messages, describe_fault
 from broker.protocol.primitives import Buffer
 
@@ -96,32 +95,24 @@ class Validator:
             raise
         return memoryview(message_set)[: found.valid_bytes], count
 
-    def validate_together(self, sets: Sequence[Buffer]) -> ValidMessages | None:
-        """Join sets and validate them, with one scan if each holds one message.
+    def validate_together(self, message_set: Buffer, set_count: int) -> int | None:
+        """Validate joined sets, each of whole entries by their lengths; return their messages.
 
-        None if not every message is whole, valid and small enough, or if each set must be validated
-        by itself for the budget.
+        None if not all are valid and small enough, or if each must be validated by itself for the
+        budget.
         """
-        message_set = sets[0] if len(sets) == 1 else b"".join(sets)
-        # A scan of all sets at once must not complete a message cut off at the end of one set
-        # with the start of the next: only where each is one whole message is that excluded.
-        is_one_scan = len(sets) == 1 or are_single_entries(sets)
-        count = 0
         try:
-            for one in [message_set] if is_one_scan else sets:
-                self._spend(len(one))
-                found = codec.scan(one)
-                if found.fault or found.max_payload_bytes > self._max_message_bytes:
-                    return None
-                if not found.wrappers:
-                    count += found.entry_count
-                elif len(message_set) > _SMALL_WRAPPER_BYTES * len(sets):
-                    return None  # one write for all saves little, and the turn may end in between
-                else:
-                    count += self._count_messages(one, found)
+            self._spend(len(message_set))
+            found = codec.scan(message_set)
+            if found.fault or found.max_payload_bytes > self._max_message_bytes:
+                return None
+            if not found.wrappers:
+                return found.entry_count
+            if len(message_set) > _SMALL_WRAPPER_BYTES * set_count:
+                return None  # one write for all saves little, and the turn may end in between
+            return self._count_messages(message_set, found)
         except (InvalidMessageError, ValidationBudgetExceededError):
             return None
-        return message_set, count
 
     def _count_messages(self, message_set: Buffer, found: Scan) -> int:
         """Count the messages of a set with wrappers, within the budget."""

@@ -40,6 +40,7 @@ from broker.server.requests.topic_creations import TopicCreations
 from broker.server.requests.validation import TURN_BYTES, Validator
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import PeerFactory
+from tests.support.frames import frames_of
 from tests.support.waiting import wait_until
 
 MAX_MESSAGE_BYTES = 50
@@ -161,7 +162,9 @@ def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tu
             *(validator, handler, no_reads, no_reads, no_reads, no_reads, no_reads),
             *(metrics, Judge(0), no_reads, no_reads, no_reads),
         )
-        for position, outcome in handlers.handle(frames_of_run, Client("127.0.0.1"), 0.0):
+        for position, outcome in handlers.handle(
+            frames_of(frames_of_run), Client("127.0.0.1"), 0.0
+        ):
             match outcome:
                 case Offload(frames):
                     done_counts.append(position - len(frames))

@@ -86,6 +86,7 @@ from tests.integration.broker.server.peer import (
     publish_request,
     read_request,
 )
+from tests.support.frames import frames_of
 from tests.support.waiting import wait_until
 from tests.support.work import calls_of
 from tests.unit.broker.protocol.test_golden_messages import REQUESTS
@@ -324,7 +325,7 @@ def test_hidden_topic_when_asked_for_then_the_work_is_that_of_a_missing_one(
             frame = encode_request(request)
         else:
             frame = extension_frame(request)
-        frames = [memoryview(frame)[INT32.size :]]
+        frames = frames_of([frame[INT32.size :]])
         list(handlers.handle(frames, stranger, 0.0))  # rules remember what they have decided
         # the least, as what is counted by the second begins anew now and then
         return min(calls_of(lambda: list(handlers.handle(frames, stranger, 0.0))) for _ in range(5))

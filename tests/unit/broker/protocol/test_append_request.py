@@ -10,12 +10,13 @@ from broker.errors import ProtocolError
 from broker.protocol import append_request as module
 from broker.protocol.append_request import (
     AppendRequest,
+    AppendRequests,
     append_request,
     decode_single_appends,
 )
 from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import Acks, PartitionSet, PublishRequest
-from broker.protocol.primitives import Reader
+from broker.protocol.primitives import INT32, Reader
 from broker.protocol.requests import (
     MultiProduceRequest,
     ProduceRequest,
@@ -25,6 +26,7 @@ from broker.protocol.requests import (
 )
 from broker.topic import TopicPartition
 from tests.strategies import PARTITION
+from tests.support.frames import frames_of
 
 SETS = st.binary(max_size=20)
 
@@ -34,12 +36,27 @@ def publish_frame(request: PublishRequest, correlation_id: int = 1, client: str 
     return b"".join(encode_extension_parts(request, header))[4:]
 
 
-def views(frames: list[bytes]) -> list[memoryview]:
-    return [memoryview(frame) for frame in frames]
-
-
 def flat(request: AppendRequest) -> list[tuple[TopicPartition, bytes]]:
-    return [(part.partition, bytes(one)) for part in request.parts for one in part.sets]
+    return [(partition, bytes(one)) for partition, one in request.sets]
+
+
+def decoded(frames: list[bytes]) -> AppendRequests | None:
+    return decode_single_appends(frames_of(frames), 0)
+
+
+def ids_of(found: AppendRequests) -> list[int]:
+    return [one for _, run in found.runs for (one,) in INT32.iter_unpack(run[2])]
+
+
+def flat_together(found: AppendRequests) -> list[tuple[TopicPartition, bytes]]:
+    pairs = []
+    for partition, (_, _, _, sizes, sets, _) in found.runs:
+        rest = bytes(sets)
+        for (size,) in INT32.iter_unpack(sizes):
+            pairs.append((partition, rest[:size]))
+            rest = rest[size:]
+        assert not rest
+    return pairs
 
 
 def decoded_in_general(frame: bytes) -> AppendRequest:
@@ -59,10 +76,11 @@ def test_produces_when_decoded_together_then_as_one_by_one(
     produces: list[tuple[str, int, bytes]],
 ) -> None:
     frames = [encode_request(ProduceRequest(*one))[4:] for one in produces]
-    found = decode_single_appends(views(frames))
+    found = decoded(frames)
     assert found is not None
-    assert (found.correlation_ids, found.acks) == (None, Acks.NONE)
-    assert flat(found) == [one for frame in frames for one in flat(decoded_in_general(frame))]
+    assert (found.end, found.is_publish, found.acks) == (len(frames), False, Acks.NONE)
+    each = [one for frame in frames for one in flat(decoded_in_general(frame))]
+    assert flat_together(found) == each
 
 
 @given(
@@ -76,12 +94,13 @@ def test_publishes_when_decoded_together_then_as_one_by_one(
         publish_frame(PublishRequest(acks, 7, (PartitionSet(partition, one),)), number)
         for partition, one, number in publishes
     ]
-    found = decode_single_appends(views(frames))
+    found = decoded(frames)
     assert found is not None
+    assert (found.end, found.is_publish) == (len(frames), True)
     each = [decoded_in_general(frame) for frame in frames]
-    assert found.correlation_ids == [(one.correlation_ids or ())[0] for one in each]
+    assert ids_of(found) == [one.correlation_id for one in each]
     assert {(one.acks, one.timeout_ms) for one in each} == {(found.acks, found.timeout_ms)}
-    assert flat(found) == [pair for one in each for pair in flat(one)]
+    assert flat_together(found) == [pair for one in each for pair in flat(one)]
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=3), st.sampled_from([b"\0\0", b"\0A"]))
@@ -89,9 +108,11 @@ def test_frames_when_random_then_left_to_the_general_decoder_or_decoded_alike(
     rests: list[bytes], request_type: bytes
 ) -> None:
     frames = [request_type + rest for rest in rests]
-    found = decode_single_appends(views(frames))
+    found = decoded(frames)
     if found is not None:
-        assert flat(found) == [pair for one in frames for pair in flat(decoded_in_general(one))]
+        taken = frames[: found.end]
+        each = [pair for one in taken for pair in flat(decoded_in_general(one))]
+        assert flat_together(found) == each
 
 
 PLACE = TopicPartition("events", -1, 0)
@@ -103,22 +124,40 @@ ONE = PartitionSet(PLACE, b"set")
     [
         [publish_frame(PublishRequest(Acks.WRITTEN, 7, (ONE, ONE)))],
         [publish_frame(PublishRequest(Acks.WRITTEN, 7, ()))],
-        [publish_frame(PublishRequest(acks, 7, (ONE,))) for acks in Acks],
-        [publish_frame(PublishRequest(Acks.WRITTEN, ms, (ONE,))) for ms in (1, 2)],
         [publish_frame(PublishRequest(Acks.WRITTEN, 7, (ONE,))) + b"x"],
         [publish_frame(PublishRequest(Acks.WRITTEN, 7, (ONE,)))[:-1]],
         [publish_frame(PublishRequest(Acks.WRITTEN, 7, (ONE,)), client="c" * 5000)],
         [b"\0A\0\1" + publish_frame(PublishRequest(Acks.WRITTEN, 7, (ONE,)))[4:]],
     ],
-    ids=["two sets", "no set", "acks", "timeouts", "trailing", "cut", "long name", "version"],
+    ids=["two sets", "no set", "trailing", "cut", "long name", "version"],
 )
 def test_requests_when_unusual_then_left_to_the_general_decoder(frames: list[bytes]) -> None:
-    assert decode_single_appends(views(frames)) is None
+    assert decoded(frames) is None
+    usual = publish_frame(PublishRequest(Acks.WRITTEN, 7, (ONE,)))
+    found = decoded([usual, *frames])
+    assert found is not None
+    assert found.end == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        publish_frame(PublishRequest(Acks.NONE, 7, (ONE,))),
+        publish_frame(PublishRequest(Acks.WRITTEN, 8, (ONE,))),
+        encode_request(ProduceRequest("events", 0, b"set"))[4:],
+    ],
+    ids=["acks", "timeout", "produce"],
+)
+def test_requests_when_one_asks_for_something_else_then_it_is_left(other: bytes) -> None:
+    usual = publish_frame(PublishRequest(Acks.WRITTEN, 7, (ONE,)))
+    found = decoded([usual, usual, other, usual])
+    assert found is not None
+    assert found.end == 2
 
 
 def test_head_when_malformed_then_cached_as_such_and_refused_by_the_general_decoder() -> None:
     frame = b"\0\0" + b"\xff\xff" + bytes(8)
-    assert decode_single_appends(views([frame])) is None
+    assert decoded([frame]) is None
     with pytest.raises(ProtocolError):
         decode_request(frame)
 
@@ -126,7 +165,7 @@ def test_head_when_malformed_then_cached_as_such_and_refused_by_the_general_deco
 def test_multiproduce_when_converted_then_its_sets_are_in_order() -> None:
     produces = (ProduceRequest("a", 0, b"1"), ProduceRequest("b", -1, b"2"))
     found = append_request(MultiProduceRequest(produces), 0)
-    assert found.correlation_ids is None
+    assert found.correlation_id is None
     assert flat(found) == [
         (TopicPartition("a", -1, 0), b"1"),
         (TopicPartition("b", -1, -1), b"2"),
@@ -136,5 +175,5 @@ def test_multiproduce_when_converted_then_its_sets_are_in_order() -> None:
 def test_heads_when_many_then_the_caches_are_bounded() -> None:
     for number in range(2000):
         frame = encode_request(ProduceRequest(f"topic-{number}", 0, b""))[4:]
-        assert decode_single_appends(views([frame])) is not None
+        assert decoded([frame]) is not None
     assert module._decode_produce_head.cache_info().currsize <= 1024

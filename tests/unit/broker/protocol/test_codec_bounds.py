@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.protocol.codec import CrcCheck
-from tests.strategies import ANY_SETS, PAYLOADS
+from tests.strategies import ANY_SETS, APPEND_FRAMES, PAYLOADS
 from tests.support.codec_engines import Engine, load_engine
 
 PAGES = 16
@@ -69,6 +69,21 @@ def test_set_when_at_the_end_of_memory_then_is_read_no_further(
     for check in CrcCheck:
         columns = compiled.decode_columns(data, 0, crc_check=check)
         assert compiled.decode_columns(buffer, 0, crc_check=check) == columns
+
+
+@given(st.lists(APPEND_FRAMES, min_size=1, max_size=4).map(b"".join))
+def test_requests_when_at_the_end_of_memory_then_are_read_no_further(
+    fence: Fence, compiled: Engine, data: bytes
+) -> None:
+    buffer = fence.put(data)
+    bounds = compiled.boundaries(buffer, 1)
+
+    assert bounds == compiled.boundaries(data, 1)
+    for first in range(len(bounds) - 1):
+        found = compiled.single_appends(buffer, bounds, first)
+        assert found == compiled.single_appends(data, bounds, first)
+    with pytest.raises(ValueError, match="not those of frames"):
+        compiled.single_appends(buffer, [len(buffer) - 4, len(buffer) + 1], 0)
 
 
 @given(PAYLOADS, st.sampled_from((b"\n", b"aab")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from broker.protocol.codec import CrcCheck
 from broker.protocol.compression import Codec, codec_of, compress
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
-from tests.strategies import ANY_SETS, PAYLOADS, WRAPPER_CODECS, magic1_bytes
+from tests.strategies import ANY_SETS, APPEND_FRAMES, PAYLOADS, WRAPPER_CODECS, magic1_bytes
 from tests.support.codec_engines import Engine, assert_alike, load_engine
 
+APPENDS = st.lists(APPEND_FRAMES, max_size=8).map(b"".join)
 OFFSETS = st.integers(-(2**63), 2**63 - 1)
 KINDS = st.sampled_from((bytes, bytearray, memoryview))
 DELIMITERS = st.sampled_from((b"\n", b"aa", b"aab", b"\r\n", b"\x00", b""))
@@ -57,6 +59,44 @@ def test_engines_when_given_any_bytes_then_find_the_same_in_them(
     assert_alike(
         engines, lambda engine: fields_of(engine.decode_messages(buffer, base_offset, "t", T))
     )
+
+
+@given(APPENDS | ANY_SETS, KINDS, *[st.integers(0, 300)] * 2, st.integers(0, 9))
+def test_engines_when_given_any_bytes_then_find_the_same_requests_in_them(
+    engines: tuple[Engine, Engine],
+    data: bytes,
+    kind: Callable[[bytes], Buffer],
+    least_bytes: int,
+    most_bytes: int,
+    most_count: int,
+) -> None:
+    buffer = kind(data)
+    assert_alike(
+        engines, lambda engine: engine.boundaries(buffer, least_bytes, most_bytes, most_count)
+    )
+    bounds = engines[0].boundaries(buffer, 1)
+    for first in range(-1, len(bounds)):
+        assert_alike(engines, methodcaller("single_appends", buffer, bounds, first))
+
+
+@given(
+    st.binary(min_size=26, max_size=40),
+    st.lists(st.tuples(*[st.binary(min_size=4, max_size=4)] * 2), max_size=4),
+    st.binary(max_size=1),
+    OFFSETS,
+)
+def test_engines_when_given_publishes_then_respond_the_same(
+    engines: tuple[Engine, Engine],
+    template: bytes,
+    publishes: list[tuple[bytes, bytes]],
+    rest: bytes,
+    base_offset: int,
+) -> None:
+    ids = b"".join(one for one, _ in publishes) + rest
+    sizes = b"".join(size for _, size in publishes) + rest
+    for given_sizes in (sizes, sizes[4:]):
+        call = methodcaller("publish_responses", template, ids, given_sizes, base_offset)
+        assert_alike(engines, call)
 
 
 @given(EVEN_LARGE_SETS, DELIMITERS, LIMITS)

@@ -57,9 +57,9 @@ def test_cut_when_stream_is_split_anywhere_then_gives_the_same_frames(
     rest = b""
     for chunk in chunks_of(b"".join(map(encode_frame, frames)), cuts):
         rest += chunk
-        cut, consumed, _ = cut_frames(rest, max_frame_bytes=LIMIT)
+        cut, _ = cut_frames(rest, max_frame_bytes=LIMIT)
         found += [bytes(frame) for frame in cut]
-        rest = rest[consumed:]
+        rest = rest[cut.bounds[-1] :]
 
     assert found == frames
     assert rest == b""
@@ -81,14 +81,35 @@ def test_cut_when_last_frame_is_any_proper_prefix_then_says_how_large_it_will_be
     whole = b"".join(map(encode_frame, frames))
     last = encode_frame(body)
     for end in range(len(last)):
-        cut, consumed, needed = cut_frames(whole + last[:end], max_frame_bytes=LIMIT)
-        assert cut == frames
-        assert consumed == len(whole)
+        cut, needed = cut_frames(whole + last[:end], max_frame_bytes=LIMIT)
+        assert list(cut) == frames
+        assert cut.bounds[-1] == len(whole)
         assert needed == (0 if end < SIZE_BYTES else len(last))
 
 
 def test_cut_when_buffer_is_only_whole_frames_then_nothing_is_needed() -> None:
-    assert cut_frames(encode_frame(b"a"), max_frame_bytes=LIMIT)[1:] == (5, 0)
+    assert cut_frames(encode_frame(b"a"), max_frame_bytes=LIMIT)[1] == 0
+
+
+@given(FRAMES, st.integers(1, 6))
+def test_cut_when_there_are_more_frames_than_wanted_then_they_are_left(
+    frames: list[bytes], count: int
+) -> None:
+    data = b"".join(map(encode_frame, frames))
+    cut, needed = cut_frames(data, max_frame_bytes=LIMIT, max_count=count)
+    assert list(cut) == frames[:count]
+    assert needed == 0
+
+
+@given(FRAMES.filter(bool), st.data())
+def test_frames_when_some_are_taken_then_they_are_those(
+    frames: list[bytes], data: st.DataObject
+) -> None:
+    cut, _ = cut_frames(b"".join(map(encode_frame, frames)), max_frame_bytes=LIMIT)
+    number = data.draw(st.integers(0, len(frames) - 1))
+    assert len(cut) == len(frames)
+    assert list(cut.since(number)) == list(cut.since(number).copy()) == frames[number:]
+    assert list(cut.only(number)) == frames[number : number + 1]
 
 
 @pytest.mark.parametrize("size", [0, -1, LIMIT + 1, 2**31 - 1, -(2**31)])
@@ -128,8 +149,8 @@ def test_cut_when_size_is_out_of_range_then_error_says_how_far_the_buffer_is_goo
         cut_frames(buffer, max_frame_bytes=LIMIT)
 
     assert caught.value.position == len(good)
-    cut, _, _ = cut_frames(buffer[: caught.value.position], max_frame_bytes=LIMIT)
-    assert cut == [b"good", b"too"]
+    cut, _ = cut_frames(buffer[: caught.value.position], max_frame_bytes=LIMIT)
+    assert list(cut) == [b"good", b"too"]
 
 
 @given(st.binary(max_size=40))
@@ -137,20 +158,20 @@ def test_cut_and_decoder_when_bytes_are_random_then_agree(data: bytes) -> None:
     decoder = FrameDecoder(max_frame_bytes=LIMIT)
     decoder.receive_data(data)
     try:
-        cut, _, _ = cut_frames(data, max_frame_bytes=LIMIT)
+        cut, _ = cut_frames(data, max_frame_bytes=LIMIT)
     except FrameSizeError as error:
-        cut, _, _ = cut_frames(data[: error.position], max_frame_bytes=LIMIT)
+        cut, _ = cut_frames(data[: error.position], max_frame_bytes=LIMIT)
         assert [decoder.next_frame() for _ in cut] == [bytes(frame) for frame in cut]
         with pytest.raises(ProtocolError):
             decoder.next_frame()
     else:
-        assert frames_in(decoder) == cut
+        assert frames_in(decoder) == list(cut)
 
 
 def test_cut_when_frames_are_cut_then_they_are_views_on_the_buffer() -> None:
     buffer = bytearray(encode_frame(b"abc"))
 
-    ((frame,), _, _) = cut_frames(buffer, max_frame_bytes=LIMIT)
+    ((frame,), _) = cut_frames(buffer, max_frame_bytes=LIMIT)
     buffer[4] = ord("x")
 
     assert bytes(frame) == b"xbc"

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import UnknownTopicError
+from broker.protocol import primitives
 from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
     Acks,
@@ -13,6 +14,7 @@ from broker.protocol.client_requests import (
     SinglePublish,
     SinglePublishResponse,
 )
+from broker.protocol.framing import cut_frames
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
     Published,
@@ -54,15 +56,23 @@ def test_request_when_made_in_one_step_then_as_any_publish(
     assert b"".join(single.encode_parts(correlation_id, message_set)) == expected
 
 
-@given(PARTITION, INT32, INT64, INT64)
-def test_response_when_made_in_one_step_then_as_any_and_read_again(
-    partition: TopicPartition, correlation_id: int, base_offset: int, term: int
+SIZE = st.integers(0, 2**31 - 1)
+
+
+@given(PARTITION, st.lists(st.tuples(INT32, SIZE), max_size=5), st.integers(0, 2**62), INT64)
+def test_responses_when_made_in_one_step_then_as_any_and_read_again(
+    partition: TopicPartition, publishes: list[tuple[int, int]], base_offset: int, term: int
 ) -> None:
-    result = Published(partition, 0, base_offset, "", term)
     good = SinglePublishResponse(partition)
-    frame = good.encode(correlation_id, base_offset, term)
-    assert frame[4:] == response_frame(result, correlation_id=correlation_id)
-    assert good.decode(memoryview(frame)[4:], correlation_id) == (base_offset, term)
+    ids = b"".join(primitives.INT32.pack(one) for one, _ in publishes)
+    sizes = b"".join(primitives.INT32.pack(size) for _, size in publishes)
+    frames, _ = cut_frames(good.encode(ids, sizes, base_offset, term), max_frame_bytes=1 << 20)
+    assert len(frames) == len(publishes)
+    for frame, (correlation_id, size) in zip(frames, publishes, strict=True):
+        result = Published(partition, 0, base_offset, "", term)
+        assert frame == response_frame(result, correlation_id=correlation_id)
+        assert good.decode(frame, correlation_id) == (base_offset, term)
+        base_offset += size
 
 
 @pytest.mark.parametrize(

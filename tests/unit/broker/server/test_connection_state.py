@@ -10,6 +10,7 @@ import socket
 import struct
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from broker.errors import ProtocolError
 from broker.log.log import Log
-from broker.protocol.framing import encode_frame
+from broker.protocol.framing import Frames, encode_frame
 from broker.protocol.primitives import INT32
 from broker.server.network import connection_state
 from broker.server.network.connection import ServerConnection
@@ -34,6 +35,7 @@ from broker.server.network.quotas import FrameRoom, QueuedBytes
 from broker.server.network.response_queue import MAX_QUEUED_RESPONSES
 from broker.server.requests.purgatory import DelayedResponse, Response
 from tests.doubles import FakeClock
+from tests.support.frames import frames_of
 
 BUDGET = 4 * LARGE_FRAME_BYTES
 LARGE = encode_frame(bytes(LARGE_FRAME_BYTES + 1))
@@ -134,7 +136,7 @@ class DrivenConnection(RuleBasedStateMachine):
         if self.connection.is_finished:
             self.connection.close()
 
-    def handle(self, frames: list[memoryview]) -> None:
+    def handle(self, frames: Frames) -> None:
         """Handle frames whose first byte says what to do; none is lost, and all are in order."""
         assert len(frames) <= 3
         for number, frame in enumerate(frames, start=1):
@@ -143,10 +145,10 @@ class DrivenConnection(RuleBasedStateMachine):
                 self.handled_count += 1
             match bytes(frame[:1]):
                 case b"o":
-                    self.connection.offload(frames[number:])
+                    self.connection.offload(frames.since(number))
                     return
                 case b"y" if number < len(frames):
-                    self.connection.yield_turn(frames[number:])
+                    self.connection.yield_turn(frames.since(number))
                     return
                 case b"x":
                     self.connection.fail(ProtocolError("a bad request"))
@@ -161,7 +163,7 @@ class DrivenConnection(RuleBasedStateMachine):
                 case _:
                     self.connection.responses.append(Response(b"response"))
             if self.connection.responses.is_full:
-                self.connection.receiver.hold(frames[number:])
+                self.connection.receiver.hold(frames.since(number))
                 return
 
     def delay(self, *, awaits_flush: bool) -> None:
@@ -236,7 +238,7 @@ class DrivenConnection(RuleBasedStateMachine):
     @rule()
     def socket_is_readable(self) -> None:
         frames = self.connection.receive(self.shared)
-        if frames:
+        if frames is not None:
             self.handle(frames)
             self.connection.mute_behind_flush(frames)
         self.advance()
@@ -256,7 +258,7 @@ class DrivenConnection(RuleBasedStateMachine):
     @precondition(lambda self: self.state is State.YIELDED)
     @rule()
     def turn_comes(self) -> None:
-        if frames := self.connection.take_held():
+        if (frames := self.connection.take_held()) is not None:
             self.handle(frames)
         self.advance()
 
@@ -322,7 +324,7 @@ def connected() -> tuple[socket.socket, socket.socket]:
     return ours, client
 
 
-def receive(connection: ServerConnection) -> list[memoryview]:
+def receive(connection: ServerConnection) -> Frames | None:
     """Have a connection receive once there is something."""
     assert select.select([connection.sock], [], [], 20)[0]
     return connection.receive(bytearray(1 << 20))
@@ -347,7 +349,7 @@ def test_connection_when_it_has_begun_a_large_frame_then_is_not_muted_behind_a_f
             connection.responses.delay(
                 DelayedResponse(lambda is_last: None, 1e9, [log], awaits_flush=True)
             )
-            connection.mute_behind_flush([memoryview(b"publish")])
+            connection.mute_behind_flush(frames_of([b"publish"]))
         assert connection.may_receive
         assert connection.state is State.READING
 
@@ -374,6 +376,21 @@ def no_garbage_collector() -> Iterator[None]:
     gc.enable()
 
 
+def test_frames_when_a_worker_hands_the_request_before_them_on_then_are_still_held() -> None:
+    ours, client = connected()
+    with client, ours:
+        client.sendall(encode_frame(b"first") + encode_frame(b"second"))
+        connection = new_connection(ours, QueuedBytes(BUDGET))
+        frames = receive(connection)
+        assert frames is not None
+        connection.offload(frames.since(1))
+        connection.work_done()
+        connection.offload(None, Future())
+        connection.work_done()
+        connection.yield_turn()
+        assert list(connection.take_held() or ()) == [b"second"]
+
+
 @pytest.mark.parametrize("is_granted", [True, False])
 @pytest.mark.parametrize("ending", ["idle", "end", "reset", "bad frame", "refused"])
 def test_connection_when_closed_inside_a_large_frame_then_freed_without_the_garbage_collector(
@@ -386,7 +403,7 @@ def test_connection_when_closed_inside_a_large_frame_then_freed_without_the_garb
     ours, client = connected()
     with client:
         connection = new_connection(ours, budget)
-        frames = []
+        frames = None
         if ending == "bad frame":
             client.sendall(encode_frame(b"good") + INT32.pack(-1))
             frames = receive(connection)

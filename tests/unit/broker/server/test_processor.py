@@ -14,7 +14,7 @@ import pytest
 from broker.clock import SystemClock
 from broker.errors import TopicNotFoundError
 from broker.log.log import Log
-from broker.protocol.framing import encode_frame
+from broker.protocol.framing import Frames, encode_frame
 from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
 from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import SLICE_S, Processor
@@ -36,6 +36,7 @@ from broker.server.requests.purgatory import (
     RequestGroup,
     Response,
 )
+from tests.support.frames import frames_of
 from tests.support.waiting import wait_until
 
 NEVER_S = 1e9
@@ -51,7 +52,7 @@ class ScriptedHandlers:
         self.runs: list[list[bytes]] = []
 
     def handle(
-        self, frames: list[memoryview], client: Client, arrived_s: float
+        self, frames: Frames, client: Client, arrived_s: float
     ) -> Iterator[tuple[int, Outcome]]:
         self.runs.append([bytes(frame) for frame in frames])
         for place, frame in enumerate(frames):
@@ -60,9 +61,7 @@ class ScriptedHandlers:
             if outcome is not None:
                 yield place + 1, outcome
 
-    def handle_all(
-        self, frames: list[memoryview], client: Client, arrived_s: float
-    ) -> list[Outcome]:
+    def handle_all(self, frames: Frames, client: Client, arrived_s: float) -> list[Outcome]:
         return [outcome for _, outcome in self.handle(frames, client, arrived_s)]
 
     def finish(self, work: Work) -> list[Outcome]:
@@ -462,7 +461,7 @@ def test_processor_when_it_ended_by_a_bug_then_new_connections_are_closed(
 
 def offloading(frame: bytes) -> Outcome:
     """Respond with the frame; offload it if it says that it is slow."""
-    return Offload([memoryview(frame)]) if frame.startswith(b"slow") else Response(frame)
+    return Offload(frames_of([frame])) if frame.startswith(b"slow") else Response(frame)
 
 
 def test_offloaded_request_when_it_takes_long_then_others_are_served(

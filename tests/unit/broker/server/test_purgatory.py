@@ -200,4 +200,4 @@ def test_purgatory_when_woken_twice_then_taken_once() -> None:
     purgatory.note_woken(delayed)
     purgatory.note_woken(delayed)
     assert purgatory.take_woken() == {delayed}
-    assert not purgatory.has_woken
+    assert not purgatory.woken

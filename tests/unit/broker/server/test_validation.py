@@ -68,19 +68,13 @@ def test_validate_when_a_message_is_too_large_then_raises() -> None:
         Validator(4, turn_bytes=None).validate("events", SMALL)
 
 
-def test_validate_together_when_all_are_valid_then_returns_them_joined() -> None:
+def test_validate_together_when_all_are_valid_then_counts_their_messages() -> None:
     validator = Validator(1000, turn_bytes=None)
-    sets = [SMALL, encode([b"a", b"b"]), b""]
-    assert validator.validate_together(sets) == (b"".join(sets), 3)
-    assert validator.validate_together([SMALL] * 9) == (SMALL * 9, 9)
-
-
-def test_validate_together_when_the_next_set_completes_a_cut_message_then_returns_none() -> None:
-    validator = Validator(1000, turn_bytes=None)
-    assert validator.validate_together([SMALL[:-2], SMALL[-2:]]) is None
+    assert validator.validate_together(SMALL + encode([b"a", b"b"]), 3) == 3
+    assert validator.validate_together(b"", 1) == 0
 
 
 def test_validate_together_when_one_is_invalid_or_too_large_then_returns_none() -> None:
     bad = SMALL[:-1] + b"x"
-    assert Validator(1000, turn_bytes=None).validate_together([SMALL, bad]) is None
-    assert Validator(4, turn_bytes=None).validate_together([SMALL]) is None
+    assert Validator(1000, turn_bytes=None).validate_together(SMALL + bad, 2) is None
+    assert Validator(4, turn_bytes=None).validate_together(SMALL, 1) is None
