@@ -14,6 +14,7 @@ from operator import methodcaller
 from random import Random
 
 from broker.protocol.codec import CrcCheck
+from broker.protocol.message import COLUMN_NAMES
 from fuzz import inputs
 from tests.support.codec_engines import Engine, assert_alike, load_engine
 
@@ -78,9 +79,12 @@ def _compare_columns(engines: Engines, random: Random) -> None:
     data = inputs.exact(inputs.message_set(random))
     check = random.choice(tuple(CrcCheck))
     most = random.choice((0, 1, 200, 5000, 2**31 - 1))
+    names = {one for one in COLUMN_NAMES if random.random() < 0.7}
     assert_alike(
         engines,
-        lambda engine: engine.decode_columns(data, 7, crc_check=check, max_value_bytes=most),
+        lambda engine: engine.decode_columns(
+            data, 7, crc_check=check, max_value_bytes=most, columns=names
+        ),
     )
 
 

@@ -45,6 +45,12 @@ def decode_delimited(
     buffer: Buffer, delimiter: bytes, limit: int, open_: Opener, /
 ) -> DecodedText: ...
 def decode_columns(
-    buffer: Buffer, base_offset: int, crc_check: int, max_value_bytes: int, open_: Opener, /
+    buffer: Buffer,
+    base_offset: int,
+    crc_check: int,
+    max_value_bytes: int,
+    columns: int,
+    open_: Opener,
+    /,
 ) -> Columns: ...
 def count_byte(text: Buffer, byte: int, /) -> int: ...

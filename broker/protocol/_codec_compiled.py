@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from broker.errors import InvalidMessageError
@@ -13,6 +14,7 @@ from broker.protocol import _codec
 from broker.protocol._codec import boundaries, encode, publish_responses, scan, single_appends
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
 from broker.protocol.message import (
+    COLUMN_NAMES,
     MAX_VALUE_BYTES,
     Columns,
     CrcCheck,
@@ -85,9 +87,11 @@ def decode_columns(
     *,
     crc_check: CrcCheck = CrcCheck.STOP,
     max_value_bytes: int = MAX_VALUE_BYTES,
+    columns: Collection[str] = COLUMN_NAMES,
 ) -> Columns:
     """Return the messages of a message set as columns for Arrow."""
-    return _codec.decode_columns(buffer, base_offset, crc_check, max_value_bytes, _open)
+    wanted = sum(1 << place for place, name in enumerate(COLUMN_NAMES) if name in columns)
+    return _codec.decode_columns(buffer, base_offset, crc_check, max_value_bytes, wanted, _open)
 
 
 def count_delimiters(text: Buffer, delimiter: bytes) -> int:

@@ -13,13 +13,15 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import accumulate, pairwise
+from typing import Any
 from zlib import crc32
 
 from broker.errors import InvalidMessageError, MessageSizeTooLargeError
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
 from broker.protocol.message import (
+    COLUMN_NAMES,
     ENTRY_OVERHEAD_BYTES,
     LENGTH_BYTES,
     MAGIC0_HEADER_BYTES,
@@ -582,6 +584,7 @@ def decode_columns(
     *,
     crc_check: CrcCheck = CrcCheck.STOP,
     max_value_bytes: int = MAX_VALUE_BYTES,
+    columns: Collection[str] = COLUMN_NAMES,
 ) -> Columns:
     """Return the messages of a message set as columns for Arrow, wrappers unfolded.
 
@@ -590,6 +593,7 @@ def decode_columns(
             length or an unknown magic byte ends the walk in any case.
         max_value_bytes: the most bytes of payload, at least 0; the walk ends before the entry that
             would exceed it, but takes at least one.
+        columns: names of those to make; the others are empty.
     """
     if max_value_bytes < 0:
         raise ValueError("max_value_bytes is at least 0")
@@ -613,4 +617,5 @@ def decode_columns(
             break
         rows.add(view, position, payloads, is_good=is_good)
         position = rows.add_plain(data, entry_end(view, position))
-    return rows.columns(position, fault)
+    unwanted: dict[str, Any] = {name: b"" for name in COLUMN_NAMES if name not in columns}
+    return rows.columns(position, fault)._replace(**unwanted)

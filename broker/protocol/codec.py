@@ -27,7 +27,7 @@ from broker.protocol.message import (
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces an engine: `python` or `compiled`."""
 # the compiled engine must have the same number: an older build may be in this folder
-_INTERFACE = 4
+_INTERFACE = 5
 
 
 def _is_compiled() -> bool:

@@ -120,7 +120,7 @@ class Columns(NamedTuple):
     """Result of `decode_columns`: one row for each message, each column in a buffer of its own.
 
     Numbers are in the byte order of the machine, so that `pyarrow.py_buffer` takes each buffer
-    without a copy.
+    without a copy. Columns that were not requested are empty.
     """
 
     message_count: int  # rows
@@ -137,6 +137,10 @@ class Columns(NamedTuple):
     # one bit a row, the lowest of a byte first, set where the message is good; empty unless
     # requested with `CrcCheck.MARK`
     crc_ok: bytes
+
+
+COLUMN_NAMES = Columns._fields[3:]
+"""Those of the buffers of `Columns`, in their order."""
 
 
 class OversizePieceError(MessageSizeTooLargeError):

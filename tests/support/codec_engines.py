@@ -7,7 +7,7 @@ import importlib.util
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -27,6 +27,7 @@ from broker.protocol.codec import (
 )
 from broker.protocol.codec import Message as ReadMessage
 from broker.protocol.compression import Codec
+from broker.protocol.message import COLUMN_NAMES
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
@@ -86,6 +87,7 @@ class Engine(Protocol):
         *,
         crc_check: CrcCheck = CrcCheck.STOP,
         max_value_bytes: int = 2**31 - 1,
+        columns: Collection[str] = COLUMN_NAMES,
     ) -> Columns: ...
 
     def count_delimiters(self, text: Buffer, delimiter: bytes) -> int: ...

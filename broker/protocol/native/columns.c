@@ -18,7 +18,7 @@ enum column {
 
 struct columns {
     PyObject *objects[COLUMN_COUNT];
-    uint8_t *out[COLUMN_COUNT];
+    uint8_t *out[COLUMN_COUNT]; /* NULL for a column that is not wanted */
     int64_t base_offset;
     size_t rows;
     size_t value_bytes;
@@ -29,7 +29,9 @@ static void columns_release(struct columns *columns) {
         Py_CLEAR(columns->objects[n]);
 }
 
-static int columns_allocate(struct columns *columns, const struct reading *reading) {
+/* Makes the columns whose bits are set in `wanted`; the others stay empty. */
+static int columns_allocate(struct columns *columns, const struct reading *reading,
+                            unsigned wanted) {
     size_t rows = reading->message_count;
     if (reading->value_bytes > INT32_MAX || rows > PY_SSIZE_T_MAX / sizeof(int64_t) - 1) {
         PyErr_SetString(PyExc_OverflowError, "the payloads exceed 32-bit value offsets");
@@ -46,19 +48,24 @@ static int columns_allocate(struct columns *columns, const struct reading *readi
         [CRC_OK] = reading->check == CRC_MARK ? (rows + 7) / 8 : 0,
     };
     for (int n = 0; n < COLUMN_COUNT; n++) {
-        columns->objects[n] = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizes[n]);
+        bool is_wanted = wanted >> n & 1;
+        Py_ssize_t size = is_wanted ? (Py_ssize_t)sizes[n] : 0;
+        columns->objects[n] = PyBytes_FromStringAndSize(NULL, size);
         if (!columns->objects[n])
             return -1;
-        columns->out[n] = (uint8_t *)PyBytes_AsString(columns->objects[n]);
+        if (is_wanted)
+            columns->out[n] = (uint8_t *)PyBytes_AsString(columns->objects[n]);
     }
-    if (sizes[CRC_OK])
+    if (columns->out[CRC_OK])
         memset(columns->out[CRC_OK], 0, sizes[CRC_OK]);
-    memset(columns->out[VALUE_OFFSETS], 0, sizeof(int32_t));
+    if (columns->out[VALUE_OFFSETS])
+        memset(columns->out[VALUE_OFFSETS], 0, sizeof(int32_t));
     return 0;
 }
 
 static void put_in(struct columns *columns, enum column column, const void *data, size_t size) {
-    columns->out[column] = put_bytes(columns->out[column], data, size);
+    if (columns->out[column])
+        columns->out[column] = put_bytes(columns->out[column], data, size);
 }
 
 /* Adds a row, `inner` being the message's place in the entry. */
@@ -74,8 +81,9 @@ static void put_row(struct columns *columns, const struct entry *entry, int32_t 
     put_in(columns, VALUES, value, size);
     columns->value_bytes += size;
     int32_t value_end = (int32_t)columns->value_bytes;
-    memcpy(columns->out[VALUE_OFFSETS] + (columns->rows + 1) * sizeof value_end, &value_end,
-           sizeof value_end);
+    if (columns->out[VALUE_OFFSETS])
+        memcpy(columns->out[VALUE_OFFSETS] + (columns->rows + 1) * sizeof value_end, &value_end,
+               sizeof value_end);
     columns->rows++;
 }
 
@@ -85,7 +93,7 @@ static void mark_good(struct columns *columns, size_t row) {
 
 /* Fills the columns. Holds the lock if there are wrappers. */
 static void put_rows(struct columns *columns, const struct reading *reading) {
-    bool marks = reading->check == CRC_MARK;
+    bool marks = columns->out[CRC_OK] && reading->check == CRC_MARK;
     size_t wrapper = 0;
     for (size_t n = 0; n < reading->entries.count; n++) {
         const struct entry *entry = entry_at(reading, n);
@@ -97,8 +105,8 @@ static void put_rows(struct columns *columns, const struct reading *reading) {
                 PyObject *payload = PyTuple_GetItem(payloads, inner);
                 const uint8_t *value = (const uint8_t *)PyBytes_AsString(payload);
                 size_t size = (size_t)PyBytes_Size(payload);
-                put_row(columns, entry, (int32_t)inner, inner == count - 1, value, size,
-                        crc32_of(0, value, size));
+                uint32_t crc = columns->out[CRCS] ? crc32_of(0, value, size) : 0;
+                put_row(columns, entry, (int32_t)inner, inner == count - 1, value, size, crc);
             }
         } else {
             const uint8_t *value = payload_of(reading->walk.data, entry);
@@ -109,9 +117,10 @@ static void put_rows(struct columns *columns, const struct reading *reading) {
     }
 }
 
-static PyObject *columns_of(PyObject *module, const struct reading *reading, int64_t base_offset) {
+static PyObject *columns_of(PyObject *module, const struct reading *reading, int64_t base_offset,
+                            unsigned wanted) {
     struct columns columns = {.base_offset = base_offset};
-    if (columns_allocate(&columns, reading) < 0) {
+    if (columns_allocate(&columns, reading, wanted) < 0) {
         columns_release(&columns);
         return NULL;
     }
@@ -131,7 +140,9 @@ PyObject *codec_decode_columns(PyObject *module, PyObject *args) {
     long long base_offset;
     int check;
     Py_ssize_t max_value_bytes;
-    if (!PyArg_ParseTuple(args, "OLinO", &buffer, &base_offset, &check, &max_value_bytes, &open))
+    unsigned wanted;
+    if (!PyArg_ParseTuple(args, "OLinIO", &buffer, &base_offset, &check, &max_value_bytes, &wanted,
+                          &open))
         return NULL;
     if (max_value_bytes < 0) {
         PyErr_SetString(PyExc_ValueError, "max_value_bytes is at least 0");
@@ -143,7 +154,7 @@ PyObject *codec_decode_columns(PyObject *module, PyObject *args) {
     struct reading reading = {0};
     if (reading_open(&reading, buffer, (enum crc_check)check) == 0 &&
         check_offsets(&reading, base_offset) == 0 && reading_run(&reading, open, &limits) == 0)
-        result = columns_of(module, &reading, base_offset);
+        result = columns_of(module, &reading, base_offset, wanted);
     reading_close(&reading);
     return result;
 }

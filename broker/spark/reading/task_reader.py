@@ -15,7 +15,7 @@ import mmap
 import os
 import tempfile
 from array import array
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from broker.log.scan import find_entry, looks_like_entry, read_header
 from broker.log.segment import SegmentFile
 from broker.protocol import codec
 from broker.protocol.codec import Columns, CrcCheck, Fault
-from broker.protocol.message import entry_bytes, has_length
+from broker.protocol.message import COLUMN_NAMES, entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import Buffer
 from broker.spark.options import Crc, ReadOptions
@@ -154,9 +154,13 @@ class _TaskReader:
         """Read valid messages from files, each from a message's start: no chunks are joined."""
         source = _Files(files, self._range)
         size = self._settings.fetch_bytes
+        # one for all chunks: to be given new memory for each takes longer than their CRCs
+        buffer = memoryview(bytearray(size))
         while self._position < self._range.end:
-            data = memoryview(source.read(self._position, size))
+            if len(buffer) < size:
+                buffer = memoryview(bytearray(size))
             start = self._position
+            data = buffer[: source.read_into(buffer[:size], start)]
             fault = yield from self._batches_of(data)
             rest = data[self._position - start :]
             if fault and not self._is_cut(fault, rest):
@@ -173,7 +177,9 @@ class _TaskReader:
         checks_crc = self._settings.crc is not Crc.OFF
         taken = 0
         while True:
-            found = decode(view[taken:], self._position, checks_crc=checks_crc)
+            found = decode(
+                view[taken:], self._position, checks_crc=checks_crc, columns=self._maker.sources
+            )
             taken += found.valid_bytes
             self._position += found.valid_bytes
             if found.message_count:
@@ -207,7 +213,8 @@ def _read_files(files: tuple[LogFile, ...], whole: ByteRange, fetch_bytes: int) 
     source = _Files(files, whole)
     offset = whole.start
     while offset < whole.end:
-        data = source.read(offset, fetch_bytes)
+        buffer = memoryview(bytearray(fetch_bytes))
+        data = buffer[: source.read_into(buffer, offset)]
         yield Chunk(whole.partition, offset, data)
         offset += len(data)
 
@@ -220,35 +227,32 @@ class _Files:
         self._whole = whole
         self._open: tuple[LogFile, SegmentFile] | None = None  # the file that was read last
 
-    def read(self, offset: int, size: int) -> bytes:
-        """Return `size` bytes from an offset, or fewer up to the end of the range."""
-        parts = []
-        left_bytes = min(size, self._whole.end - offset)
-        while left_bytes > 0:
-            parts.append(self._read_one(offset, left_bytes))
-            offset += len(parts[-1])
-            left_bytes -= len(parts[-1])
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+    def read_into(self, buffer: memoryview, offset: int) -> int:
+        """Fill a buffer from an offset, at most up to the end of the range; return its bytes."""
+        size, done = min(len(buffer), self._whole.end - offset), 0
+        while done < size:
+            done += self._read_one(buffer[done:size], offset + done)
+        return size
 
-    def _read_one(self, offset: int, size: int) -> bytes:
+    def _read_one(self, buffer: memoryview, offset: int) -> int:
         one = next(file for file in self._files if offset < file.end_offset)
         try:
             if self._open is None or self._open[0] is not one:
                 self._open = one, _opened(one)
-            size = min(size, one.end_offset - offset)
-            data = os.pread(self._open[1].fd, size, offset - one.base_offset)
+            part = buffer[: one.end_offset - offset]
+            count = os.preadv(self._open[1].fd, [part], offset - one.base_offset)
         except FileNotFoundError as error:
             raise errors.DataLossError(
                 f"{self._whole.partition}: {one.path} is gone since the read was planned"
             ) from error
         except OSError as error:
             raise errors.StorageError(f"cannot read {one.path}: {error.strerror}") from error
-        if not data:
+        if not count:
             raise errors.LogCorruptError(
                 f"{one.path} ends at offset {offset} of {self._whole.partition}; "
                 f"it had {one.end_offset} when the read was planned"
             )
-        return data
+        return count
 
 
 def _opened(one: LogFile) -> SegmentFile:
@@ -293,17 +297,36 @@ def _damage_at(copy: LogFile, offset: int, fault: Fault) -> _Damage:
     return _Damage(fault, offset, copy.base_offset + header.end, payload, header.crc)
 
 
-def decode(buffer: Buffer, base_offset: int, *, checks_crc: bool) -> Columns:
+def decode(
+    buffer: Buffer,
+    base_offset: int,
+    *,
+    checks_crc: bool,
+    columns: Collection[str] = COLUMN_NAMES,
+) -> Columns:
     """Return the messages at the start of a message set as columns, compressed ones unfolded.
 
     `buffer` starts with an entry, at `base_offset`; a partial entry at its end is not decoded. If
     there are more messages than a batch may have, there is no fault, and `valid_bytes` is less than
     the size of the buffer.
     """
-    check = CrcCheck.STOP if checks_crc else CrcCheck.OFF
     return codec.decode_columns(
-        buffer, base_offset, crc_check=check, max_value_bytes=_MAX_BATCH_BYTES
+        buffer,
+        base_offset,
+        crc_check=CrcCheck.STOP if checks_crc else CrcCheck.OFF,
+        max_value_bytes=_MAX_BATCH_BYTES,
+        columns=columns,
     )
+
+
+_SOURCES = {
+    "offset": ("offsets",),
+    "next_offset": ("next_offsets",),
+    "inner_index": ("inners",),
+    "crc": ("crcs",),
+    "value": ("value_offsets", "values"),
+}
+"""Which of `Columns` a column of the data source is made of."""
 
 
 _ARRAYS: dict[str, Callable[[Columns], pa.Array]] = {
@@ -348,6 +371,7 @@ class BatchMaker:
 
     def __init__(self, partition: TopicPartition, schema: pa.Schema) -> None:
         self.schema = schema
+        self.sources = [one for name in schema.names for one in _SOURCES.get(name, ())]
         self._names = {
             "topic": _Repeated(partition.topic),
             "partition": _Repeated(partition.name),

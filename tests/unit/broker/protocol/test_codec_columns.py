@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from broker.protocol.codec import Columns, CrcCheck, Fault
 from broker.protocol.compression import Codec
+from broker.protocol.message import COLUMN_NAMES
 from broker.protocol.message_set import build_set
 from tests.strategies import (
     ANY_SETS,
@@ -166,6 +167,18 @@ def test_values_when_limited_then_reading_on_gives_the_same_rows(
         position += columns.valid_bytes
 
     assert rows == rows_of(engine.decode_columns(built.data, 0))
+
+
+@given(ANY_SETS, st.sampled_from(CrcCheck), st.sets(st.sampled_from(COLUMN_NAMES)))
+def test_columns_when_some_are_requested_then_the_others_are_empty_and_no_check_is_less(
+    engine: Engine, buffer: bytes, crc_check: CrcCheck, names: set[str]
+) -> None:
+    whole = engine.decode_columns(buffer, 0, crc_check=crc_check)
+
+    some = engine.decode_columns(buffer, 0, crc_check=crc_check, columns=names)
+
+    others: dict[str, Any] = dict.fromkeys(set(COLUMN_NAMES) - names, b"")
+    assert some == whole._replace(**others)
 
 
 def test_limit_on_values_when_negative_then_is_refused(engine: Engine) -> None:
