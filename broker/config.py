@@ -464,7 +464,7 @@ class BrokerConfig(ListenerConfig):
     num_replica_fetchers: int = 1
     replica_fetch_wait_ms: int = 500
     replica_fetch_min_bytes: int = 1
-    replica_fetch_bytes: int = 1 << 20
+    replica_fetch_bytes: int = 4 << 20
     replica_socket_timeout_ms: int = 30_000
     replica_socket_receive_bytes: int = 0
     controller_socket_timeout_ms: int = 30_000

@@ -426,37 +426,54 @@ class Connection:
 
     def receive(self, max_bytes: int = MAX_RESPONSE_BYTES) -> memoryview:
         """Return the next frame without its size field; one larger than `max_bytes` is no frame."""
+        return self._receive_exactly(self.receive_size(max_bytes))
+
+    def receive_size(self, max_bytes: int = MAX_RESPONSE_BYTES) -> int:
+        """Return the size of the next frame, which `receive_into` then reads."""
         head = self._receive_exactly(INT32.size)
         try:
-            size = self._protocol.frame_bytes(head, max_bytes)
+            return self._protocol.frame_bytes(head, max_bytes)
         except errors.ProtocolError:
             self.close()
             raise
-        return self._receive_exactly(size)
+
+    def receive_into(self, view: memoryview) -> None:
+        """Fill a view with the next bytes of a frame."""
+        filled = min(len(self._ahead), len(view))
+        view[:filled] = self._ahead[:filled]
+        self._ahead = self._ahead[filled:]
+        self._fill(view, filled, len(view))
 
     def _receive_exactly(self, size: int) -> memoryview:
         filled = len(self._ahead)
         if filled < size:
-            if self._socket is None:
-                raise errors.BrokerUnreachableError(f"the connection to {self.name} is closed")
             view = memoryview(bytearray(max(size, _READ_AHEAD_BYTES)))
             view[:filled] = self._ahead
-            has_deadline = deadlines.current() is not None
-            try:
-                self._limit(self._socket)
-                while filled < size:
-                    received = self._socket.recv_into(view[filled:])
-                    if not received:
-                        raise ConnectionResetError("it closed the connection")
-                    filled += received
-                    if has_deadline and filled < size:  # less is left of it after each part
-                        self._limit(self._socket)
-            except OSError as error:
-                raise self._lost(error, "while waiting for a response") from error
+            filled = self._fill(view, filled, size)
             self._ahead = view[:filled]
         found = self._ahead[:size]
         self._ahead = self._ahead[size:] if filled > size else _NOTHING
         return found
+
+    def _fill(self, view: memoryview, filled: int, size: int) -> int:
+        """Receive until a view has `size` bytes at least; return how many it has."""
+        if filled >= size:
+            return filled
+        if self._socket is None:
+            raise errors.BrokerUnreachableError(f"the connection to {self.name} is closed")
+        has_deadline = deadlines.current() is not None
+        try:
+            self._limit(self._socket)
+            while filled < size:
+                received = self._socket.recv_into(view[filled:])
+                if not received:
+                    raise ConnectionResetError("it closed the connection")
+                filled += received
+                if has_deadline and filled < size:  # less is left of it after each part
+                    self._limit(self._socket)
+        except OSError as error:
+            raise self._lost(error, "while waiting for a response") from error
+        return filled
 
     def _lost(
         self, error: OSError, when: str

@@ -41,6 +41,7 @@ from broker.log.segment import (
 )
 from broker.log.unflushed import FlushedPart, Unflushed
 from broker.protocol.codec import Fault, scan
+from broker.protocol.message import Scan
 from broker.protocol.primitives import Buffer
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
@@ -60,12 +61,15 @@ class CopiedEntries(NamedTuple):
     entry_count: int
 
 
-def whole_entries(chunk: Buffer, partition: TopicPartition, offset: int) -> CopiedEntries:
+def whole_entries(
+    chunk: Buffer, partition: TopicPartition, offset: int, found: Scan | None = None
+) -> CopiedEntries:
     """Return the whole entries in a chunk of another replica's log, read at `offset`.
 
-    A last entry that is cut is left out; a damaged one raises `InvalidMessageError`.
+    A last entry that is cut is left out; a damaged one raises `InvalidMessageError`. `found` is the
+    scan of the chunk, if there is one.
     """
-    found = scan(chunk)
+    found = found or scan(chunk)
     if found.fault not in (Fault.NONE, Fault.PARTIAL):
         raise errors.InvalidMessageError(
             f"{partition}: what another replica has at offset {offset + found.valid_bytes} came "
@@ -170,6 +174,11 @@ class Log:
     def log_start_offset(self) -> int:
         """Return the offset of the oldest message kept."""
         return self.segments.all[0].base_offset
+
+    @property
+    def flushes_before_read(self) -> bool:
+        """Return whether only what is flushed counts, for readers and for other replicas."""
+        return self._config.flush_before_read
 
     @property
     def read_limit(self) -> int:

@@ -28,6 +28,7 @@ from broker.cluster_state import (
 )
 from broker.errors import NO_ERROR, ProtocolError
 from broker.protocol import layouts, requests
+from broker.protocol.codec import Fault, scan
 from broker.protocol.layouts import (
     BROKER_IDS,
     ControllerRequest,
@@ -35,6 +36,7 @@ from broker.protocol.layouts import (
     Fields,
     Layout,
 )
+from broker.protocol.message import Scan
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition
@@ -176,25 +178,79 @@ def encode_replica_part_header(part: ReplicaPart, data_bytes: int) -> bytes:
     )
 
 
-def decode_replica_fetch_response(reader: Reader) -> list[ReplicaPart]:
-    """Read the body of the response to a replica fetch; the data are views on it."""
-    parts = []
-    for _ in range(reader.count(INT32, layouts.PARTITION.least_bytes + _FETCHED.size + INT32.size)):
-        partition = requests.decode_partition(reader)
-        error, high_watermark, log_start, epoch, end, count = reader.fields(_FETCHED)
-        reader.check_count(count, _EPOCH_START.size)
-        starts = tuple(EpochStart(*reader.fields(_EPOCH_START)) for _ in range(count))
-        data = reader.data(reader.int32())
-        diverging = EpochEnd(epoch, end)
-        parts.append(
-            ReplicaPart(partition, error, high_watermark, log_start, diverging, starts, data)
-        )
-    return parts
+class ReplicaPiece(NamedTuple):
+    """Whole entries of a partition, as far as they have come; a part comes in one piece or more."""
+
+    part: ReplicaPart  # its data are those of the piece
+    start: int  # of these in the data of the partition
+    found: Scan  # of these; after a fault, no more of the partition comes
+    is_cut: bool  # the part ends within an entry, as there is more than was sent
 
 
-def decode_session_fetch_response(reader: Reader) -> tuple[int, list[ReplicaPart]]:
-    """Read the id of the session, and the partitions of which there is news."""
-    return reader.int64(), decode_replica_fetch_response(reader)
+class ReplicaParts:
+    """The partitions in the body of the response to a replica fetch, decoded as it arrives."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._to_come = reader.count(INT32, 1)
+        self._part: ReplicaPart | None = None  # of which more data are to come
+        self._start = 0
+        self._left_bytes = 0
+        self._is_damaged = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether all partitions have been taken."""
+        return self._part is None and not self._to_come
+
+    def take(self, body: memoryview, *, is_end: bool) -> tuple[list[ReplicaPiece], int]:
+        """Return the pieces in the bytes that have come, views on them, and how many are taken.
+
+        The others have to be given again, with what follows them, unless this is the end.
+        """
+        pieces = []
+        reader = Reader(body)
+        taken = 0
+        while not self.is_complete:
+            if self._part is None:
+                try:
+                    self._part, self._left_bytes = _decode_replica_part_header(reader)
+                except ProtocolError:
+                    if is_end:
+                        raise
+                    break
+                taken = len(body) - reader.remaining
+                self._to_come -= 1
+                self._start, self._is_damaged = 0, False
+            is_whole = is_end or self._left_bytes <= reader.remaining
+            data = reader.data(self._left_bytes if is_whole else reader.remaining)
+            if not self._is_damaged:
+                found = scan(data)
+                is_partial = found.fault is Fault.PARTIAL
+                self._is_damaged = not is_partial and found.fault is not Fault.NONE
+                if is_partial and not is_whole:
+                    data = data[: found.valid_bytes]
+                if data or is_whole:
+                    part = self._part._replace(data=data)
+                    pieces.append(ReplicaPiece(part, self._start, found, is_partial and is_whole))
+            taken += len(data)
+            self._start += len(data)
+            self._left_bytes -= len(data)
+            if not is_whole:
+                break
+            self._part = None
+        return pieces, taken
+
+
+def _decode_replica_part_header(reader: Reader) -> tuple[ReplicaPart, int]:
+    """Return a part without its data, and their size."""
+    partition = requests.decode_partition(reader)
+    error, high_watermark, log_start, epoch, end, count = reader.fields(_FETCHED)
+    reader.check_count(count, _EPOCH_START.size)
+    starts = tuple(EpochStart(*reader.fields(_EPOCH_START)) for _ in range(count))
+    part = ReplicaPart(
+        partition, error, high_watermark, log_start, EpochEnd(epoch, end), starts, b""
+    )
+    return part, reader.int32()
 
 
 def _encode_replicated_partition(one: ReplicatedPartition) -> bytes:

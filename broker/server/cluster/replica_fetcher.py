@@ -3,13 +3,15 @@
 With `num.replica.fetchers` above 1 there are several for each leader, and each partition belongs to
 one of them. A request is for all of a thread's, but in its session with the leader it names only
 those whose position has changed; the leader responds when there are messages or news.
-The messages are appended, then flushed if only flushed messages count: the next request
-acknowledges them.
+The messages are checked and appended as they arrive, then flushed if only flushed messages count:
+the next request acknowledges them. While the leader has more of a partition than one response
+holds, its flush runs beside the next request, and a later one acknowledges what it has reached.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from contextlib import suppress
 from threading import Event
 from typing import NamedTuple
@@ -25,14 +27,13 @@ from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes
 from broker.protocol.primitives import Buffer
 from broker.protocol.replica_requests import (
     ReplicaFetchRequest,
-    ReplicaPart,
+    ReplicaPiece,
     ReplicaPosition,
     SessionFetchRequest,
-    decode_replica_fetch_response,
-    decode_session_fetch_response,
 )
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.positions import FetchAnswer, FetchPosition
+from broker.server.cluster.arriving_parts import ArrivingParts
 from broker.server.cluster.disk_threads import DiskThreads
 from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.live_brokers import LiveBrokers
@@ -99,6 +100,9 @@ class ReplicaFetcher(StoppableThread):
         self._session: ReaderSession[ReplicaPosition] = ReaderSession()
         self._asked: dict[TopicPartition, _Asked] = {}  # of all that are fetched
         self._moved: list[HostedReplica] = []  # by the last response, or throttled
+        self._arriving = ArrivingParts()
+        self._unflushed: dict[Log, bool] = {}
+        """Those that the response has appended to, and whether the leader has more at once."""
         self._answered_s: float | None = None
         self._scan_due_s = 0.0
         self._largest_bytes = 0  # that are asked for in one of the partitions looked at
@@ -108,6 +112,7 @@ class ReplicaFetcher(StoppableThread):
         self._retry_s: float | None = None
         """When the first of the partitions that had an error, or are throttled, is due again."""
         self._reserved: dict[TopicPartition, int] = {}  # by the throttle, for this request
+        self._received: dict[TopicPartition, int] = {}  # bytes of it
         self._failure = ""
         self._is_given_up = False  # the request under way, or else the next one
         # ranges received damaged: the leader is asked to look for damage on its disk
@@ -154,6 +159,8 @@ class ReplicaFetcher(StoppableThread):
                 self._fetch()
             except Exception:  # a bug must not end the copying of all partitions
                 logger.exception("copying from broker %d failed", self._leader_id)
+                if self._connection is not None:
+                    self._connection.close()  # the rest of a response may be under way
                 self._begin_session()
                 self._stopping.wait(1.0)
         if self._connection is not None:
@@ -166,59 +173,60 @@ class ReplicaFetcher(StoppableThread):
             receive_bytes=self._config.replica_socket_receive_bytes,
         )
         if not self._asked or connection is None:
-            self._settle([])
+            self._settle()
             self._woken.wait(self._wait_s(_IDLE_S))
             self._woken.clear()
             return
         self._connection = connection
         if self._stopping.is_set():  # set later, the connection is found and interrupted
             return
+        failure = ""
         try:
-            parts = self._call(connection)
+            for pieces in self._call(connection):
+                self._take(pieces)
         except errors.UnknownFetchSessionError:  # the leader has evicted it
-            self._settle([])
             self._begin_session()
             return
         except errors.BrokerError as error:
             connection.close()
             self._begin_session()
-            self._settle([])
-            is_given_up, self._is_given_up = self._is_given_up, False
-            if not is_given_up:
-                self._note_failure(str(error))
-                self._stopping.wait(_RETRY_S)
-            return
-        self._settle(parts)
-        self._note_failure("")
-        self.request_count += 1
-        self.fetched_bytes += sum(len(part.data) for part in parts)
-        self._answered_s = self._clock.monotonic_s()
-        self._moved += [
-            one.hosted for part in parts if (one := self._asked.get(part.partition)) is not None
-        ]
-        self._take(parts, self._asked)
+            failure = "" if self._is_given_up else str(error)
+            self._is_given_up = False
+        else:
+            self.request_count += 1
+            self._answered_s = self._clock.monotonic_s()
+            self._note_failure("")
+        finally:
+            self._settle()
+            self._flush_appended()
+        if failure:
+            self._note_failure(failure)
+            self._stopping.wait(_RETRY_S)
+        self._report_damage(connection)
 
-    def _call(self, connection: Connection) -> list[ReplicaPart]:
+    def _call(self, connection: Connection) -> Iterator[list[ReplicaPiece]]:
         """Fetch; a leader of an older version is told all positions each time."""
         session = self._session
+        epoch = self._table.broker_epoch
         if connection.understands(SessionFetchRequest):
-            epochs = self._table.broker_epoch, session.id, session.epoch
+            epochs = epoch, session.id, session.epoch
             request = SessionFetchRequest(
                 self._config.broker_id, *epochs, *self._limits(), *session.take_changes()
             )
-            session_id, parts = decode_session_fetch_response(connection.call(request))
-            session.answered(session_id)
-            return parts
+            correlation_id = connection.send_extension(request)
+            start, left_bytes = self._arriving.open(connection, correlation_id)
+            session.answered(start.int64())
+            return self._arriving.receive(connection, start, left_bytes)
         self._turn = (self._turn + 1) % len(session.told)
         # another partition comes first each time
         positions = [*session.told.values()]
         positions = positions[self._turn :] + positions[: self._turn]
-        epoch = self._table.broker_epoch
         older = ReplicaFetchRequest(
             self._config.broker_id, epoch, *self._limits(), tuple(positions)
         )
         self._moved = [*self._known]
-        return decode_replica_fetch_response(connection.call(older))
+        correlation_id = connection.send_extension(older)
+        return self._arriving.receive(connection, *self._arriving.open(connection, correlation_id))
 
     def _begin_session(self) -> None:
         """Name all positions in the next fetch."""
@@ -316,14 +324,14 @@ class ReplicaFetcher(StoppableThread):
             self._retry_s = due_s if self._retry_s is None else min(due_s, self._retry_s)
         return granted
 
-    def _settle(self, parts: list[ReplicaPart]) -> None:
+    def _settle(self) -> None:
         """Tell the throttle how much was received of the partitions that it limits."""
-        sizes = {part.partition: len(part.data) for part in parts}
         for partition, granted in self._reserved.items():
-            received = sizes.get(partition, 0)
+            received = self._received.get(partition, 0)
             self._throttle.settle(granted, received)
             self.added_bytes += received
         self._reserved.clear()
+        self._received.clear()
 
     def _note_failure(self, text: str) -> None:
         if text and not self._failure:
@@ -333,62 +341,86 @@ class ReplicaFetcher(StoppableThread):
             logger.info("broker %(leader)d can be copied from again", {"leader": self._leader_id})
         self._failure = text
 
-    def _take(self, parts: list[ReplicaPart], asked: dict[TopicPartition, _Asked]) -> None:
-        pairs = [(part, one) for part in parts if (one := asked.get(part.partition)) is not None]
+    def _take(self, pieces: list[ReplicaPiece]) -> None:
+        pairs = []
+        for piece in pieces:
+            partition, size = piece.part.partition, len(piece.part.data)
+            self.fetched_bytes += size
+            self._received[partition] = self._received.get(partition, 0) + size
+            if (one := self._asked.get(partition)) is not None:
+                self._moved.append(one.hosted)
+                pairs.append((piece, one))
         # the start of an epoch is synced first
         slow = [pair for pair in pairs if _begins_epoch(*pair)]
         if len(slow) > 1:
-            taken = self._disks.run(self._take_or_refuse, pairs)
+            self._disks.run(self._take_or_refuse, pairs)
         else:
-            taken = [self._take_or_refuse(pair) for pair in pairs]
-        self._disks.run(_flush, [log for log in taken if log is not None])
-        while self._damaged and self._connection is not None:
-            with suppress(errors.BrokerError):  # sent again if the data is received damaged again
-                self._connection.call(self._damaged.pop())
+            for pair in pairs:
+                self._take_or_refuse(pair)
 
-    def _take_or_refuse(self, pair: tuple[ReplicaPart, _Asked]) -> Log | None:
-        """Handle the part of one partition; return its log if that needs a flush."""
-        part, one = pair
+    def _flush_appended(self) -> None:
+        flushed = []
+        for log, has_more in self._unflushed.items():
+            if not log.flushes_before_read:
+                continue
+            if has_more:
+                log.append(b"", 0, flush_now=True)  # beside the next fetch
+            else:
+                flushed.append(log)
+        self._unflushed.clear()
+        self._disks.run(_flush, flushed)
+
+    def _report_damage(self, connection: Connection) -> None:
+        while self._damaged and connection.is_open:
+            with suppress(errors.BrokerError):  # sent again if the data is received damaged again
+                connection.call(self._damaged.pop())
+
+    def _take_or_refuse(self, pair: tuple[ReplicaPiece, _Asked]) -> None:
+        """Handle a piece of one partition."""
+        piece, one = pair
+        part = piece.part
         try:
-            has_unflushed = self._take_one(part, one)
+            self._take_one(piece, one)
         except errors.ServerError as error:
             if isinstance(error, errors.InvalidMessageError):
-                size = len(part.data)
-                damaged = DigestLogRequest(part.partition, one.position.offset, size)
-                self._damaged.append(damaged)
+                offset, size = one.position.offset + piece.start, len(part.data)
+                self._damaged.append(DigestLogRequest(part.partition, offset, size))
             if self._refusals.get(part.partition) != str(error):
                 self._refusals[part.partition] = str(error)
                 logger.error("cannot copy %s: %s", part.partition, error)
             with one.hosted:
                 one.role.refused(one.position, error, self._clock.monotonic_s())
-            return None
-        self._refusals.pop(part.partition, None)
-        return one.hosted.log if has_unflushed else None
+        else:
+            self._refusals.pop(part.partition, None)
 
-    def _take_one(self, part: ReplicaPart, asked: _Asked) -> bool:
-        """Handle the part of one partition; return whether its log needs a flush."""
+    def _take_one(self, piece: ReplicaPiece, asked: _Asked) -> None:
+        """Handle a piece of one partition."""
         hosted, role, position, _ = asked
-        log = hosted.log
-        entries = whole_entries(part.data, part.partition, position.offset)
+        log, part = hosted.log, piece.part
+        if piece.start:  # it goes on where the one before it was appended, if that was
+            epoch = log.epochs.last_epoch
+            position = position._replace(offset=position.offset + piece.start, last_epoch=epoch)
+        entries = whole_entries(part.data, part.partition, position.offset, piece.found)
         if part.data and not entries.data:
-            hosted.wanted_bytes = _size_of_first(part.data)
-            return False
+            if not piece.start:
+                hosted.wanted_bytes = _size_of_first(part.data)
+            return
         with hosted:
             if hosted.replica.role is not role:
-                return False
+                return
             now_s = self._clock.monotonic_s()
             if part.error == errors.OffsetOutOfRangeError.code:
                 result = role.out_of_range(position, part.log_start_offset, now_s)
                 if result is FetchResult.RESTARTED:
                     self._note_truncated(hosted, position.offset)
-                return False
+                return
             if part.error != errors.NO_ERROR:
                 error = errors.error_for_code(
                     part.error, f"broker {self._leader_id} has refused it"
                 )
                 logger.info("%s cannot be copied now: %s", part.partition, type(error).__name__)
                 role.refused(position, error, now_s)
-                return False
+                return
             answer = FetchAnswer(part.high_watermark, part.log_start_offset, part.diverging)
             result = role.fetched(position, answer, part.epoch_starts, len(entries.data))
             if result in (FetchResult.TRUNCATED, FetchResult.RESTARTED):
@@ -396,12 +428,12 @@ class ReplicaFetcher(StoppableThread):
             if result is FetchResult.UP_TO_DATE:
                 role.answered_s = now_s
             if result is not FetchResult.APPEND:
-                return False
+                return
             log.append_copied(entries, position.offset)
             role.appended(answer)
             role.answered_s = now_s
             hosted.wanted_bytes = 0
-        return self._table.counts_flushed(part.partition.topic)
+        self._unflushed[log] = piece.is_cut
 
     def _note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
         """Log that a replica's log, which ended at an offset, was truncated; it is locked."""
@@ -427,9 +459,9 @@ def _flush(log: Log) -> None:
         logger.error("%s", error)
 
 
-def _begins_epoch(part: ReplicaPart, asked: _Asked) -> bool:
+def _begins_epoch(piece: ReplicaPiece, asked: _Asked) -> bool:
     """Return whether a part has entries of a leader epoch that the log has none of yet."""
-    starts = part.epoch_starts
+    starts = piece.part.epoch_starts
     return bool(starts) and starts[-1].epoch > asked.position.last_epoch
 
 

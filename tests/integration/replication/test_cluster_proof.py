@@ -38,7 +38,6 @@ from broker.protocol.replica_requests import (
     PushStatesRequest,
     ReplicaFetchRequest,
     ReplicaPosition,
-    decode_replica_fetch_response,
 )
 from broker.protocol.responses import decode_extension_response, decode_publish_response
 from broker.security.cluster_keys import ClusterKeys
@@ -52,6 +51,7 @@ from tests.integration.broker.server.peer import Peer, extension_frame
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.broker_proof import prove, registered
 from tests.support.command_line import Invoke
+from tests.support.replica_parts import read_replica_parts
 from tests.support.waiting import wait_until
 
 StartCluster = Callable[..., ReplicatedCluster]
@@ -182,7 +182,7 @@ def test_orders_when_of_strangers_who_know_every_epoch_then_are_refused_and_chan
 
     assert Known(cluster, partition).state == known.state
     with known.connect(known.leader, known.follower) as peer:  # the orders were true ones
-        (part,) = decode_replica_fetch_response(peer.call(known.fetch(0)))
+        (part,) = read_replica_parts(peer.call(known.fetch(0)))
         assert part.error == 0
     counted = status_of(cluster, known.leader)["security"]
     assert counted["inter_broker_auth"] == "required"

@@ -48,7 +48,6 @@ from broker.protocol.replica_requests import (
     ReplicaPart,
     ReplicaPosition,
     SessionFetchRequest,
-    decode_session_fetch_response,
 )
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.protocol.responses import (
@@ -66,6 +65,7 @@ from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
 from tests.support.broker_proof import give_key, prove_to
+from tests.support.replica_parts import read_replica_parts
 from tests.support.waiting import wait_until
 
 PARTITION = TopicPartition("events", 0, 0)
@@ -503,6 +503,22 @@ def test_publish_when_messages_are_larger_than_a_fetch_then_they_are_copied(
     cluster.await_bytes(ONE + large + ONE)
 
 
+def test_follower_when_it_lacks_more_than_a_response_holds_then_catches_up_in_pieces(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.decide(0, (0, 1, 2))
+    cluster.stop(2)
+    cluster.decide(0, (0, 1))
+    pieces = [encode([b"x" * size] * (1_500_000 // size)) for size in (200, 700_000, 3000, 100)]
+    for one in pieces:
+        assert cluster.publish(0, one).error == 0
+    cluster.start(2)
+    cluster.decide(0, (0, 1))
+    cluster.await_bytes(b"".join(pieces))
+    follower = cluster.brokers[2]._replicas.table.hosted(PARTITION).log
+    wait_until(lambda: follower.flushed_offset == sum(map(len, pieces)), "the follower's flush")
+
+
 def test_fetch_when_positions_of_clients_are_limited_then_followers_copy_all_the_same(
     start_broker: BrokerFactory, connect: PeerFactory, tmp_path: Path
 ) -> None:
@@ -532,7 +548,8 @@ class SessionFollower:
         )
         forgotten = (PARTITION,) if forgets else ()
         request = SessionFetchRequest(1, 1, *session, wait_ms, 1, 1 << 20, positions, forgotten)
-        return decode_session_fetch_response(self._peer.call(request))
+        body = self._peer.call(request)
+        return body.int64(), read_replica_parts(body)
 
 
 def test_fetch_when_in_a_session_then_what_is_not_named_counts_and_only_news_come(

@@ -41,6 +41,7 @@ from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32, Reader
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition
+from tests.support.replica_parts import read_replica_parts
 
 GOLDEN: dict[str, str] = json.loads(
     Path(__file__).with_name("golden_messages.json").read_text(encoding="utf-8")
@@ -188,7 +189,7 @@ RESPONSES = {
             replica_requests.ReplicaPart(UMLAUT, 6, 3, 0, EpochEnd(5, 99), (), b""),
         ],
         encode_replica_parts,
-        replica_requests.decode_replica_fetch_response,
+        read_replica_parts,
     ),
     "authenticated": Response(
         authentication.Authenticated(True, 3_600_000, "User:größe", b"answer"),

@@ -9,14 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.cluster_state import EpochStart
 from broker.errors import ProtocolError
 from broker.protocol import cluster_requests, replica_requests
+from broker.protocol.codec import Fault, encode
 from broker.protocol.primitives import INT32, Reader
 from broker.protocol.replica_requests import (
+    NOTHING_DIVERGES,
     ReplicaPart,
-    decode_replica_fetch_response,
+    ReplicaParts,
+    ReplicaPiece,
     encode_replica_part_header,
 )
+from broker.topic import TopicPartition
 from tests.strategies import (
     ISR_DECISIONS,
     OUTCOMES,
@@ -25,6 +30,7 @@ from tests.strategies import (
     REPLICATED_PARTITION,
     SHUTDOWN_PROGRESS,
 )
+from tests.support.replica_parts import read_replica_parts
 
 
 def encode_parts(parts: list[ReplicaPart]) -> bytes:
@@ -35,7 +41,7 @@ def encode_parts(parts: list[ReplicaPart]) -> bytes:
 
 
 RESPONSES = [
-    (st.lists(REPLICA_PARTS, max_size=3), encode_parts, decode_replica_fetch_response),
+    (st.lists(REPLICA_PARTS, max_size=3), encode_parts, read_replica_parts),
     (
         st.lists(ISR_DECISIONS, max_size=3),
         replica_requests.ISR_DECISIONS.encode,
@@ -88,3 +94,65 @@ def test_response_when_cut_then_raises_protocol_error(
 
     with pytest.raises(ProtocolError):
         decode(Reader(body[:end]))
+
+
+PARTITION = TopicPartition("events", 0, 0)
+ENTRIES = [encode([b"x" * size]) for size in (3, 80, 0, 11)]
+
+
+def arrive(parts: list[ReplicaPart], step: int) -> list[ReplicaPiece]:
+    """What is made of the parts if they come with so many bytes at a time."""
+    body = encode_parts(parts)
+    reader = Reader(body)
+    arriving = ReplicaParts(reader)
+    position, end, found = len(body) - reader.remaining, INT32.size, []
+    while not arriving.is_complete:
+        assert end < len(body)
+        end = min(end + step, len(body))
+        rest = memoryview(body)[position:end]
+        pieces, taken = arriving.take(rest, is_end=end == len(body))
+        found += pieces
+        position += taken
+    assert position == len(body)
+    return found
+
+
+@pytest.mark.parametrize("step", [1, 7, 50, 1000])
+def test_parts_when_they_arrive_in_pieces_then_each_has_whole_entries_and_the_last_may_be_cut(
+    step: int,
+) -> None:
+    data = b"".join(ENTRIES)
+    head = ReplicaPart(PARTITION, 0, 17, 3, NOTHING_DIVERGES, (EpochStart(1, 5),), b"")
+    parts = [head._replace(data=data + ENTRIES[0][:-1]), head, head._replace(data=data)]
+
+    pieces = arrive(parts, step)
+
+    for number, part in enumerate(parts):
+        own = [pieces.pop(0)]
+        while pieces and pieces[0].start:
+            own.append(pieces.pop(0))
+        assert b"".join(one.part.data for one in own) == part.data
+        assert all(one.part._replace(data=part.data) == part for one in own)
+        assert [one.start for one in own] == [
+            sum(len(one.part.data) for one in own[:count]) for count in range(len(own))
+        ]
+        assert all(one.found.valid_bytes == len(one.part.data) for one in own[:-1])
+        assert [one.is_cut for one in own] == [False] * (len(own) - 1) + [number == 0]
+
+
+@pytest.mark.parametrize("step", [7, 50, 1000])
+def test_parts_when_one_is_damaged_then_nothing_of_it_follows_but_the_others_do(step: int) -> None:
+    head = ReplicaPart(PARTITION, 0, 17, 3, NOTHING_DIVERGES, (), b"")
+    damaged = bytearray(ENTRIES[1])
+    damaged[-1] ^= 1
+    parts = [
+        head._replace(data=ENTRIES[0] + bytes(damaged) + 40 * ENTRIES[2]),
+        head._replace(data=ENTRIES[3]),
+    ]
+
+    *before, last, other = arrive(parts, step)
+
+    assert last.found.fault is Fault.CRC
+    assert last.start + last.found.valid_bytes == len(ENTRIES[0])
+    assert all(one.found.fault is not Fault.CRC for one in before)
+    assert other.part == parts[1]

@@ -102,7 +102,7 @@ def test_direct_when_all_fetchers_are_to_stop_then_none_is_started() -> None:
 
 def test_fetcher_when_it_is_to_copy_more_between_two_fetches_then_fetches_again_at_once() -> None:
     connection = Mock(spec=Connection)
-    connection.call.side_effect = BrokerUnreachableError("lost")
+    connection.send_extension.side_effect = BrokerUnreachableError("lost")
     brokers = Mock()
     brokers.connect.return_value = connection
     fetcher = ReplicaFetcher(
