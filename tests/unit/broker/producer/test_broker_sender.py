@@ -53,13 +53,18 @@ class Ends:
         raise error
 
 
-def sender_to(connection: PipelinedConnection, *, max_in_flight_bytes: int) -> BrokerSender:
+def sender_to(
+    connection: PipelinedConnection,
+    *,
+    max_in_flight_bytes: int | None = None,
+    acks: Acks = Acks.COMMITTED,
+) -> BrokerSender:
     def connect(address: BrokerAddress) -> Connection:
         return connection  # type: ignore[return-value]  # all that is used
 
     return BrokerSender(
         BrokerConnection(lambda: connection.address, connect),
-        SendRules(max_in_flight=100),
+        SendRules(acks, max_in_flight=100),
         Ends(),
         max_in_flight_bytes=max_in_flight_bytes,
     )
@@ -94,6 +99,17 @@ def test_send_when_a_set_is_above_the_limit_then_it_is_alone_in_flight() -> None
         send(sender, Delivery(T, message_set))
 
     assert connection.bytes_in_flight == [len(SMALL), len(large), len(SMALL)]
+
+
+@pytest.mark.parametrize(("acks", "limit"), [(Acks.WRITTEN, 4 << 20), (Acks.COMMITTED, 16 << 20)])
+def test_room_when_acknowledgements_wait_for_flushes_then_there_is_more_of_it(
+    acks: Acks, limit: int
+) -> None:
+    sender = sender_to(PipelinedConnection(FakeBroker()), acks=acks)
+    send(sender, Delivery(T, SMALL))
+
+    assert sender.has_room(limit - len(SMALL))
+    assert not sender.has_room(limit - len(SMALL) + 1)
 
 
 def test_send_when_the_broker_has_ended_an_idle_connection_then_another_is_opened(
