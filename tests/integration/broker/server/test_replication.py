@@ -31,6 +31,8 @@ from broker.errors import (
 )
 from broker.log.creation import LogCreation
 from broker.log.log import Log
+from broker.log.segment import Disk, SegmentFiles
+from broker.log.unflushed import FlushedPart
 from broker.protocol.client_requests import (
     Acks,
     ListOffsetsRequest,
@@ -503,20 +505,32 @@ def test_publish_when_messages_are_larger_than_a_fetch_then_they_are_copied(
     cluster.await_bytes(ONE + large + ONE)
 
 
-def test_follower_when_it_lacks_more_than_a_response_holds_then_catches_up_in_pieces(
-    cluster: ScriptedCluster,
+def test_follower_when_it_lacks_more_than_a_response_holds_then_fetches_on_beside_its_flush(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.decide(0, (0, 1, 2))
     cluster.stop(2)
     cluster.decide(0, (0, 1))
-    pieces = [encode([b"x" * size] * (1_500_000 // size)) for size in (200, 700_000, 3000, 100)]
-    for one in pieces:
+    sets = [encode([b"x" * size] * (1_500_000 // size)) for size in (200, 700_000, 3000, 100)]
+    for one in sets:
         assert cluster.publish(0, one).error == 0
-    cluster.start(2)
-    cluster.decide(0, (0, 1))
-    cluster.await_bytes(b"".join(pieces))
-    follower = cluster.brokers[2]._replicas.table.hosted(PARTITION).log
-    wait_until(lambda: follower.flushed_offset == sum(map(len, pieces)), "the follower's flush")
+    may_sync, sync = Event(), FlushedPart.sync
+
+    def sync_late(part: FlushedPart, files: SegmentFiles, disk: Disk) -> None:
+        if any("replicas" in one.path.parts for one in part.files):
+            may_sync.wait()
+        sync(part, files, disk)
+
+    monkeypatch.setattr(FlushedPart, "sync", sync_late)
+    try:
+        cluster.start(2)
+        cluster.decide(0, (0, 1))
+        cluster.await_bytes(b"".join(sets))
+        leader = cluster.brokers[0]._replicas.table.hosted(PARTITION).replica.leader
+        wait_until(lambda: leader.lag_of(2) == sum(map(len, sets)), "a fetch without a flush")
+    finally:
+        may_sync.set()
+    wait_until(lambda: leader.lag_of(2) == 0, "the flush")
 
 
 def test_fetch_when_positions_of_clients_are_limited_then_followers_copy_all_the_same(
