@@ -36,9 +36,7 @@ types: $(STAMP)
 DURABILITY := tests/unit/broker/log \
 	$(addprefix tests/integration/broker/log/test_, manager.py verify_files.py) \
 	$(addprefix tests/integration/process/test_, \
-		disk_full.py kill.py shortened_log.py terms.py unreadable.py) \
-	tests/integration/cluster/test_producer_failover.py \
-	tests/integration/cluster/test_groups_exactly_once.py
+		disk_full.py kill.py shortened_log.py terms.py unreadable.py)
 
 # Files of tests run side by side, each as a whole: what its tests share is started once. They often
 # wait for other processes, so that three of them keep two processors busy.
@@ -47,9 +45,24 @@ TEST_PROCESSES ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
 
-test: lint types
+test: lint types tests durability
+
+.PHONY: tests durability
+tests: $(STAMP)
 	$(PYTEST)
+
+durability: $(STAMP)
 	PYLOGCTL_CODEC=python $(PYTEST) $(DURABILITY)
+
+# Seeds from one on, the same each time, so that a change is judged by itself; `make simulate`
+# searches with others.
+seeds-%: $(STAMP)
+	$(BIN)/python -m tests.simulation --first $* --runs 1500 --seconds 150
+
+# Else each process of the tests would compile all of their modules.
+.PHONY: compiled
+compiled: $(STAMP)
+	$(BIN)/python -m pytest --collect-only --quiet >/dev/null
 
 # Clients and brokers of other makes, from their registries; see docs/interop.md.
 INTEROP ?= build/interop

@@ -12,7 +12,8 @@ REPOSITORY = Path(__file__).parents[1]
 
 pytest.register_assert_rewrite("tests.support")  # its fixtures assert as tests do
 
-settings.register_profile("repository", deadline=None)  # a busy machine must not fail a test
+# a busy machine must not fail a test; `--hypothesis-profile default` tries more than twice as much
+settings.register_profile("repository", deadline=None, max_examples=40)
 settings.load_profile("repository")
 
 # A shell that runs the tests in the background has them, and every process they start, ignore it.

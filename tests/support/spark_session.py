@@ -27,10 +27,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).parents[2]
+FEW_ROWS = {
+    "spark.sql.shuffle.partitions": "2",
+    # to compile a query takes longer than to interpret it for so few rows
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
 SETTINGS = SessionSettings(
     master="local[2,4]",
-    java_options="-XX:TieredStopAtLevel=1",
-    conf={"spark.sql.shuffle.partitions": "2"},
+    java_options="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    conf=FEW_ROWS,
 )
 SHORT_LIVED_JVM = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """Environment of programs whose JVMs end before more of the compiler pays; Java notes it."""

@@ -37,6 +37,7 @@ from tests.integration.replication.replicated_cluster import ReplicatedCluster
 
 _PUBLISH_TIMEOUT_MS = 5000
 _PAUSE_S = 0.05
+_BETWEEN_MESSAGES_S = 0.01  # about as long as one takes, so that what is on its way meets failures
 
 
 class Connections:
@@ -125,6 +126,7 @@ class LoggedProducer:
 
     Attributes:
         sent: what was sent, and how it ended.
+        acknowledged_count: how many messages were acknowledged.
         errors: by name of their class: refusals for too few in-sync replicas, and all that tell a
             client not to send again.
         misread: where something else than the acknowledged message was read back (I9).
@@ -142,6 +144,7 @@ class LoggedProducer:
     ) -> None:
         self._padding = "x" * padding_bytes
         self.sent: list[Sent] = []
+        self.acknowledged_count = 0
         self.errors: Counter[str] = Counter()
         self.misread: list[str] = []
         self.read_back_count = 0
@@ -156,11 +159,6 @@ class LoggedProducer:
         """End it."""
         self._thread.stop()
         self._connections.close()
-
-    @property
-    def acknowledged_count(self) -> int:
-        """Return how many messages were acknowledged."""
-        return sum(one.outcome is Outcome.ACKNOWLEDGED for one in list(self.sent))
 
     def longest_gap_s(self) -> float:
         """Return the longest time between two acknowledgements."""
@@ -192,8 +190,11 @@ class LoggedProducer:
         self.sent.append(
             Sent(partition.name, payload, self._name, invoked_s, completed_s, outcome, offset)
         )
-        if self._reads_back and outcome is Outcome.ACKNOWLEDGED:
-            self._read_back(partition, payload, offset)
+        if outcome is Outcome.ACKNOWLEDGED:
+            self.acknowledged_count += 1
+            if self._reads_back:
+                self._read_back(partition, payload, offset)
+        time.sleep(_BETWEEN_MESSAGES_S)
 
     def _read_back(self, partition: TopicPartition, payload: str, offset: int) -> None:
         """Read an acknowledged message; a new leader may not know yet that it is committed."""

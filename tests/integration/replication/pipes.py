@@ -31,22 +31,23 @@ class Way(NamedTuple):
     name: str
     partition_count: int
     args: Sequence[str] = ()
-    pause_s: float = 0.05
-    lot: int = 20
+    pause_s: float = 0.1
+    lot: int = 10
     is_listed: bool = False
 
 
 WAYS = (
     Way("plain", 1),
-    Way("bulk", 1, pause_s=0.2, lot=1000),
+    Way("bulk", 1, pause_s=0.4, lot=1000),
     Way("slow", 3, pause_s=0.4, lot=1),
     Way("chosen", 3, ("-p", "1-0")),
     Way("turns", 3, ("--partitioner", "round-robin")),
     Way("keyed", 3, ("-K", ":")),
     Way("listed", 1, is_listed=True),
-    Way("paced", 1, ("--rate", "500/s", "--receipt", "paced.receipt"), lot=10),
+    Way("paced", 1, ("--rate", "500/s", "--receipt", "paced.receipt")),
     Way("sync", 3, ("--sync",), lot=1),
 )
+FEW_WAYS = tuple(way for way in WAYS if way.name in ("bulk", "keyed", "listed", "sync"))
 
 
 class Pipe:

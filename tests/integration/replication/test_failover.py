@@ -51,7 +51,6 @@ def leader_of_first(trial: Trial) -> tuple[TopicPartition, int]:
     return partition, trial.cluster.await_leader(partition)
 
 
-@pytest.mark.both_ways
 def test_leader_when_killed_under_load_then_another_leads_and_nothing_is_lost(
     cluster: ReplicatedCluster,
 ) -> None:
@@ -180,7 +179,6 @@ def test_brokers_when_all_are_killed_at_once_then_nothing_is_lost(
     trial.verdict()
 
 
-@pytest.mark.both_ways
 def test_brokers_when_stopped_in_turn_under_load_then_nothing_is_lost_and_gaps_are_short(
     cluster: ReplicatedCluster,
 ) -> None:

@@ -384,17 +384,17 @@ def test_publish_when_partitions_and_errors_are_mixed_then_each_has_its_own_resu
     ]
 
 
-def test_status_when_thousands_are_asked_for_in_one_write_then_all_are_answered(
+def test_status_when_asked_for_often_in_one_write_then_all_are_answered(
     peer: Peer,
 ) -> None:
     peer.publish("events", ONE)
-    peer.send_bytes(b"".join(extension_frame(StatusRequest(), n) for n in range(5000)))
-    for number in range(5000):
+    peer.send_bytes(b"".join(extension_frame(StatusRequest(), n) for n in range(1500)))
+    for number in range(1500):  # more than calls may be nested
         peer.receive_extension(number)
 
 
 def test_metadata_when_asked_for_in_a_pipeline_then_all_are_answered(peer: Peer) -> None:
     peer.publish("events", ONE)
-    peer.send_bytes(b"".join(extension_frame(MetadataRequest(None), n) for n in range(2000)))
-    for number in range(2000):
+    peer.send_bytes(b"".join(extension_frame(MetadataRequest(None), n) for n in range(1500)))
+    for number in range(1500):
         peer.receive_extension(number)

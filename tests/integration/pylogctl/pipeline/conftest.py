@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.segments import write_segments as write_segments
-from tests.support.spark_session import REPOSITORY
+from tests.support.spark_session import FEW_ROWS, REPOSITORY, SETTINGS
 from tests.support.spark_session import spark as spark
 
 StartPipeline = Callable[..., "subprocess.Popen[bytes]"]
@@ -22,10 +22,9 @@ StartPipeline = Callable[..., "subprocess.Popen[bytes]"]
 def start_pipeline() -> Iterator[StartPipeline]:
     """Start pipeline commands, each in a session of processes of its own; killed at the end."""
     started: list[subprocess.Popen[bytes]] = []
-    spark_words = [
-        "--master", "local[2,4]", "--spark-conf",
-        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
-    ]  # fmt: skip
+    conf = FEW_ROWS | {"spark.driver.extraJavaOptions": SETTINGS.java_options}
+    spark_words = ["--master", "local[2,4]"]
+    spark_words += [f"--spark-conf={name}={value}" for name, value in conf.items()]
 
     def start(*words: str, temporary: Path, on_spark: bool = True) -> subprocess.Popen[bytes]:
         more = spark_words if on_spark else []
