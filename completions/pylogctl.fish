@@ -1228,7 +1228,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a add -d 'Add a user, who
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a list -d 'List the users; passwords and what checks them are not shown'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a password -d 'Give a user another password; the one of before is not accepted any more'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a quota -d 'Show quotas, or set what a user may use of each broker'
-complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a remove -d 'Remove users: they cannot log in any more, and their connections end'
+complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a remove -d 'Remove users, and wait until brokers know it: their connections end'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'

@@ -66,26 +66,34 @@ def set_credential(session: Session, name: str, credential: Credential) -> None:
 
 
 def await_credential(
-    registry: Registry, connect: Connect, name: str, credential: Credential, *, timeout_s: float
+    registry: Registry,
+    connect: Connect,
+    name: str,
+    credential: Credential,
+    *,
+    is_removed: bool = False,
+    timeout_s: float,
 ) -> list[str]:
-    """Wait until all live brokers check a user's logins by a credential that was just set.
+    """Wait until all live brokers check logins by a credential that was just set, or none does.
 
-    Return what is known of those that do not yet, a sentence each.
+    Return what is known of the others, a sentence each.
     """
+    lag = f"still take the password of '{name}'" if is_removed else "not know the password yet"
     give_up_s = time.monotonic() + timeout_s
     unsure = []
     for broker in registry.brokers():
         address = BrokerAddress(broker.id, broker.host, broker.port)
         try:
-            while _salt_at(connect, address, name) != credential.salt:
+            # for a name that it does not know, a broker invents a salt
+            while (_salt_at(connect, address, name) == credential.salt) == is_removed:
                 if time.monotonic() >= give_up_s:
-                    unsure.append(f"broker {broker.id} does not know the password yet")
+                    unsure.append(f"broker {broker.id} may {lag}")
                     break
                 time.sleep(_POLL_S)
         except _NO_LOGINS:
             continue
         except errors.BrokerError as error:
-            unsure.append(f"broker {broker.id} may not know the password yet: {error}")
+            unsure.append(f"broker {broker.id} may {lag}: {error}")
     return unsure
 
 
@@ -101,10 +109,18 @@ def _salt_at(connect: Connect, address: BrokerAddress, name: str) -> bytes:
     return base64.b64decode(challenge["s"])
 
 
-def remove_user(session: Session, name: str) -> tuple[str, ...]:
-    """Remove all that a user can log in with; return the names of settings that stay."""
+def remove_user(session: Session, name: str) -> tuple[Credential | None, tuple[str, ...]]:
+    """Remove all that a user can log in with.
+
+    Return what it logged in with at brokers, None if nothing, and the names of settings that stay.
+    """
 
     def edit(before: Mapping[str, str]) -> dict[str, str]:
         return {key: text for key, text in before.items() if not key.startswith(_SCRAM_PREFIX)}
 
-    return tuple(sorted(SettingsRegistry(session).change(node_of_user(name), edit).after))
+    before, after = SettingsRegistry(session).change(node_of_user(name), edit)
+    try:
+        credential = Credential.decode(before[SCRAM]) if SCRAM in before else None
+    except CoordinationError:  # malformed, so that nobody could log in
+        credential = None
+    return credential, tuple(sorted(after))

@@ -71,15 +71,22 @@ def set_password(env: Environment, registry: Registry, name: str, new: NewPasswo
     )
 
 
-def remove(env: Environment, session: Session, names: Sequence[str]) -> None:
-    """Remove users after a question; all of them must be there."""
-    kept = list(dict.fromkeys(known_user(session, name) for name in names))
+def remove(env: Environment, registry: Registry, names: Sequence[str]) -> None:
+    """Remove users after a question, and wait until brokers know it; all of them must be there."""
+    kept = list(dict.fromkeys(known_user(registry.session, name) for name in names))
     quoted = ", ".join(f"'{name}'" for name in kept)
     if env.settings.dry_run:
         env.note(f"would remove {quoted}; nothing changed; this was a dry run")
         return
     confirm(env, "user remove", f"remove {quoted}? Their connections end")
-    for name in kept:
-        if others := users.remove_user(session, name):
+    removed = {name: users.remove_user(registry.session, name) for name in kept}
+    timeout_s = env.timeout_s(_KNOWN_WITHIN_S)
+    for name, (credential, others) in removed.items():
+        if others:
             env.note(f"settings of '{name}' stay: {', '.join(others)}")
+        if credential is not None:
+            for one in users.await_credential(
+                registry, connector(env), name, credential, is_removed=True, timeout_s=timeout_s
+            ):
+                env.warn(one)
     env.note(f"{counted(len(kept), 'user')} removed: {quoted}")

@@ -190,9 +190,9 @@ def quota(
     examples=("pylogctl user remove alice", "pylogctl user remove alice bob --yes"),
 )
 def remove(env: Environment, users: list[str] = argument("USER...", "Names.")) -> None:
-    """Remove users: they cannot log in any more, and their connections end."""
-    from pylogctl.cli.connections import zookeeper_session
+    """Remove users, and wait until brokers know it: their connections end."""
+    from pylogctl.cli.connections import open_registry
     from pylogctl.user.changes import remove as remove_users
 
-    with zookeeper_session(env) as session:
-        remove_users(env, session, users)
+    with open_registry(env, may_be_new=True) as registry:
+        remove_users(env, registry, users)

@@ -15,6 +15,7 @@ import pytest
 
 from broker import Broker
 from broker.client.connection import Connection
+from broker.errors import AuthenticationFailedError
 from broker.security.scram import ScramClient
 from broker.security.users import CHOSEN_ITERATIONS, GENERATED_ITERATIONS, Credential
 from broker.values import Secret
@@ -158,7 +159,7 @@ def test_user_when_the_password_is_typed_then_is_asked_twice_and_not_echoed(
     assert kept.iterations == CHOSEN_ITERATIONS
 
 
-def test_user_when_just_added_or_given_another_password_then_can_log_in_at_once(
+def test_user_when_added_changed_or_removed_then_brokers_know_it_at_once(
     zookeeper: str, invoke: Invoke, start_broker: Callable[..., Broker], tmp_path: Path
 ) -> None:
     broker = start_broker(zookeeper=zookeeper)
@@ -172,6 +173,12 @@ def test_user_when_just_added_or_given_another_password_then_can_log_in_at_once(
         mechanism = ScramClient(words[1], Secret(f"password {number}"))
         with closing(Connection(address_of(broker), mechanism=mechanism)) as connection:
             assert connection.hello() is not None
+        if number >= 5:
+            result = invoke("user", "remove", words[1], "--yes", "-Z", zookeeper)
+            assert (result.status, "warning" in result.stderr) == (ExitStatus.OK, False)
+            connection = Connection(address_of(broker), mechanism=mechanism)
+            with closing(connection), pytest.raises(AuthenticationFailedError):
+                connection.hello()
 
 
 def test_user_when_a_broker_cannot_be_asked_then_is_added_and_warned_of(
@@ -184,3 +191,6 @@ def test_user_when_a_broker_cannot_be_asked_then_is_added_and_warned_of(
     result = invoke("user", "add", "bob", "--generate", "-Z", zookeeper)
     assert result.status == ExitStatus.OK
     assert "broker 0 may not know the password yet" in result.stderr
+    result = invoke("user", "remove", "bob", "--yes", "-Z", zookeeper)
+    assert result.status == ExitStatus.OK
+    assert "broker 0 may still take the password of 'bob'" in result.stderr
