@@ -108,7 +108,9 @@ def _accepted(registry: Registry, connect: Connect) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for one in registry.brokers():
         address = BrokerAddress(one.id, one.host, one.port)
-        _, document, _ = request_status(connect, address, StatusParts(0))
+        _, document, error = request_status(connect, address, StatusParts(0))
+        if error is not None and not error.is_retriable:
+            raise error  # who asks may not know, or cannot log in
         found[one.id] = (document or {}).get("security", {}).get("key_ids", [])
     return found
 

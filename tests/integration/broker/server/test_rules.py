@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from broker import errors
+from broker.admin.cluster_keys import rotate
+from broker.client.connection import Connection
 from broker.errors import NO_ERROR
 from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.client_requests import (
@@ -511,6 +513,15 @@ def test_rules_when_broken_at_the_start_then_only_super_users_may_do_anything(
     assert as_user(broker, ROOT).publish("orders", ONE).error == NO_ERROR
     assert as_user(broker, Principal("User", "alice")).read("orders", 0).error == 128
     assert as_user(broker, broker_principal(2)).read("orders", 0).error == NO_ERROR
+
+
+def test_key_when_to_be_rotated_without_the_right_to_see_brokers_then_names_the_right(
+    broker: Broker,
+) -> None:
+    registry = broker._membership.registry
+    assert registry is not None
+    with pytest.raises(errors.ClusterAuthorizationError, match="describe"):
+        rotate(registry, Connection, timeout_s=60, at_once=False)
 
 
 def test_forwarder_when_the_leader_is_another_then_the_client_is_judged_where_it_asks() -> None:
