@@ -26,6 +26,8 @@ _SEND_BYTES = 1 << 16
 _MAX_UNSENT_BYTES = 4 * _SEND_BYTES
 """Of ciphertext; it exceeds `_SEND_BYTES` only by answers to a client that reads nothing."""
 _HANDSHAKE_RECORD = b"\x16"
+_REFUSAL = b"\x15\x03\x03\0\2\2\x46"
+"""An alert (a protocol version that is not supported), by which plain clients know TLS."""
 _NOTHING = memoryview(b"")
 _REASONS = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it shows no certificate, which this listener requires",
@@ -113,6 +115,8 @@ class TlsTransport:
             return True
         if not self.is_open:
             if not self._handshake_bytes and self._scratch[:1] != _HANDSHAKE_RECORD:
+                with suppress(OSError):
+                    self._sock.send(_REFUSAL)
                 raise TlsError(f"it does not speak TLS, which listener {self._listener} demands")
             self._handshake_bytes += size
             if self._handshake_bytes > MAX_HANDSHAKE_BYTES:

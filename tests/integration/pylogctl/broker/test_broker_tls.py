@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from broker.security import client_tls
+from broker.server.broker import Broker
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.broker.test_broker import Served
 from tests.support.certificates import Certificates
@@ -50,6 +51,22 @@ def test_commands_when_the_broker_listens_by_tls_only_then_messages_go_to_and_fr
     plain = run_process("topic", "list", "-b", secure_broker.address)
     assert plain.status != 0
     assert "--tls" in plain.stderr
+
+
+@pytest.mark.zookeeper
+def test_produce_when_the_brokers_in_zookeeper_listen_by_tls_only_then_says_so_at_once(
+    start_broker: Callable[..., Broker],
+    zookeeper: str,
+    certificates: Certificates,
+    run_process: Invoke,
+) -> None:
+    start_broker(zookeeper=zookeeper, **(certificates.settings() | {"port": -1}))
+    for words in ([], ["--sync"], ["-p", "0-0"]):
+        result = run_process("produce", "events", *words, "-Z", zookeeper, stdin=b"one\n")
+        assert result.status == ExitStatus.UNREACHABLE, result.stderr
+        assert "waiting" not in result.stderr
+        assert "speaks TLS" in result.stderr
+        assert "--tls" in result.stderr
 
 
 def test_sighup_when_the_certificate_was_replaced_then_it_is_loaded_and_the_broker_goes_on(
