@@ -20,6 +20,8 @@ from broker.protocol.codec import encode
 from broker.protocol.replica_requests import PushStatesRequest
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, FetchRequest, OffsetsRequest
 from broker.protocol.responses import SEGMENT_STARTS, decode_publish_response
+from broker.security.principal import ANONYMOUS
+from broker.security.rules import Operation, Resource, ResourceType, Rule, RuleSet
 from broker.server.broker import Broker
 from broker.server.requests.forwarder import MAX_READ_BYTES
 from broker.topic import TopicPartition
@@ -89,6 +91,29 @@ def test_fetch_when_another_broker_has_the_only_replica_then_gets_what_that_has(
     assert moved.peer.fetch("moved", len(ONE)) == (0, TWO)
     assert moved.peer.fetch("moved", len(ONE + TWO)) == (0, b"")
     assert moved.peer.fetch("moved", 10_000) == (OffsetOutOfRangeError.code, b"")
+
+
+def test_requests_when_rules_are_on_then_users_are_judged_at_home_and_not_by_the_leader(
+    moved: MovedTopic,
+) -> None:
+    def judge(broker: Broker, *operations: Operation) -> None:
+        topic = Resource(ResourceType.TOPIC, "moved")
+        broker._judge.rules = RuleSet(Rule(ANONYMOUS, one, topic) for one in operations)
+
+    moved.publish(0, ONE)
+    judge(moved.leader)
+    judge(moved.home, Operation.READ, Operation.WRITE)
+    user = moved.connect()
+    user.produce("moved", TWO)
+    wait_until(lambda: user.fetch("moved", 0) == (0, ONE + TWO), "the message at the leader")
+
+    judge(moved.home, Operation.READ)
+    user.produce("moved", TWO)
+    assert user.is_closed()
+    user = moved.connect()
+    assert user.fetch("moved", 0) == (0, ONE + TWO)
+    judge(moved.home)
+    assert user.fetch("moved", 0) == user.fetch("missing", 0) == (0, b"")
 
 
 def test_multifetch_when_some_partitions_are_at_home_then_each_part_is_in_its_place(

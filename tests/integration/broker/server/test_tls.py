@@ -9,7 +9,9 @@ import select
 import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import cast
@@ -514,6 +516,39 @@ def test_certificate_when_its_files_change_then_is_used_by_new_connections(
         wait_until(lambda: "loaded before stays in use" in caplog.text, "the log telling it")
         assert shown_certificate(broker, certificates) == first
         assert open_before.publish("events", encode([b"x"])).error == 0
+
+
+def test_certificate_when_replaced_again_and_again_then_all_who_connect_meanwhile_get_in(
+    start_broker: Callable[..., Broker], tmp_path: Path
+) -> None:
+    certificates = Certificates(tmp_path)
+    broker = start_broker(**certificates.settings())
+    kinds = (trustme.KeyType.RSA, trustme.KeyType.ECDSA)
+    leaves = [certificates.ca.issue_cert("localhost", key_type=kind) for kind in kinds]
+    context, is_over = certificates.client(), threading.Event()
+
+    def connect_on() -> int:
+        count = 0
+        while not is_over.is_set():
+            with Peer(tls_port(broker), tls=context) as peer:
+                assert peer.publish("events", encode([b"x"])).error == 0
+            count += 1
+        return count
+
+    with ThreadPoolExecutor() as threads:
+        clients = [threads.submit(connect_on) for _ in range(3)]
+        try:
+            for number in range(10):
+                before = shown_certificate(broker, certificates)
+                certificates.write(leaves[number % 2])
+                broker.reload_certificates()
+                wait_until(
+                    lambda known=before: shown_certificate(broker, certificates) != known,  # type: ignore[misc]  # a default
+                    "the new certificate being shown",
+                )
+        finally:
+            is_over.set()
+        assert all(one.result(60) > 1 for one in clients)
 
 
 @pytest.mark.parametrize(

@@ -744,6 +744,21 @@ def test_start_with_a_port_for_metrics_serves_what_happened_to_the_messages(
     assert samples["pylogctl_scrape_errors_total", ()] == 0
 
 
+@pytest.mark.zookeeper
+def test_start_with_rules_and_logins_serves_metrics_to_all_and_nothing_else(
+    serve: Callable[..., Served], run_process: Invoke, zookeeper: str
+) -> None:
+    closed = ("acl.enable=true", "super.users=User:root", "authentication.required=true")
+    settings = (word for one in closed for word in ("-X", one))
+    broker = serve("--ephemeral", "--metrics-port", "0", "-Z", zookeeper, *settings)
+    assert broker.process.stderr is not None
+    lines = iter(broker.process.stderr.readline, b"")
+    noted = next(filter(None, (re.search(r"metrics at (\S+)", one.decode()) for one in lines)))
+    assert b"pylogctl_broker_state" in urllib.request.urlopen(noted[1], timeout=60).read()
+    listed = run_process("topic", "list", "--broker", broker.address)
+    assert listed.status == ExitStatus.LOGIN
+
+
 def test_start_with_no_metrics_of_partitions_serves_the_others(
     serve: Callable[..., Served], run_process: Invoke
 ) -> None:
