@@ -22,7 +22,7 @@ def run_partitions(plan: Plan) -> Iterator[Measurement]:
     for count in _COUNTS:
         with running_broker(plan.directory) as broker:
             yield from _in_and_out(plan, axis, broker, load.create(broker, "wide", count), count)
-            load.create(broker, "latency", count)
+            _make_logs(broker, load.create(broker, "latency", count))
             record = end_to_end([broker], _RATE, seconds(plan), size=200)
             yield from axis.latency("", count, record)
 
@@ -39,11 +39,9 @@ def run_topics(plan: Plan) -> Iterator[Measurement]:
 def _in_and_out(
     plan: Plan, axis: Axis, broker: BrokerProcess, partitions: list[TopicPartition], count: int
 ) -> Iterator[Measurement]:
+    _make_logs(broker, partitions)
     connection = broker.connect()
     frames = load.requests(partitions)
-    for frame in frames:
-        connection.send(frame)  # a log is created by its first message
-    load.wait_until_readable(connection, partitions)
     with watch([broker]) as watched:
         sent = load.send_for([connection], frames, seconds(plan))
         load.log_ends(connection, partitions[-1:])
@@ -54,3 +52,12 @@ def _in_and_out(
         received = load.fetch_all(broker, partitions, ends)
     yield from axis.throughput("out", count, watched, message_count=received / ENTRY_BYTES)
     yield axis.figure("broker memory", "", count, broker.memory_mb("VmHWM"), "MB")
+
+
+def _make_logs(broker: BrokerProcess, partitions: list[TopicPartition]) -> None:
+    """Send to each partition: a log is created by its first message."""
+    connection = broker.connect()
+    for frame in load.requests(partitions):
+        connection.send(frame)
+    load.wait_until_readable(connection, partitions)
+    connection.close()

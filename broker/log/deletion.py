@@ -221,7 +221,7 @@ class LogDeletions:
             logs = self._table.remove_topic(topic)
             self._topics.forget([topic])
             self._directories.remove_topic(topic)
-        self._table.changes.notify()
+        self._table.notify_deleted(topic)
         self._topics.on_deleted(topic)
         _delete(logs)
 

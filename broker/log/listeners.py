@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 class Listeners:
     """Callbacks run when an offset of a log advances, with no lock held."""
 
-    __slots__ = ("_counts", "_lock")
+    __slots__ = ("__weakref__", "_counts", "_lock")
 
     def __init__(self) -> None:
         self._lock = Lock()

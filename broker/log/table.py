@@ -18,6 +18,7 @@ import random
 from collections.abc import Sequence
 from threading import Lock
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from broker.errors import StorageError, WrongPartitionError
 from broker.log.checkpoint_files import UNKNOWN, RecoveryPoint
@@ -46,8 +47,6 @@ class LogTable:
         self.directories = directories
         self.is_open = False
         """Whether logs may be created, moved and deleted."""
-        self.changes = Listeners()
-        """Called when a log is added or a topic deleted."""
         self.removal_lock = Lock()
         self.lock = Lock()
         self.offline: dict[TopicPartition, OfflineLog] = {}
@@ -55,6 +54,8 @@ class LogTable:
         """The creation ids of the topics of replicated partitions, at home or not."""
         self._own: dict[LogKey, Log] = {}
         self._replicas: dict[TopicPartition, Log] = {}
+        self._awaited: WeakValueDictionary[LogKey, Listeners] = WeakValueDictionary()
+        self._awaited_lock = Lock()
 
     def get(self, topic: str, index: int) -> Log | None:
         """Return the log of a partition with this broker as its home, None if it has none yet."""
@@ -65,6 +66,18 @@ class LogTable:
         if partition.home == self.home:
             return self._own.get((partition.topic, partition.index))
         return self._replicas.get(partition)
+
+    def awaited(self, topic: str, index: int) -> Listeners:
+        """Return what is called when a missing log at home is added, or its topic deleted."""
+        with self._awaited_lock:
+            return self._awaited.setdefault((topic, index), Listeners())
+
+    def notify_deleted(self, topic: str) -> None:
+        """Tell those that await a log of a topic that it is deleted."""
+        with self._awaited_lock:
+            awaited = [one for key, one in self._awaited.items() if key[0] == topic]
+        for one in awaited:
+            one.notify()
 
     def all(self) -> list[Log]:
         """Return all logs, those of other homes last."""
@@ -91,11 +104,15 @@ class LogTable:
         """Add a log that was opened or created."""
         partition = log.partition
         if partition.home == self.home:
-            self._own[partition.topic, partition.index] = log
-            self.topics.add_partition(partition.topic, partition.index)
+            key = partition.topic, partition.index
+            self._own[key] = log
+            self.topics.add_partition(*key)
+            with self._awaited_lock:
+                awaited = self._awaited.get(key)
+            if awaited is not None:
+                awaited.notify()
         else:
             self._replicas[partition] = log
-        self.changes.notify()
 
     def remove(self, partition: TopicPartition) -> Log | None:
         """Remove and return the log of a partition, None if there is none."""

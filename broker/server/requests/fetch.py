@@ -69,7 +69,7 @@ class MissingLog:
 
     def __init__(self, partition: TopicPartition, changes: Listeners) -> None:
         self.partition = partition
-        self.changes = changes  # called when there is a log
+        self.changes = changes  # called when there is a log, or the topic is deleted
 
     def read(self, offset: int, max_bytes: int) -> None:
         """Return no messages; raise as a log without messages does."""
@@ -328,7 +328,7 @@ class FetchHandler:
             )
         self._check_partition(partition.topic, partition.index)
         at_home = TopicPartition(partition.topic, self._broker_id, partition.index)
-        return MissingLog(at_home, self._logs.table.changes)
+        return MissingLog(at_home, self._logs.table.awaited(at_home.topic, at_home.index))
 
     def is_enough(self, request: ReadRequest, found: list[Found]) -> bool:
         """Return whether a read need not wait: enough is readable, or a partition has an error."""

@@ -40,14 +40,19 @@ class SessionPart:
         self._waking: Watched | None = None
         self._silent: Watched | None = None
 
-    def watch(self, waking: Watched | None = None, silent: Watched | None = None) -> None:
-        """Have the part read when one of these advances, and no other; the first wakes a read."""
-        if waking is not self._waking:
+    def watch(self, waking: Watched | None = None, silent: Watched | None = None) -> bool:
+        """Have the part read when one of these advances, and no other; the first wakes a read.
+
+        Return whether it is another one than before.
+        """
+        is_new = waking is not self._waking
+        if is_new:
             _swap(self._waking, waking, self._note_news)
             self._waking = waking
         if silent is not self._silent:
             _swap(self._silent, silent, self._note_move)
             self._silent = silent
+        return is_new
 
     def _note_news(self) -> None:
         self._note_move()

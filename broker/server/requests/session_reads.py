@@ -16,6 +16,7 @@ from broker.server.requests.fetch import (
     POSITION_BYTES,
     FetchHandler,
     Found,
+    MissingLog,
     readable_bytes,
     watched,
 )
@@ -102,7 +103,8 @@ class SessionReadHandler:
         """Find the log of a part; return what it has for the read. One without news is not due."""
         found = self._fetch.find(part.found.position, rights, request.takes_followers)
         part.found, log = found, found.log
-        part.watch(*watched([found]))
+        if part.watch(*watched([found])) and isinstance(log, MissingLog):
+            return self._look_up(session, part, request, rights)  # it may have come meanwhile
         size = readable_bytes(found)  # after it is watched: no advance is missed
         if not size and log is not None and log.high_watermark == part.told:
             del session.due[part]
