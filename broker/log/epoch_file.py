@@ -48,6 +48,7 @@ class EpochFile:
     def __init__(self, directory: Path, epochs: LeaderEpochs = _NONE) -> None:
         self._path = directory / EPOCH_FILE_NAME
         self._lock = Lock()  # guards the file, against a move of its directory
+        self._written = epochs
         self.epochs = epochs
 
     @contextmanager
@@ -57,22 +58,41 @@ class EpochFile:
             yield
             self._path = directory / EPOCH_FILE_NAME
 
+    @property
+    def is_due(self) -> bool:
+        """Return whether an epoch that was begun is not in the file yet."""
+        return self._written is not self.epochs
+
+    def begin(self, epochs: LeaderEpochs) -> None:
+        """Note that an epoch begins of which no message may be written before `settle`."""
+        self.epochs = epochs
+
+    def settle(self) -> None:
+        """Write the epochs that were begun; raises as `replace`."""
+        with self._lock:
+            if self.is_due:
+                self._write(self.epochs)
+
     def replace(self, epochs: LeaderEpochs) -> None:
         """Replace all epochs, durably; `StorageError` if the file cannot be written."""
         if epochs == self.epochs:
             return
+        with self._lock:
+            self._write(epochs)
+            self.epochs = epochs
+
+    def _write(self, epochs: LeaderEpochs) -> None:
         lines = [
             _VERSION,
             str(len(epochs.entries)),
             *(f"{one.epoch} {one.start_offset}" for one in epochs.entries),
         ]
-        with self._lock:
-            try:
-                write_atomically(self._path, ("\n".join(lines) + "\n").encode())
-            except OSError as error:
-                text = f"cannot write {self._path}: {reason_of(error)}"
-                raise write_error(error)(text) from error
-            self.epochs = epochs
+        try:
+            write_atomically(self._path, ("\n".join(lines) + "\n").encode())
+        except OSError as error:
+            text = f"cannot write {self._path}: {reason_of(error)}"
+            raise write_error(error)(text) from error
+        self._written = epochs
 
     def remove(self) -> None:
         """Remove the file, durably: a log with messages and without the file is copied again."""
@@ -82,4 +102,4 @@ class EpochFile:
                 sync_directory(self._path.parent)
             except OSError as error:
                 raise StorageError(f"cannot remove {self._path}: {reason_of(error)}") from error
-            self.epochs = _NONE
+            self._written = self.epochs = _NONE

@@ -217,6 +217,8 @@ class Log:
             return
         with self._lock:
             self._raise_if_not_writable()
+            if self._epochs is not None:
+                self._epochs.settle()
             active, now_ms = self.segments.all[-1], self._clock.time_ms()
             if self._is_roll_due(active, now_ms):
                 active = self._roll(now_ms)
@@ -299,6 +301,8 @@ class Log:
 
     def _append_at_end(self, message_set: Buffer, length: int, message_count: int) -> int:
         """Write entries at the log's end, and return their offset; caller holds `_lock`."""
+        if self._epochs is not None and self._epochs.is_due:
+            self._epochs.settle()
         now_ms = self._clock.time_ms()
         active = self.segments.all[-1]
         if self._is_roll_due(active, now_ms):
@@ -372,8 +376,23 @@ class Log:
         self._listeners.notify(offset)
 
     def begin_epoch(self, epoch: int, start_offset: int) -> None:
-        """Note, durably, that messages from an offset on are of a leader epoch."""
-        self._leader_epochs.replace(self.epochs.begun(epoch, start_offset))
+        """Note that messages from an offset on are of a leader epoch.
+
+        It is durable now, or for one without messages before the first of them is written.
+        """
+        epochs, begun = self._leader_epochs, self.epochs.begun(epoch, start_offset)
+        if start_offset == self.log_end_offset:
+            epochs.begin(begun)
+        else:
+            epochs.replace(begun)
+
+    def settle_epochs(self) -> None:
+        """Make an epoch that has begun durable, so that no append has to wait for that."""
+        if self._epochs is not None:
+            try:
+                self._epochs.settle()
+            except errors.StorageError as error:
+                self._note_append_failure(error)
 
     @property
     def _leader_epochs(self) -> EpochFile:

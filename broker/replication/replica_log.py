@@ -35,9 +35,10 @@ class ReplicaLog(Protocol):
         """Return the leader epochs of the log."""
 
     def begin_epoch(self, epoch: int, start_offset: int) -> None:
-        """Record that a leader epoch begins, above all in the log; durable when this returns.
+        """Record that a leader epoch begins, above all in the log.
 
-        It starts at the log's end; for a log with bytes but without epochs, at the log's start.
+        It starts at the log's end, and is durable before the next append; for a log with bytes but
+        without epochs it starts at the log's start, and is durable when this returns.
         """
 
     def truncate(self, offset: int) -> None:

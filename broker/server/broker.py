@@ -253,7 +253,7 @@ class Broker:
         self._replicas.records.note(partitions)
 
     def _note_directory_failure(self, failure: StorageError) -> None:
-        self.changes.note(LoggedChange(ChangeKind.DIRECTORY_FAILED, text=str(failure)))
+        self.changes.note([LoggedChange(ChangeKind.DIRECTORY_FAILED, text=str(failure))])
 
     def _make_handlers(
         self,

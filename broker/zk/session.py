@@ -24,6 +24,7 @@ from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
 
 from broker import deadlines, errors
 from broker.stats import SharedHistogram
+from broker.zk.handler import Handler
 from broker.zk.handshakes import Handshakes
 from broker.zk.nodes import (
     CheckNode,
@@ -141,7 +142,7 @@ class Session:
             # as ZooKeeper's own client, which waits for up to a second: sessions outlive a restart
             connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=1.0),
             logger=_kazoo_logger,
-            handler=self._tls,
+            handler=self._tls or Handler(),
             auth_data=[("digest", f"{one.user}:{one.password}") for one in self._proved],
         )
         self._client.add_listener(self._on_state)

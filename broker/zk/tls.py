@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from kazoo.handlers.threading import SequentialThreadingHandler
-
 from broker.errors import BrokerError, BrokerUnreachableError, ConfigError
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import TlsFiles
 from broker.security.client_tls import refused, secured
+from broker.zk.handler import Handler
 from broker.zk.paths import join_address
 
 logger = logging.getLogger(__name__)
@@ -41,7 +40,7 @@ def server_name(host: str, port: int) -> str:
     return f"ZooKeeper at {join_address(host, port)}"
 
 
-class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
+class TlsHandler(Handler):
     """Makes the connections of one kazoo client, and keeps why servers have none."""
 
     def __init__(self, files: TlsFiles) -> None:

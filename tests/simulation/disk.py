@@ -68,7 +68,7 @@ class SimulatedLog(MemoryLog):
         self.is_failed = False
         known = max(self.start, min(self.checkpoint, self.log_end_offset))
         self.high_watermark = known
-        self.epochs = self.epochs.recovered(self.start, self.log_end_offset)
+        self.epochs = self.written_epochs.recovered(self.start, self.log_end_offset)
         self.flush()
 
     def raise_if_failed(self) -> None:

@@ -18,7 +18,7 @@ class MemoryLog:
         self.entries: list[object] = []
         self.flushed_offset = start
         self.high_watermark = start
-        self.epochs = LeaderEpochs()
+        self.epochs = self.written_epochs = LeaderEpochs()
         self.is_full = False
 
     @property
@@ -32,6 +32,7 @@ class MemoryLog:
     def append(self, *entries: object) -> int:
         """Add entries; return the offset of the first."""
         self._raise_if_full()
+        self.written_epochs = self.epochs
         offset = self.log_end_offset
         self.entries += entries
         return offset
@@ -48,11 +49,13 @@ class MemoryLog:
         """Record that a leader epoch begins."""
         self._raise_if_full()
         self.epochs = self.epochs.begun(epoch, start_offset)
+        if start_offset < self.log_end_offset:
+            self.written_epochs = self.epochs
 
     def truncate(self, offset: int) -> None:
         """Remove what lies at and after an offset."""
         del self.entries[offset - self.start :]
-        self.epochs = self.epochs.truncated(offset)
+        self.epochs = self.written_epochs = self.epochs.truncated(offset)
         self.flushed_offset = min(self.flushed_offset, offset)
         self.high_watermark = min(self.high_watermark, offset)
 
@@ -60,7 +63,7 @@ class MemoryLog:
         """Remove everything."""
         self.start = self.flushed_offset = self.high_watermark = offset
         self.entries = []
-        self.epochs = LeaderEpochs()
+        self.epochs = self.written_epochs = LeaderEpochs()
 
     def advance_high_watermark(self, offset: int) -> None:
         """Make messages visible."""
@@ -81,7 +84,7 @@ class MemoryLog:
         """
         assert self.flushed_offset <= kept_end <= self.log_end_offset
         del self.entries[kept_end - self.start :]
-        self.epochs = self.epochs.recovered(self.start, kept_end)
+        self.epochs = self.written_epochs.recovered(self.start, kept_end)
         self.flushed_offset = kept_end
         self.high_watermark = min(self.high_watermark, kept_end)
 

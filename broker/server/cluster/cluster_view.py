@@ -91,11 +91,16 @@ class ClusterMetadata:
         self._topics = topics
         self._home_partitions = home_partitions  # shared by all snapshots
         self._all: dict[str, bytes] = {}  # by listener, the body of the response about all topics
+        self._encoded: dict[str, bytes] = {}  # topics with replicas that were asked for by name
 
     @property
     def topics(self) -> list[str]:
         """Return the names of the topics."""
         return sorted(self._topics)
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a topic."""
+        return name in self._topics
 
     def topic(self, name: str) -> responses.TopicMetadata | None:
         """Return the partitions of a topic by home and index; None for an unknown topic."""
@@ -190,14 +195,9 @@ class ClusterMetadata:
         if topic is None:
             yield responses.encode_cluster_topic_header(name, errors.UnknownTopicError.code, {}, 0)
         elif topic.replicated:
-            metadata = self.topic(name)
-            assert metadata is not None
-            count = len(metadata.partitions)
-            yield responses.encode_cluster_topic_header(
-                name, errors.NO_ERROR, topic.creation_ids, count
-            )
-            for one in metadata.partitions:
-                yield responses.encode_cluster_partition(one)
+            if name not in self._encoded:  # all clients ask after a failover
+                self._encoded[name] = b"".join(self._encode_replicated(name, topic))
+            yield self._encoded[name]
         else:
             count = sum(topic.counts.values())
             yield responses.encode_cluster_topic_header(
@@ -205,6 +205,16 @@ class ClusterMetadata:
             )
             for home, count in sorted(topic.counts.items()):
                 yield self._home_partitions.of(home, count, is_led=home in self.brokers)
+
+    def _encode_replicated(self, name: str, topic: _Topic) -> Iterator[Buffer]:
+        metadata = self.topic(name)
+        assert metadata is not None
+        count = len(metadata.partitions)
+        yield responses.encode_cluster_topic_header(
+            name, errors.NO_ERROR, topic.creation_ids, count
+        )
+        for one in metadata.partitions:
+            yield responses.encode_cluster_partition(one)
 
 
 _NO_LEADER_ERROR = errors.LeaderNotAvailableError.code

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
+from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from broker import errors
@@ -260,23 +261,26 @@ class ControllerThread:
         if was_in_office and self._registry.state is SessionState.CONNECTED:
             self._election.resign()
 
-    def _look(self) -> None:
-        """Find out who the controller is, and become it if there is none."""
+    def _look(self, first: Callable[[Controller], object] = lambda _: None) -> None:
+        """Find out who the controller is, and become it if there is none.
+
+        `first` is what a new controller does before anyone is told what it has decided.
+        """
         if self._is_stopped:
             return
         outcome = self._election.try_to_win(
             lambda: self.events.put(self._look), now_ms=self._clock.time_ms()
         )
         if isinstance(outcome, Term):
-            self._take_office(outcome)
+            self._take_office(outcome, first)
         else:
             self._end_term()
             self._note_controller(outcome.broker_id)
 
-    def _take_office(self, term: Term) -> None:
+    def _take_office(self, term: Term, first: Callable[[Controller], object]) -> None:
         if self._term != term:
             self._end_term()
-            self._changes.note(LoggedChange(ChangeKind.ELECTED, controller_epoch=term.epoch))
+            self._changes.note([LoggedChange(ChangeKind.ELECTED, controller_epoch=term.epoch)])
             self._term = term
         if self.controller is None:
             snapshot = self._topics.snapshot(
@@ -294,7 +298,12 @@ class ControllerThread:
                 term = self._term = self._election.raise_epoch(term, last_epoch)
             store = ReplicatedTopicsStore(self._registry.session, term.epoch_version)
             controller = Controller(self._me, term.epoch, store, self._settings)
-            self._guard(lambda: controller.load(snapshot))
+
+            def begin() -> None:
+                controller.load(snapshot)
+                first(controller)
+
+            self._guard(begin)
             self.controller = controller
             self._reread_at_s = self._clock.monotonic_s() + _REREAD_S
             self._unreadable.note(controller.context.unreadable)
@@ -306,7 +315,7 @@ class ControllerThread:
     def _end_term(self) -> None:
         if self._term is not None:
             epoch = self._term.epoch
-            self._changes.note(LoggedChange(ChangeKind.RESIGNED, controller_epoch=epoch))
+            self._changes.note([LoggedChange(ChangeKind.RESIGNED, controller_epoch=epoch)])
         self._term = self.controller = None
         self._complete_creations(None)
         self.senders.stop()
@@ -407,8 +416,10 @@ class ControllerThread:
                 "controller %(peer)d is taken for dead: %(evidence)s",
                 {"peer": peer.id, "evidence": evidence},
             )
+            before = self.election_count
             self._election.take_over(peer.id, peer.epoch, now_ms=self._clock.time_ms())
-            self._look()
+            self._look(lambda new: new.suspect(peer.id, peer.epoch, evidence))
+            self.early_election_count += self.election_count - before
 
     # Pushes.
 
@@ -421,11 +432,11 @@ class ControllerThread:
             self.election_count += elected_count
             self.election_stats.record(self.events.age_s)
         self.unclean_election_count += sum(one.is_unclean for one in changes)
-        for change in changes:
-            level = logging.WARNING if change.is_unclean else logging.INFO
-            self._changes.note(_logged(change, controller.epoch), level=level)
         if self._tells_brokers(controller):
             self.senders.send(controller)
+        for is_unclean, some in groupby(changes, key=lambda one: one.is_unclean):
+            level = logging.WARNING if is_unclean else logging.INFO
+            self._changes.note((_logged(one, controller.epoch) for one in some), level=level)
         self._follow_peers()
 
     def _tells_brokers(self, controller: Controller) -> bool:

@@ -25,6 +25,10 @@ class DiskThreads:
         wait(futures)
         return [one.result() for one in futures]
 
+    def start(self, action: Callable[[], object]) -> None:
+        """Call a function soon; nothing waits for it."""
+        self._threads.submit(action)
+
     def stop(self) -> None:
         """End the threads."""
         self._threads.shutdown()

@@ -113,13 +113,12 @@ class IsrProposals:
         self.expands += not after <= before
 
     def _log(self, decided: ReplicatedPartition) -> None:
-        self.table.note_change(
-            LoggedChange(
-                ChangeKind.ISR,
-                controller_epoch=self.table.states.controller_epoch,
-                partition=decided.partition,
-                leader_epoch=decided.state.leader_epoch,
-                isr=decided.state.isr,
-                version=decided.version,
-            )
+        change = LoggedChange(
+            ChangeKind.ISR,
+            controller_epoch=self.table.states.controller_epoch,
+            partition=decided.partition,
+            leader_epoch=decided.state.leader_epoch,
+            isr=decided.state.isr,
+            version=decided.version,
         )
+        self.table.note_changes([change])

@@ -438,17 +438,16 @@ class ReplicaFetcher(StoppableThread):
     def _note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
         """Log that a replica's log, which ended at an offset, was truncated; it is locked."""
         role = hosted.replica.role
-        self._table.note_change(
-            LoggedChange(
-                ChangeKind.TRUNCATED,
-                controller_epoch=self._table.states.controller_epoch,
-                partition=hosted.log.partition,
-                leader_epoch=hosted.replica.leader_epoch,
-                version=None if role is None else role.info.version,
-                offset=hosted.log.log_end_offset,
-                text=f"the log ended at {from_offset}",
-            )
+        change = LoggedChange(
+            ChangeKind.TRUNCATED,
+            controller_epoch=self._table.states.controller_epoch,
+            partition=hosted.log.partition,
+            leader_epoch=hosted.replica.leader_epoch,
+            version=None if role is None else role.info.version,
+            offset=hosted.log.log_end_offset,
+            text=f"the log ended at {from_offset}",
         )
+        self._table.note_changes([change])
 
 
 def _flush(log: Log) -> None:

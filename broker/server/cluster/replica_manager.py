@@ -32,7 +32,7 @@ from broker.server.cluster.replica_fetchers import ReplicaFetchers
 from broker.server.cluster.replica_orders import ReplicaOrders
 from broker.server.cluster.replica_records import ReplicaRecords
 from broker.server.cluster.replica_table import NoteStates, ReplicaTable
-from broker.server.cluster.state_change_log import NoteChange
+from broker.server.cluster.state_change_log import NoteChanges
 from broker.server.cluster.storage_faults import StorageFaults
 from broker.server.cluster.throttle import Throttle
 from broker.stats import ELECTION_BOUNDS_S, SharedStats
@@ -50,9 +50,9 @@ class ReplicaManager:
         logs: LogManager,
         clock: Clock,
         note_states: NoteStates,
-        note_change: NoteChange,
+        note_changes: NoteChanges,
     ) -> None:
-        self.table = ReplicaTable(config, logs, clock, note_states, note_change)
+        self.table = ReplicaTable(config, logs, clock, note_states, note_changes)
         self.brokers = LiveBrokers(config)
         self.records = ReplicaRecords(logs, self.table)
         """Written beside the logs, for the case that the registry loses its data."""

@@ -63,6 +63,7 @@ class ReplicaOrders:
     _is_stopping: bool = field(default=False, init=False)
     # told to clients before the first orders
     _expected: set[TopicPartition] = field(default_factory=set, init=False)
+    _changes: list[LoggedChange] = field(default_factory=list, init=False)  # to be logged
     # of topics, as told last
     _creation_ids: dict[str, str] = field(default_factory=dict, init=False)
     # pushes about partitions that a disk has refused to carry out
@@ -125,6 +126,7 @@ class ReplicaOrders:
                 raise
             finally:  # some replicas follow others even if a later order failed
                 self.fetchers.direct(self.table.all())
+                self._note_changes()
             if request.is_full and not self.table.has_full_orders:
                 self.table.has_full_orders = True
                 self.on_first_orders()
@@ -225,9 +227,16 @@ class ReplicaOrders:
                 (created if hosted is None else others).append(info)
         apply_one = partial(self._apply_one, request)
         self.disks.run(apply_one, led)  # first, as clients wait for the new leaders
+        self.disks.start(partial(self._settle_epochs, [one.partition for one in led]))
         self.disks.run(apply_one, created)
         for info in others:
             apply_one(info)
+
+    def _settle_epochs(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            hosted = self.table.find(partition)
+            if hosted is not None:
+                hosted.log.settle_epochs()
 
     def _carry_out(
         self,
@@ -336,9 +345,10 @@ class ReplicaOrders:
         if kind is not None:
             known = self.table.states.known.get(partition)
             state = None if known is None else known.state
-            self.table.note_change(
+            self._changes.append(
                 LoggedChange(
                     kind,
+                    self.clock.time_ms(),
                     controller_epoch=self.table.states.controller_epoch,
                     partition=partition,
                     leader_epoch=hosted.replica.leader_epoch,
@@ -349,6 +359,11 @@ class ReplicaOrders:
                     text=loss,
                 )
             )
+
+    def _note_changes(self) -> None:
+        """Log the changes of a push, once all are made: clients wait for these."""
+        changes, self._changes = self._changes, []
+        self.table.note_changes(changes)
 
     def retry_refused(self) -> list[IsrChange]:
         """Carry out orders that a disk refused, such as to note an epoch on a full disk.
@@ -375,4 +390,5 @@ class ReplicaOrders:
                 elif partition in self._refused and info.state.leader == self.table.me:
                     resignations.append(resignation(info, self.table.me))
             self.fetchers.direct(self.table.all())
+            self._note_changes()
         return [one for one in resignations if one is not None]

@@ -18,8 +18,11 @@ from broker.topic import TopicPartition
 logger = logging.getLogger(__name__)
 
 _NAMED_MAX = 5
-_DELAY_S = 0.3
-"""Records are written this long after a change, to include the changes and settings after it."""
+_DELAY_S = 3.0
+"""Records are written this long after a change, to include the changes and settings after it.
+
+A failover changes all of them at once: it is over by then.
+"""
 
 
 class ReplicaRecords:

@@ -16,7 +16,7 @@ from broker.replication.leader import Leader
 from broker.replication.replica import Replica, ReplicaSettings
 from broker.replication.replicas import Replicas
 from broker.server.cluster.hosted_replica import HostedReplica
-from broker.server.cluster.state_change_log import NoteChange
+from broker.server.cluster.state_change_log import NoteChanges
 from broker.topic import TopicPartition
 
 NoteStates = Callable[[Iterable[ReplicatedPartition], Iterable[TopicPartition]], object]
@@ -38,13 +38,13 @@ class ReplicaTable:
         logs: LogManager,
         clock: Clock,
         note_states: NoteStates,
-        note_change: NoteChange,
+        note_changes: NoteChanges,
     ) -> None:
         self.me = config.broker_id
         self.registered_epoch: Callable[[], int | None] = lambda: None
         """Returns the epoch of this broker's registration, None before the first."""
         self.note_states = note_states
-        self.note_change = note_change
+        self.note_changes = note_changes
         self.topics: set[str] = set()
         """The topics that have replicas, here or on other brokers."""
         self.ordered_epoch: int | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -27,7 +27,7 @@ _SUFFIX = ".jsonl"
 MAX_FILE_BYTES = 4 << 20  # about 20,000 changes
 MAX_READ_BYTES = 256 << 10
 
-NoteChange = Callable[[LoggedChange], object]
+NoteChanges = Callable[[Iterable[LoggedChange]], object]
 
 
 class ChangeLines(NamedTuple):
@@ -71,21 +71,26 @@ class StateChangeLog:
             self._directory = None
             self._close_file()
 
-    def note(self, change: LoggedChange, *, level: int = logging.INFO) -> None:
-        """Log a change, with this broker and the time; `level` is for the broker's own log."""
-        change = change._replace(time_ms=self._clock.time_ms(), broker=self._me)
-        state_changes.log(level, "%s", change)
-        line = change.encode()
+    def note(self, changes: Iterable[LoggedChange], *, level: int = logging.INFO) -> None:
+        """Log changes, with this broker, and the time if they have none.
+
+        `level` is for the broker's own log.
+        """
+        now_ms = self._clock.time_ms()
+        logged = [one._replace(time_ms=one.time_ms or now_ms, broker=self._me) for one in changes]
+        lines = b"".join(one.encode() for one in logged)
+        for one in logged:
+            state_changes.log(level, "%s", one)
         with self._lock:
             if self._directory is None:
                 return
             try:
                 if self._fd < 0:
                     self._open_file(self._directory)
-                if self._end - self._start + len(line) > MAX_FILE_BYTES:
+                if self._end - self._start + len(lines) > MAX_FILE_BYTES:
                     self._roll(self._directory)
-                write_all(self._fd, line)
-                self._end += len(line)
+                write_all(self._fd, lines)
+                self._end += len(lines)
                 self._has_failed = False
             except OSError as error:
                 self._note_failure(error)

@@ -213,7 +213,7 @@ class AdminHandler:
             snapshot = self._view.snapshot()
             hidden = _hidden(request.topics or snapshot.topics, rights)
             for topic in request.topics or ():
-                if topic in hidden or snapshot.topic(topic) is None:
+                if topic in hidden or not snapshot.has(topic):
                     self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
             return snapshot.encode(request.topics, listener, hidden)
 

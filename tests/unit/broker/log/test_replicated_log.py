@@ -277,6 +277,8 @@ def test_epochs_when_begun_truncated_and_removed_by_retention_then_as_the_rules_
     log.begin_epoch(3, 48)
     log.begin_epoch(4, 84)
     assert list(log.epochs.entries) == [(0, 0), (1, 12), (3, 48), (4, 84)]
+    assert list(read_epochs(log.directory).entries) == [(0, 0), (1, 12), (3, 48)]
+    log.settle_epochs()
     assert read_epochs(log.directory) == log.epochs
     log.truncate(84)  # the log is not longer
     assert list(log.epochs.entries) == [(0, 0), (1, 12), (3, 48)]
@@ -288,6 +290,35 @@ def test_epochs_when_begun_truncated_and_removed_by_retention_then_as_the_rules_
         log.remove(segment)
     assert log.log_start_offset == 36
     assert list(log.epochs.entries) == [(1, 36), (5, 48)]
+
+
+def test_append_when_an_epoch_has_begun_then_it_is_durable_before_the_message(
+    make_log: LogFactory, faulty_disk: FaultyDisk
+) -> None:
+    log = filled(make_log, 1, disk=faulty_disk.as_disk())
+    log.begin_epoch(3, 12)
+    assert read_epochs(log.directory) == LeaderEpochs()
+    faulty_disk.room_bytes = 0
+    with pytest.raises(StorageError):
+        copy(log, TWELVE_BYTES, 12)
+    assert read_epochs(log.directory) == LeaderEpochs([EpochStart(3, 12)])
+
+
+def test_settle_epochs_when_the_disk_refuses_then_the_log_is_faulty_until_it_takes_them(
+    make_log: LogFactory,
+) -> None:
+    log = filled(make_log, 1)
+    log.begin_epoch(3, 12)
+    blocker = log.directory / f"{EPOCH_FILE_NAME}.tmp"
+    blocker.mkdir()
+    log.settle_epochs()
+    assert log.failures()
+    with pytest.raises(StorageError):
+        log.append(TWELVE_BYTES, 1)
+    blocker.rmdir()
+    log.retry_refused()
+    assert log.failures() == []
+    assert read_epochs(log.directory) == log.epochs
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def log(tmp_path: Path) -> StateChangeLog:
 
 def note(log: StateChangeLog, version: int) -> None:
     partition = TopicPartition("t", 0, 0)
-    log.note(LoggedChange(ChangeKind.LEADS, partition=partition, version=version))
+    log.note([LoggedChange(ChangeKind.LEADS, partition=partition, version=version)])
 
 
 def versions(log: StateChangeLog, position: int = -1) -> list[int | None]:
