@@ -29,6 +29,7 @@ class Checkpoints:
         self._directories = table.directories
         self._lock = Lock()
         self._written: dict[Path, dict[LogKey, RecoveryPoint]] = {}
+        self._seen: list[tuple[object, ...]] = []  # all that the points written last are made of
         self._is_refused = False
 
     def write(self) -> None:
@@ -44,6 +45,13 @@ class Checkpoints:
     def write_recovery_points(self) -> dict[DataDirectory, OSError]:
         """Write the recovery points that changed, all while logs are closed; return failures."""
         with self._lock:
+            seen: list[tuple[object, ...]] = [
+                (log, log.flushed_offset, log.active_since_ms, log.directory)
+                for log in self._table.all()
+            ]
+            seen += [(*self._directories.online, *self._table.offline)]
+            if self._table.is_open and seen == self._seen:
+                return {}
             points = self._points()
             failures = {}
             for directory in self._directories.online:
@@ -54,6 +62,7 @@ class Checkpoints:
                             self._write_points(directory, place, of_place)
                 except OSError as error:
                     failures[directory] = error
+            self._seen = [] if failures else seen
             return failures
 
     def _points(self) -> dict[Path, dict[LogKey, RecoveryPoint]]:
@@ -112,6 +121,7 @@ class HighWatermarks:
         self._table = table
         self._directories = table.directories
         self._stored: dict[DataDirectory, dict[TopicPartition, int]] = {}
+        self._seen: list[tuple[object, ...]] = []  # all that those written last are made of
         self._task: PeriodicTask | None = None
 
     def load(self) -> None:
@@ -147,6 +157,12 @@ class HighWatermarks:
     def write(self) -> dict[DataDirectory, OSError]:
         """Write those of the directories where one has changed, and return the failures."""
         places = self._directories.place_of
+        seen: list[tuple[object, ...]] = [
+            (log, log.high_watermark, log.is_replicated, places.get(log.partition))
+            for log in self._table.all()
+        ]
+        if seen == self._seen:
+            return {}
         failures = {}
         for directory in self._directories.online:
             offsets = {
@@ -160,6 +176,7 @@ class HighWatermarks:
                     self._stored[directory] = offsets
                 except OSError as error:
                     failures[directory] = error
+        self._seen = [] if failures else seen
         return failures
 
     def _write_or_log(self) -> None:

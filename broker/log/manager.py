@@ -295,7 +295,7 @@ class LogManager:
         file concerns one partition, a bad disk all of its partitions.
         """
         places = self.directories.place_of
-        suspects = {places.get(log.partition) for log in self.table.all() if log.failures()}
+        suspects = {places.get(log.partition) for log in self.table.all() if log.is_faulty}
         for directory in self.directories.online:
             error = directory.find_failure(is_suspect=directory in suspects, sync=self._disk.sync)
             if error is not None:

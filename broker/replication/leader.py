@@ -289,6 +289,22 @@ class Leader:
             )
         return FetchAnswer(log.high_watermark, start, NO_DIVERGENCE)
 
+    def rests(self, now_s: float, *, counts_flushed: bool) -> bool:
+        """Return whether `count_flushed` and `tick` would do nothing but note the time, noted here.
+
+        The one method that needs no lock, if its thread is the one that calls `tick`.
+        """
+        high_watermark = self.log.high_watermark
+        if not (
+            self._is_at_rest
+            and high_watermark >= self.log.log_end_offset
+            and counts_flushed == self._counts_flushed
+        ):
+            return False
+        self._seen_high_watermark = high_watermark
+        self._progress_s = now_s
+        return True
+
     def tick(self, now_s: float) -> IsrChange | None:
         """Return the change of the in-sync replicas to propose to the controller, if there is one.
 

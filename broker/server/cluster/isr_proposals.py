@@ -49,11 +49,18 @@ class IsrProposals:
         """Propose the changes that are due: leaders with a faulty log resign."""
         proposals = []
         counts_flushed = cache(self.table.counts_flushed)
-        for hosted in self.table.led():
+        now_s = self.clock.monotonic_s()
+        for hosted in self.table.all():
+            role = hosted.replica.role
+            if not isinstance(role, Leader):
+                continue
+            topic = hosted.log.partition.topic
+            if not hosted.log.is_faulty and role.rests(now_s, counts_flushed=counts_flushed(topic)):
+                continue
             with hosted:
                 role = hosted.replica.role
                 if isinstance(role, Leader):
-                    role.count_flushed(counts_flushed(hosted.log.partition.topic))
+                    role.count_flushed(counts_flushed(topic))
                     change = None
                     if hosted.log.is_faulty:
                         change = self.faults.resignation(hosted, role)

@@ -256,12 +256,13 @@ class ReplicaFetcher(StoppableThread):
     def _find_moved(self) -> list[HostedReplica]:
         """Return the replicas that do not rest; the leader has nothing new for the others."""
         moved = []
-        for hosted in self._known:
-            asked = self._asked.get(hosted.log.partition)
-            if asked is None or asked.hosted is not hosted or not asked.is_at_rest:
-                moved.append(hosted)
+        for asked in self._asked.values():
+            if not asked.is_at_rest:
+                moved.append(asked.hosted)
             elif asked.role.answered_s is not None:
                 asked.role.answered_s = self._answered_s
+        if len(self._asked) < len(self._known):
+            moved += [one for one in self._known if one.log.partition not in self._asked]
         return moved
 
     def _look_at(self, hosted: HostedReplica, now_s: float) -> None:

@@ -22,7 +22,7 @@ from broker.topic import TopicPartition
 NoteStates = Callable[[Iterable[ReplicatedPartition], Iterable[TopicPartition]], object]
 """Called with states that the controller tells, and with partitions that are gone."""
 
-_LONGEST_SCAN_S = 1.0
+_LONGEST_SCAN_S = 2.0
 
 
 class ReplicaTable:
@@ -92,10 +92,6 @@ class ReplicaTable:
     def all(self) -> list[HostedReplica]:
         """Return all replicas of this broker."""
         return list(self._hosted.values())
-
-    def led(self) -> list[HostedReplica]:
-        """Return the replicas that lead."""
-        return [one for one in self.all() if isinstance(one.replica.role, Leader)]
 
     def leader_of(self, partition: TopicPartition) -> Leader:
         """Return this broker's present term as leader of a partition, or raise like `hosted`."""
