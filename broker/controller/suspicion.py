@@ -6,12 +6,14 @@ import math
 from typing import NamedTuple
 
 from broker.cluster_state import Finding
+from broker.ids import NO_CONTROLLER
 
 BACKOFF_S = {Finding.REFUSES: 10.0, Finding.SILENT: 60.0}
 """How long a broker that answers again is not suspected for the same: its session tells if it ends.
 
 Elections because of a machine that is too busy to answer would make it busier.
 """
+_ASK_AGAIN_S = 1.0
 _WORDS = {
     Finding.ANSWERS: "it answers",
     Finding.REFUSES: "its port refuses connections",
@@ -38,7 +40,9 @@ class Suspicion:
         self._silence_s = silence_s
         self._heard_s = now_s
         self._came_back_s = -math.inf
-        self._own = Finding.ANSWERS
+        self._noted_s = self._asked_s = now_s
+        self.own = Finding.ANSWERS
+        """What this broker found last."""
         self.is_missed = False
         """Whether this broker misses the other one, which may be its own fault."""
         self.evidence = ""
@@ -56,30 +60,64 @@ class Suspicion:
 
     def note(self, finding: Finding, now_s: float) -> bool:
         """Note what this broker finds; return whether another one is to be asked."""
-        self._own = finding
+        self.own, self._noted_s = finding, now_s
         if finding is Finding.ANSWERS:
             self._heard_s, self.is_missed = now_s, False
-            if self.evidence:
-                self.evidence = ""
-                self._came_back_s = now_s
+            self._trust()
             return False
         is_long_silent = self._silence_s > 0 and now_s - self._heard_s >= self.patience_s
         self.is_missed = finding is Finding.REFUSES or is_long_silent
         is_quiet = now_s - self._came_back_s < BACKOFF_S[finding]
-        return self.is_missed and not self.evidence and not is_quiet
+        if self.evidence:
+            is_quiet = now_s - self._asked_s < _ASK_AGAIN_S
+        return self.is_missed and not is_quiet
 
     def judge(self, witness: Witness | None, *, has_others: bool) -> None:
-        """Note what another broker finds; None if none can be asked, though there may be others."""
-        if not self._is_enough(witness, has_others):
+        """Note what another broker finds; None if none can be asked, though there may be others.
+
+        One that another broker hears is not dead, also if this one still misses it.
+        """
+        self._asked_s = self._noted_s
+        if witness is not None and witness.finding is Finding.ANSWERS:
+            self._trust()
+        if self.evidence or not self._is_enough(witness, has_others):
             return
-        self.evidence = f"{_WORDS[self._own]}, " + (
+        self.evidence = f"{_WORDS[self.own]}, " + (
             f"as broker {witness.broker_id} finds: {_WORDS[witness.finding]}"
             if witness
             else "and there is no other broker to ask"
         )
 
+    def _trust(self) -> None:
+        if self.evidence:
+            self.evidence = ""
+            self._came_back_s = self._noted_s
+
     def _is_enough(self, witness: Witness | None, has_others: bool) -> bool:
         if witness is not None:
             return witness.finding is not Finding.ANSWERS
         # silence alone may be that of a broken network, of which this broker is the cut off part
-        return self._own is Finding.REFUSES and not has_others
+        return self.own is Finding.REFUSES and not has_others
+
+
+class Office:
+    """When the office of a controller that is silent may be taken, as one broker sees it.
+
+    A network may be cut into halves that both reach the registry: each would take it from the other
+    again and again.
+    """
+
+    def __init__(self) -> None:
+        self._holder = NO_CONTROLLER
+        self._changed_s = -math.inf
+
+    def note(self, holder: int, now_s: float) -> None:
+        """Note who has it."""
+        if holder not in (self._holder, NO_CONTROLLER):
+            if self._holder != NO_CONTROLLER:
+                self._changed_s = now_s
+            self._holder = holder
+
+    def can_be_taken(self, finding: Finding, now_s: float) -> bool:
+        """Return whether it is not one that has just changed hands; its session tells then."""
+        return finding is not Finding.SILENT or now_s - self._changed_s >= BACKOFF_S[finding]

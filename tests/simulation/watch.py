@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.cluster_state import Finding, LiveBroker
-from broker.controller.suspicion import Suspicion, Witness
+from broker.controller.suspicion import Office, Suspicion, Witness
 from broker.errors import RegistryUnreachableError
+from broker.ids import NO_CONTROLLER
 from tests.simulation.events import Done
 
 if TYPE_CHECKING:
@@ -25,10 +26,13 @@ class Watch:
         self.told: tuple[LiveBroker, ...] = ()  # the live brokers, as a controller told last
         self._suspicions: dict[tuple[int, int], Suspicion] = {}  # by id and registration
         self._asked: set[tuple[int, int]] = set()
+        self._office = Office()
 
     def beat(self) -> None:
         """Ask all that are watched, again and again."""
         broker = self._broker
+        holder = broker.id if broker.controller is not None else broker.controller_id
+        self._office.note(NO_CONTROLLER if holder is None else holder, broker.scheduler.now)
         peers, _ = self._watched()
         for peer in peers:
             key = _key(peer)
@@ -72,10 +76,15 @@ class Watch:
         broker, suspicion = self._broker, self._suspicions[_key(peer)]
         if suspicion.note(finding, broker.scheduler.now):
             self._asked.add(_key(peer))
-            self._ask(peer, iter(self._others(peer)), has_others=False)
+            self._ask(peer, iter(self._others(peer)))
         elif suspicion.evidence:
             self._take_for_dead(peer)
-        elif broker.controller is not None and peer.id in broker.controller.context.suspected:
+        else:
+            self._trust(peer)
+
+    def _trust(self, peer: LiveBroker) -> None:
+        broker = self._broker
+        if broker.controller is not None and peer.id in broker.controller.context.suspected:
             broker.scheduler.counts["brokers taken for dead that answer again"] += 1
             broker._control(lambda c: c.trust(peer.id, peer.epoch))
 
@@ -87,7 +96,7 @@ class Watch:
             and not (_key(one) in self._suspicions and self._suspicions[_key(one)].is_missed)
         ]
 
-    def _ask(self, peer: LiveBroker, others: Iterator[LiveBroker], *, has_others: bool) -> None:
+    def _ask(self, peer: LiveBroker, others: Iterator[LiveBroker]) -> None:
         """Have the first of others that can tell be the witness."""
         broker, suspicion = self._broker, self._suspicions[_key(peer)]
         for other in others:
@@ -97,22 +106,28 @@ class Watch:
 
             def done(found: object, other: LiveBroker = other) -> None:
                 if isinstance(found, Finding):
-                    self._judge(peer, Witness(other.id, found), has_others=True)
+                    self._judge(peer, Witness(other.id, found))
                 else:
-                    self._ask(peer, others, has_others=True)
+                    self._ask(peer, others)
 
             broker.network.call(
                 *(broker, target, lambda r, target=target: target.watch.witness(peer, r)),
                 *(done, 2 * suspicion.witness_patience_s),
             )
             return
-        self._judge(peer, None, has_others=has_others)
+        self._judge(peer, None)
 
-    def _judge(self, peer: LiveBroker, witness: Witness | None, *, has_others: bool) -> None:
+    def _judge(self, peer: LiveBroker, witness: Witness | None) -> None:
         self._asked.discard(_key(peer))
         suspicion = self._suspicions[_key(peer)]
-        suspicion.judge(witness, has_others=has_others)
-        if suspicion.evidence:
+        ids = {one.id for one in self._watched()[1]} - {self._broker.id, peer.id}
+        had_evidence = bool(suspicion.evidence)
+        suspicion.judge(witness, has_others=bool(ids))
+        if not suspicion.evidence:
+            self._trust(peer)
+        elif had_evidence:
+            self._take_for_dead(peer)
+        else:
             broker = self._broker
             broker.scheduler.note(
                 "broker {} takes {} for dead: {}", broker.id, peer.id, suspicion.evidence
@@ -128,7 +143,11 @@ class Watch:
                 broker.scheduler.counts["brokers taken for dead"] += 1
                 evidence = self._suspicions[_key(peer)].evidence
                 broker._control(lambda c: c.suspect(peer.id, peer.epoch, evidence))
-        elif peer.id == broker.controller_id and broker.session is not None:
+        elif (
+            peer.id == broker.controller_id
+            and broker.session is not None
+            and self._office.can_be_taken(self._suspicions[_key(peer)].own, broker.scheduler.now)
+        ):
             try:
                 broker.registry.take_over(broker.session, peer)
             except RegistryUnreachableError:

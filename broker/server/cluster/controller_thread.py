@@ -19,11 +19,12 @@ from typing import NamedTuple, TypeVar
 
 from broker import errors
 from broker.clock import Clock
-from broker.cluster_state import LiveBroker, ReplicatedPartition, UnreadableTopic
+from broker.cluster_state import Finding, LiveBroker, ReplicatedPartition, UnreadableTopic
 from broker.controller.context import ControllerSettings
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
 from broker.controller.states import StateChange
+from broker.controller.suspicion import Office, Suspicion
 from broker.ids import NO_CONTROLLER
 from broker.server.cluster.controller_events import ControllerEvents
 from broker.server.cluster.live_brokers import LiveBrokers
@@ -90,6 +91,7 @@ class ControllerThread:
         self._is_stopped = False
         self._term: Term | None = None
         self._controller_id = NO_CONTROLLER
+        self._office = Office()
         self._creations = PendingCreations()
         self.controller: Controller | None = None
         """None out of office; tests and metrics read it without locks."""
@@ -322,6 +324,7 @@ class ControllerThread:
 
     def _note_controller(self, broker_id: int) -> None:
         self._controller_id = broker_id
+        self._office.note(broker_id, self._clock.monotonic_s())
         self._on_controller(broker_id)
         self._follow_peers()
 
@@ -395,13 +398,13 @@ class ControllerThread:
             office = [one for one in self._told if one.id == self._controller_id]
             self._watches.follow(office, self._told)
 
-    def _note_found(self, peer: LiveBroker, evidence: str) -> None:
+    def _note_found(self, peer: LiveBroker, suspicion: Suspicion) -> None:
         """Note whether a broker is taken for dead; called in the watch's thread."""
-        controller = self.controller
+        controller, evidence = self.controller, suspicion.evidence
         if bool(evidence) != (controller is not None and peer.id in controller.context.suspected):
-            self.events.put(partial(self._take_found, peer, evidence))
+            self.events.put(partial(self._take_found, peer, evidence, suspicion.own))
 
-    def _take_found(self, peer: LiveBroker, evidence: str) -> None:
+    def _take_found(self, peer: LiveBroker, evidence: str, finding: Finding) -> None:
         if (controller := self.controller) is not None:
             before = self.election_count
             if evidence:
@@ -410,7 +413,9 @@ class ControllerThread:
             else:
                 self._handle(controller, partial(controller.trust, peer.id, peer.epoch))
         elif evidence and self._term is None and peer.id == self._controller_id:
-            if self._is_stopped:
+            if self._is_stopped or not self._office.can_be_taken(
+                finding, self._clock.monotonic_s()
+            ):
                 return
             logger.warning(
                 "controller %(peer)d is taken for dead: %(evidence)s",

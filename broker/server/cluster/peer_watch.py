@@ -8,16 +8,17 @@ taken for dead (`Suspicion`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from broker import errors
+from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.cluster_state import Finding, LiveBroker
 from broker.controller.suspicion import Suspicion, Witness
 from broker.protocol.replica_requests import ProbeBrokerRequest
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.probe import is_refused, probe
+from broker.server.cluster.probe import probe
 from broker.threads import StoppableThread
 
 logger = logging.getLogger(__name__)
@@ -33,21 +34,20 @@ class Watcher(NamedTuple):
     brokers: LiveBrokers  # that connects
     clock: Clock
     silence_s: float  # 0: silence is no evidence
-    # called again and again with why a broker is taken for dead; empty if it is not
-    on_found: Callable[[LiveBroker, str], None]
+    on_found: Callable[[LiveBroker, Suspicion], None]  # called again and again
 
 
 class PeerWatch(StoppableThread):
     """Watches one broker in one of its registrations.
 
-    `others` returns the brokers that can be asked what they find.
+    `others` returns all brokers but the two, each with whether it can be asked what it finds.
     """
 
     def __init__(
         self,
         peer: LiveBroker,
         watcher: Watcher,
-        others: Callable[[LiveBroker], Iterable[LiveBroker]],
+        others: Callable[[LiveBroker], Mapping[LiveBroker, bool]],
     ) -> None:
         super().__init__(f"watch-of-{peer.id}")
         self.peer = peer
@@ -55,11 +55,14 @@ class PeerWatch(StoppableThread):
         self._others = others
         self.suspicion = Suspicion(watcher.silence_s, watcher.clock.monotonic_s())
         self._connection = watcher.brokers.connect_to(peer, timeout_s=self.suspicion.patience_s)
+        self._witness: Connection | None = None  # to the one that is being asked
 
     def stop(self) -> None:
         """Stop soon, also in the middle of a request."""
         super().stop()
         self._connection.interrupt()
+        if (witness := self._witness) is not None:
+            witness.interrupt()
 
     def run(self) -> None:
         """Ask until the thread is to end."""
@@ -80,7 +83,7 @@ class PeerWatch(StoppableThread):
         found = Finding.SILENT if finding is None else finding
         if suspicion.note(found, watcher.clock.monotonic_s()):
             self._ask_others()
-        watcher.on_found(self.peer, suspicion.evidence)
+        watcher.on_found(self.peer, suspicion)
         if self._connection.is_open:
             self._connection.await_end(min(_LONGEST_BEAT_S, suspicion.patience_s / 4))
         else:
@@ -88,15 +91,15 @@ class PeerWatch(StoppableThread):
 
     def _ask_others(self) -> None:
         """Have the first broker that can tell be the witness."""
-        suspicion, has_others = self.suspicion, False
+        suspicion, others = self.suspicion, self._others(self.peer)
         request = ProbeBrokerRequest(
             self._watcher.me,
             self.peer.id,
             self.peer.epoch,
             int(1000 * suspicion.witness_patience_s),
         )
-        for other in self._others(self.peer):
-            connection = self._watcher.brokers.connect_to(
+        for other in [one for one, can_be_asked in others.items() if can_be_asked]:
+            self._witness = connection = self._watcher.brokers.connect_to(
                 other, timeout_s=2 * suspicion.witness_patience_s
             )
             try:
@@ -104,7 +107,6 @@ class PeerWatch(StoppableThread):
                 suspicion.judge(Witness(other.id, finding), has_others=True)
                 return
             except errors.BrokerError as error:
-                has_others |= not is_refused(error)
                 logger.info(
                     "broker %(other)d cannot say whether broker %(peer)d is there: %(error)s",
                     {"other": other.id, "peer": self.peer.id, "error": error},
@@ -113,7 +115,7 @@ class PeerWatch(StoppableThread):
                 connection.close()
             if self._stopping.is_set():
                 return
-        suspicion.judge(None, has_others=has_others)
+        suspicion.judge(None, has_others=bool(others))
 
 
 class PeerWatches:
@@ -137,15 +139,14 @@ class PeerWatches:
                 self._by_id[broker_id] = watch
                 watch.start()
 
-    def _others(self, peer: LiveBroker) -> list[LiveBroker]:
-        """Return the brokers besides this one and a peer that are not missed themselves."""
+    def _others(self, peer: LiveBroker) -> dict[LiveBroker, bool]:
+        """Return the brokers besides this one and a peer, and whether they are not missed."""
         watches = self._by_id.copy()
-        return [
-            one
+        return {
+            one: not (one.id in watches and watches[one.id].suspicion.is_missed)
             for one in self._live
             if one.id not in (self._watcher.me, peer.id)
-            and not (one.id in watches and watches[one.id].suspicion.is_missed)
-        ]
+        }
 
     def stop(self) -> None:
         """End all watches, and wait for the end of their threads."""

@@ -38,6 +38,8 @@ _KINDS = {
     RoleChange.STOPPED: ChangeKind.STOPPED,
 }
 _FIRST_EPOCH = 0
+_SETTLING_THREADS = 8
+"""Those that sync the epochs of new leaders; the others flush what is copied meanwhile."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -227,7 +229,9 @@ class ReplicaOrders:
                 (created if hosted is None else others).append(info)
         apply_one = partial(self._apply_one, request)
         self.disks.run(apply_one, led)  # first, as clients wait for the new leaders
-        self.disks.start(partial(self._settle_epochs, [one.partition for one in led]))
+        for first in range(min(_SETTLING_THREADS, len(led))):
+            some = [one.partition for one in led[first::_SETTLING_THREADS]]
+            self.disks.start(partial(self._settle_epochs, some))
         self.disks.run(apply_one, created)
         for info in others:
             apply_one(info)

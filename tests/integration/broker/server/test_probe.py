@@ -11,12 +11,13 @@ import pytest
 from broker.clock import SystemClock
 from broker.cluster_state import Finding, LiveBroker
 from broker.config import BrokerConfig
+from broker.controller.suspicion import Suspicion
 from broker.endpoints import Endpoint
 from broker.errors import UnknownEpochError, UnsupportedVersionError
 from broker.protocol.replica_requests import ProbeBrokerRequest
 from broker.protocol.responses import encode_extension_error
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.peer_watch import PeerWatch, Watcher
+from broker.server.cluster.peer_watch import PeerWatch, PeerWatches, Watcher
 from broker.server.cluster.probe import probe_registered
 from tests.integration.broker.peers import Serve, Server, hang_up, say, stay_silent
 from tests.support.ports import port_of_its_own
@@ -65,10 +66,14 @@ def test_broker_when_it_answers_what_is_not_accepted_then_is_there(is_tls: bool)
 
 def test_broker_when_it_refuses_its_watch_then_is_not_asked_again_at_once() -> None:
     seen: list[str] = []
+
+    def note(_peer: LiveBroker, suspicion: Suspicion) -> None:
+        seen.append(suspicion.evidence)
+
     brokers = LiveBrokers(BrokerConfig())
-    watcher = Watcher(0, brokers, SystemClock(), 3.0, lambda _peer, evidence: seen.append(evidence))
+    watcher = Watcher(0, brokers, SystemClock(), 3.0, note)
     with listening(REFUSE) as port:
-        watch = PeerWatch(peer_at(port), watcher, lambda _peer: [])
+        watch = PeerWatch(peer_at(port), watcher, lambda _peer: {})
         watch.start()
         wait_until(lambda: len(seen) > 1, "another look")
         time.sleep(0.3)
@@ -81,3 +86,16 @@ def test_broker_when_it_refuses_its_watch_then_is_not_asked_again_at_once() -> N
 def test_broker_when_another_registration_is_meant_then_nothing_is_tried() -> None:
     with pytest.raises(UnknownEpochError):
         found(1, epoch=EPOCH - 1)
+
+
+def test_others_when_all_refuse_but_one_is_missed_already_then_there_are_others_to_ask() -> None:
+    seen: list[str] = []
+    peers = [peer_at(port_of_its_own())._replace(id=id) for id in (1, 2)]
+    watches = PeerWatches(
+        Watcher(0, LiveBrokers(BrokerConfig()), SystemClock(), 3.0, lambda *_: seen.append(""))
+    )
+    watches.follow(peers, peers)
+    found = [one.suspicion for one in watches._by_id.values()]
+    wait_until(lambda: len(seen) > 4 and all(one.is_missed for one in found), "both are missed")
+    watches.stop()
+    assert [one.evidence for one in found] == ["", ""], "this broker may be cut off"

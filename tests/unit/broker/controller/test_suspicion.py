@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.cluster_state import Finding, PartitionState
-from broker.controller.suspicion import BACKOFF_S, Suspicion, Witness
+from broker.controller.suspicion import BACKOFF_S, Office, Suspicion, Witness
 from broker.errors import FencedEpochError, StaleBrokerEpochError
 from tests.unit.broker.controller.cluster import Cluster, P
 
@@ -75,6 +75,30 @@ def test_broker_when_it_answers_again_then_is_not_suspected_for_a_while(
     for finding, backoff_s in BACKOFF_S.items():
         assert not suspicion.note(finding, 0.9 + backoff_s)
         assert suspicion.note(finding, 1.1 + backoff_s)
+
+
+def test_broker_when_another_hears_it_again_then_is_trusted_though_this_one_misses_it(
+    suspicion: Suspicion,
+) -> None:
+    suspicion.note(Finding.REFUSES, 0.1)
+    suspicion.judge(Witness(2, Finding.SILENT), has_others=True)
+    assert suspicion.evidence
+    assert not suspicion.note(Finding.REFUSES, 1.0)
+    assert suspicion.note(Finding.REFUSES, 1.2), "the witness is asked again"
+    suspicion.judge(Witness(2, Finding.ANSWERS), has_others=True)
+    assert not suspicion.evidence
+    assert not suspicion.note(Finding.REFUSES, 11.0)
+
+
+def test_office_when_it_has_just_changed_hands_then_is_not_taken_for_silence() -> None:
+    office = Office()
+    office.note(0, 0.0)
+    assert office.can_be_taken(Finding.SILENT, 1.0), "the first holder"
+    office.note(1, 10.0)
+    office.note(1, 60.0)
+    assert not office.can_be_taken(Finding.SILENT, 69.0)
+    assert office.can_be_taken(Finding.SILENT, 71.0)
+    assert office.can_be_taken(Finding.REFUSES, 11.0)
 
 
 def test_suspected_leader_when_another_is_in_sync_then_that_leads_in_the_next_epoch() -> None:
