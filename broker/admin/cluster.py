@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -160,7 +160,18 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         elif document is not None:  # a 0.7 broker has none
             statuses[address.id] = document
     lost = lost_check(connect, metadata.brokers, silent)
-    checks = [*health_checks(metadata), storage_check(statuses), proof_check(statuses), lost]
+    suspected = {
+        id
+        for status in statuses.values()
+        if not isinstance(status, BrokerError)
+        for id in status.get("taken_for_dead", ())
+    }
+    checks = [
+        *health_checks(metadata, suspected),
+        storage_check(statuses),
+        proof_check(statuses),
+        lost,
+    ]
     return Health((*checks, losses_check(registry, connect)))
 
 
@@ -203,11 +214,20 @@ def broker_infos(metadata: ClusterMetadataResponse) -> list[BrokerInfo]:
     ]
 
 
-def health_checks(metadata: ClusterMetadataResponse) -> list[HealthCheck]:
-    """Return the checks of controller, brokers, leaders and in-sync replicas."""
+def health_checks(
+    metadata: ClusterMetadataResponse, suspected: Collection[int] = ()
+) -> list[HealthCheck]:
+    """Return the checks of controller, brokers, leaders and in-sync replicas.
+
+    `suspected` brokers are registered, and taken for dead by the controller.
+    """
     partitions = partitions_of(metadata)
     replicated = [one for one in partitions if one.is_replicated]
-    gone = tuple(f"broker {one.id}" for one in broker_infos(metadata) if not one.is_live)
+    gone = tuple(
+        f"broker {one.id}" + (" (taken for dead)" if one.is_live else "")
+        for one in broker_infos(metadata)
+        if not one.is_live or one.id in suspected
+    )
     has_controller = metadata.controller_id != NO_CONTROLLER or not replicated
     away = _names(
         partitions,

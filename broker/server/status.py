@@ -314,6 +314,7 @@ class BrokerStatus:
             "runs_zookeeper": self.runs_zookeeper,
             "session": self._session(),
             "rules": self._rules(),
+            "taken_for_dead": self._suspected(),
             "security": {
                 "inter_broker_auth": self.membership.keys.effective_mode,
                 "key_ids": self.membership.keys.key_ids,
@@ -321,6 +322,12 @@ class BrokerStatus:
                 "orders_refused": self.judge.refused_orders,
             },
         }
+
+    def _suspected(self) -> list[int]:
+        """Return the registered brokers that this one, as the controller, takes for dead."""
+        thread = self.membership.controller
+        controller = None if thread is None else thread.controller
+        return [] if controller is None else sorted(controller.context.suspected)
 
     def _rules(self) -> dict[str, Any]:
         """Return by which rules clients are judged, with their age."""

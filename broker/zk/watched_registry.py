@@ -104,16 +104,18 @@ class WatchedRegistry(StoppableThread):
 
     def run(self) -> None:
         """Read changed subjects again, until stopped."""
-        is_first = True
+        is_first, is_told = True, False
         while (subjects := self._next_subjects()) is not None:
             try:
                 change = self._read(subjects)
             except CoordinationError as error:
                 for subject in subjects:
                     self._dirty.put(subject)
-                if not self._stopping.wait(_RETRY_S):
+                if not (self._stopping.wait(_RETRY_S) or is_told):
+                    is_told = True
                     logger.warning("cluster metadata may be stale: %s", error)
                 continue
+            is_told = False
             if change is not None or is_first:
                 self._on_change(change or RegistryChange(None, {}))
             is_first = False

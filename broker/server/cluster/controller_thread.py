@@ -206,6 +206,7 @@ class ControllerThread:
 
     def _run(self) -> None:
         retry_s: float | None = None
+        is_told = False  # that it waits for ZooKeeper
         while not (self._is_stopped and self.events.empty()):  # all requests have responses
             try:
                 event = self.events.get(timeout=retry_s or self._wait_s())
@@ -215,14 +216,15 @@ class ControllerThread:
             try:
                 event()
             except errors.CoordinationError as error:
-                if not self._is_stopped:
+                if not (self._is_stopped or is_told):
                     logger.warning("the controller's work waits for ZooKeeper: %s", error)
-                retry_s = _RETRY_S
+                retry_s, is_told = _RETRY_S, True
             except Exception:  # the thread must not end; it reads the registry again
                 logger.exception("the controller failed at an event, and starts again")
                 self.controller = None
                 retry_s = _RETRY_S
             if retry_s is None:
+                is_told = False
                 self.events.note_done()
 
     def _wait_s(self) -> float | None:

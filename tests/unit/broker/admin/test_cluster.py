@@ -31,12 +31,14 @@ def test_describe_when_a_broker_with_a_replica_is_gone_then_it_is_shown_without_
 
 
 def test_health_when_a_broker_with_a_replica_is_gone_then_fails_and_names_it() -> None:
-    def check(live: tuple[int, ...]) -> tuple[str, tuple[str, ...]]:
-        checks = {one.name: one for one in health_checks(metadata(REPLICATED, live=live))}
+    def check(live: tuple[int, ...], *suspected: int) -> tuple[str, tuple[str, ...]]:
+        found = health_checks(metadata(REPLICATED, live=live), suspected)
+        checks = {one.name: one for one in found}
         return checks["brokers not there"].result, checks["brokers not there"].found
 
     assert check((0,)) == (FAIL, ("broker 1",))
     assert check((0, 1)) == (OK, ())
+    assert check((0, 1), 1) == (FAIL, ("broker 1 (taken for dead)",))
 
 
 def test_health_when_several_brokers_have_a_topic_without_replicas_then_warns_of_it() -> None:
