@@ -23,6 +23,5 @@ class SystemClock:
         """Return milliseconds since 1970, UTC."""
         return time.time_ns() // 1_000_000
 
-    def monotonic_s(self) -> float:
-        """Return seconds from an arbitrary start that never go back."""
-        return time.monotonic()
+    # without a Python call of its own: each publish asks five times
+    monotonic_s = staticmethod(time.monotonic)

@@ -1,4 +1,4 @@
-"""Differential fuzzing of the codec's two engines: `python -m fuzz`; see `make fuzz`.
+"""Fuzzing of the codec's two engines, held against each other, and of a login: `python -m fuzz`.
 
 With a build of the compiled engine that has sanitizers, this also finds reads and writes beyond a
 buffer, undefined behaviour and leaks.

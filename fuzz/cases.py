@@ -1,4 +1,4 @@
-"""The cases: both engines must return the same for each."""
+"""The cases: both engines must return the same for each; what strangers send is read or refused."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from collections.abc import Callable
 from operator import methodcaller
 from random import Random
 
+from broker.errors import ProtocolError
+from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.codec import CrcCheck
 from broker.protocol.message import COLUMN_NAMES
+from broker.protocol.primitives import Reader
 from fuzz import inputs
 from tests.support.codec_engines import Engine, assert_alike, load_engine
 
@@ -55,6 +58,7 @@ def _run_case(engines: Engines, random: Random) -> None:
         _compare_text,
         _compare_sets,
         _compare_appends,
+        _decode_authentication,
     ):
         case(engines, random)
 
@@ -128,6 +132,17 @@ def _compare_appends(engines: Engines, random: Random) -> None:
     assert_alike(
         engines, lambda engine: engine.publish_responses(template, ids, sizes, base_offset)
     )
+
+
+def _decode_authentication(_engines: Engines, random: Random) -> None:
+    """What is read of any bytes is written as it was read, or they are refused."""
+    data = inputs.authentication(random)
+    reader = Reader(data)
+    try:
+        request = AuthenticateRequest.decode(reader)
+    except ProtocolError:
+        return
+    assert request.encode() + bytes(reader.rest) == data
 
 
 def _run_race(compiled: Engine, random: Random) -> None:

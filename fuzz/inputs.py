@@ -9,6 +9,7 @@ import struct
 from array import array
 from random import Random
 
+from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.compression import Codec
 from broker.protocol.primitives import Buffer
 from tests.strategies import (
@@ -115,3 +116,11 @@ def _appends_alike(random: Random) -> bytes:
         append_frame(kind, topic, index, message_set(random, 1), number, 8)
         for number in range(random.randrange(6))
     )
+
+
+def authentication(random: Random) -> bytes:
+    """Return the body of a step of a login, possibly damaged."""
+    mechanism = random.choice(("PLAIN", "SCRAM-SHA-256", "\u00e4\u20ac", ""))
+    step, data = random.randrange(-128, 128), random.randbytes(random.choice(_SIZES))
+    body = AuthenticateRequest(mechanism, step, data).encode()
+    return _damaged(random, body) if random.randrange(3) else body

@@ -369,8 +369,14 @@ def single_appends(buffer: Buffer, bounds: list[int], first: int, /) -> SingleAp
         return None
     sizes = struct.pack(f">{len(sets)}I", *map(len, sets))
     joined = sets[0] if len(sets) == 1 else b"".join(sets)
-    are_whole = all(boundaries(one)[-1] == len(one) for one in sets)
+    are_whole = all(_is_entry(one) or boundaries(one)[-1] == len(one) for one in sets)
     return first + len(sets), head, b"".join(ids), sizes, joined, are_whole
+
+
+def _is_entry(buffer: memoryview) -> bool:
+    """Return whether a buffer is one entry, by its length alone: what most sets are."""
+    size = len(buffer) - LENGTH_BYTES
+    return size >= MAGIC0_HEADER_BYTES and bool(INT32.unpack_from(buffer)[0] == size)
 
 
 def _append_start(frame: memoryview) -> tuple[int, int]:

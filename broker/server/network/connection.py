@@ -119,6 +119,7 @@ class ServerConnection:
         """Since when the client sends no more, by the clock; it may have left altogether."""
         self.throttled_until_s = 0.0  # by the clock; 0 if it is not throttled
         self.registered_events = 0  # that the processor's selector waits for
+        self.is_watched = False  # by `HangUps`
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
         self._last_active_s = clock.monotonic_s()

@@ -99,7 +99,7 @@ class Connections:
                 self._peer_log.warn(connection.peer, connection.fault)
             self.close(connection)
             return
-        if connection.state is not State.READING or self._hang_ups.watched:
+        if connection.is_watched or connection.state is not State.READING:
             self._hang_ups.update(connection, is_watched=connection.could_be_deserted)
         events = connection.interest
         if events != connection.registered_events:

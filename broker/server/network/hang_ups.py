@@ -14,7 +14,7 @@ class HangUps:
     """Connections whose client has closed at least its half, by `EPOLLRDHUP`."""
 
     def __init__(self) -> None:
-        self.watched: dict[int, ServerConnection] = {}  # by descriptor
+        self._watched: dict[int, ServerConnection] = {}
         # elsewhere than on Linux only a failed send shows that a client has left
         self._epoll = select.epoll() if sys.platform == "linux" else None
 
@@ -25,22 +25,23 @@ class HangUps:
 
     def update(self, connection: ServerConnection, *, is_watched: bool) -> None:
         """Start or stop watching a connection."""
-        descriptor = connection.sock.fileno()
-        if self._epoll is None or is_watched == (descriptor in self.watched):
+        if self._epoll is None or is_watched == connection.is_watched:
             return
+        descriptor = connection.sock.fileno()
+        connection.is_watched = is_watched
         if is_watched:
             self._epoll.register(descriptor, select.EPOLLRDHUP)
-            self.watched[descriptor] = connection
+            self._watched[descriptor] = connection
         else:
             self._epoll.unregister(descriptor)
-            del self.watched[descriptor]
+            del self._watched[descriptor]
 
     def take(self) -> list[tuple[ServerConnection, bool]]:
         """Return some of the connections, and whether nothing can be sent to the client either."""
         if self._epoll is None:
             return []
         return [
-            (self.watched[descriptor], bool(events & (select.EPOLLHUP | select.EPOLLERR)))
+            (self._watched[descriptor], bool(events & (select.EPOLLHUP | select.EPOLLERR)))
             for descriptor, events in self._epoll.poll(0, _TAKEN_AT_A_TIME)
         ]
 
