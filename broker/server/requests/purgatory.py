@@ -72,6 +72,8 @@ class RequestGroup(IntEnum):
 
 
 _OTHER = RequestGroup.OTHER
+_AT_A_TIME = 128
+"""Thousands of reads may wait for the same: with all of them, a turn would be for little else."""
 
 
 class DelayCounts:
@@ -136,6 +138,7 @@ class DelayedResponse(Response):
         "awaits_flush",
         "deadline_s",
         "from_offset",
+        "is_woken",
         "kept_at_s",
         "kind",
         "lingers",
@@ -165,6 +168,7 @@ class DelayedResponse(Response):
         self.lingers = lingers
         self.awaits_flush = awaits_flush
         self.number = -1  # in the purgatory
+        self.is_woken = False  # and not taken yet
         self._attempt = attempt
         self._wakeup: Callable[[], None] | None = None
 
@@ -267,11 +271,22 @@ class Purgatory(Generic[Owner]):
 
     def note_woken(self, delayed: DelayedResponse) -> None:
         """Have a response returned by `take_woken`; callable from any thread."""
-        self.woken.append(delayed)
+        if delayed.is_woken:
+            return
+        delayed.is_woken = True
+        if delayed.kind is DelayKind.READ:
+            self.woken.append(delayed)
+        else:
+            self.woken.appendleft(delayed)
 
-    def take_woken(self) -> set[DelayedResponse]:
-        """Return those woken since the last call."""
-        return {self.woken.popleft() for _ in range(len(self.woken))}
+    def take_woken(self) -> list[DelayedResponse]:
+        """Return those woken since the last call, of consumers' reads only some, and last."""
+        taken: dict[DelayedResponse, None] = {}  # two threads may wake one at the same time
+        while self.woken and (len(taken) < _AT_A_TIME or self.woken[0].kind is not DelayKind.READ):
+            delayed = self.woken.popleft()
+            delayed.is_woken = False  # before the attempt: what comes after this wakes it again
+            taken[delayed] = None
+        return list(taken)
 
     @property
     def deadline_count(self) -> int:
@@ -287,9 +302,9 @@ class Purgatory(Generic[Owner]):
         heapq.heappush(self._deadlines, (delayed.deadline_s, delayed.number))
 
     def take_due(self, now_s: float) -> list[DelayedResponse]:
-        """Return those whose deadline has passed; `note_expired` must follow."""
-        due = []
-        while self._deadlines and self._deadlines[0][0] <= now_s:
+        """Return some of those whose deadline has passed; `note_expired` must follow."""
+        due: list[DelayedResponse] = []
+        while len(due) < _AT_A_TIME and self._deadlines and self._deadlines[0][0] <= now_s:
             kept = self._kept.get(heapq.heappop(self._deadlines)[1])
             if kept is not None:
                 due.append(kept[0])

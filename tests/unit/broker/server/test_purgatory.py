@@ -199,5 +199,38 @@ def test_purgatory_when_woken_twice_then_taken_once() -> None:
     delayed = DelayedResponse(never, 1.0, [])
     purgatory.note_woken(delayed)
     purgatory.note_woken(delayed)
-    assert purgatory.take_woken() == {delayed}
+    assert purgatory.take_woken() == [delayed]
     assert not purgatory.woken
+
+
+def test_purgatory_when_very_many_reads_are_woken_then_taken_in_parts_behind_all_others() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    reads = [DelayedResponse(never, 1.0, [], kind=DelayKind.READ) for _ in range(1000)]
+    publish = DelayedResponse(never, 1.0, [], kind=DelayKind.PUBLISH)
+    for one in (*reads, publish, *reads):
+        purgatory.note_woken(one)
+    first = purgatory.take_woken()
+    purgatory.note_woken(publish)
+    assert len(first) < 500
+    assert first == [publish, *reads[: len(first) - 1]]
+    purgatory.note_woken(reads[0])
+    rest = purgatory.take_woken()
+    while purgatory.woken:
+        rest += purgatory.take_woken()
+    assert rest == [publish, *reads[len(first) - 1 :], reads[0]]
+
+
+def test_purgatory_when_very_many_are_due_then_taken_in_parts() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    waiting = [DelayedResponse(never, 1.0, []) for _ in range(1000)]
+    for one in waiting:
+        assert purgatory.add(one, "owner", lambda _: None)
+    due = purgatory.take_due(2.0)
+    assert len(due) < 500
+    for one in due:
+        purgatory.remove(one)
+    purgatory.note_expired(due)
+    rest = []
+    while more := purgatory.take_due(2.0):
+        rest += more
+    assert due + rest == waiting
