@@ -89,7 +89,7 @@ def decode_single_appends(frames: Frames, first: int) -> AppendRequests | None:
     return None if rule is None else AppendRequests(end, *rule, runs)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def _decode_produce_head(head: bytes) -> _Head | None:
     reader = Reader(head)
     try:
@@ -101,7 +101,7 @@ def _decode_produce_head(head: bytes) -> _Head | None:
     return Acks.NONE, 0, partition
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def _decode_publish_head(head: bytes) -> _Head | None:
     """Return acks, timeout and partition; None if the head is malformed, or not of one set."""
     reader = Reader(head)
