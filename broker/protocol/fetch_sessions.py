@@ -93,6 +93,10 @@ class FetchSessions(Generic[_Session]):
         self._new_id = new_id  # returns a random number above `NO_SESSION`
         self._lock = lock or nullcontext()
         self._by_id: OrderedDict[int, _Session] = OrderedDict()  # least recently used first
+        self.evicted_count = 0  # since the start
+
+    def __len__(self) -> int:
+        return len(self._by_id)
 
     def begin(self, owner: Hashable, *, is_follower: bool = True) -> _Session:
         """Return a new session, for the first fetch of it."""
@@ -130,6 +134,7 @@ class FetchSessions(Generic[_Session]):
                 del self._by_id[session.id]
                 part_count -= len(session.parts)
                 evicted.append(session)
+            self.evicted_count += len(evicted)
         for session in evicted:
             session.end()
 

@@ -138,6 +138,7 @@ class Broker:
             replicas=replicas,
             membership=self._membership,
             server=self._server,
+            sessions=self._fetch_sessions,
             judge=self._judge,
             clock=clock,
             start_config=config,

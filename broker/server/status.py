@@ -20,6 +20,7 @@ from broker.log.manager import LogManager
 from broker.metrics import Attributes, ManagedObject, Metric, Reading, counter, gauge, times, waits
 from broker.protocol import codec
 from broker.protocol.extension_requests import StatusParts
+from broker.protocol.fetch_sessions import FetchSessions
 from broker.protocol.responses import BrokerAddress
 from broker.server import replication_status
 from broker.server.cluster.cluster_membership import ClusterMembership
@@ -82,6 +83,17 @@ CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
         "connections with a response that their client, or the network, has not taken yet",
         healthy="few",
         series="broker_connections_unsent"),
+)  # fmt: skip
+
+
+SESSIONS: ManagedObject[FetchSessions[Any]] = ManagedObject(
+    "FetchSessions",
+    gauge("Sessions", len,
+        "fetch sessions that are kept: of followers, and of consumers of many partitions",
+        healthy="below 1000", series="broker_fetch_sessions"),
+    counter("Evicted", lambda it: it.evicted_count,
+        "sessions given up for want of room; their readers name all positions again, consumers in "
+        "each read", healthy="still", series="broker_fetch_sessions_evicted_total"),
 )  # fmt: skip
 
 
@@ -204,6 +216,7 @@ MANAGED_OBJECTS: tuple[ManagedObject[Any], ...] = (
     metrics.PURGATORY,
     metrics.REQUESTS,
     CONNECTIONS,
+    SESSIONS,
     metrics.PROCESSOR,
     metrics.WORKER,
     metrics.REQUEST,
@@ -229,6 +242,7 @@ class BrokerStatus:
     replicas: ReplicaManager
     membership: ClusterMembership
     server: SocketServer
+    sessions: FetchSessions[Any]
     judge: Judge
     clock: Clock
     start_config: BrokerConfig
@@ -506,6 +520,7 @@ class BrokerStatus:
         )
         yield Reading(metrics.REQUESTS, shards)
         yield Reading(CONNECTIONS, self.server)
+        yield Reading(SESSIONS, self.sessions)
         yield from metrics.request_readings(shards)
         for name, parts in metrics.group_times(shards, delays.counts):
             yield Reading(metrics.REQUEST_TIMES, parts, (name,))

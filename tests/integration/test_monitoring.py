@@ -125,6 +125,7 @@ UNSHOWN = {
         broker_reassignment_limit_bytes_per_second mirror_last_error_timestamp_seconds""",
     "rare, for a search after something else was seen": """
         broker_at_min_isr_partitions broker_bad_frames_total broker_filtered_messages_total
+        broker_fetch_sessions broker_fetch_sessions_evicted_total
         broker_quota_throttle_seconds_total controller_early_leader_changes_total
         controller_suspected_brokers
         broker_isr_update_failures_total controller_lost_offices_total log_retention_seconds

@@ -136,3 +136,18 @@ def test_sessions_when_too_many_or_too_large_then_those_used_least_recently_go()
     with pytest.raises(UnknownFetchSessionError):
         leader.fetch(third, 2, ((), ()))
     assert leader.fetch(first, 3, ((), ()))[1].keys() == set(PARTITIONS[:2])
+
+
+def test_sessions_when_too_many_then_those_of_consumers_go_first() -> None:
+    sessions: FetchSessions[Any] = FetchSessions(KeptSession, itertools.count(1).__next__)
+    follower = sessions.begin("follower")
+    consumers = [sessions.begin(name, is_follower=False) for name in ("first", "second")]
+    with patch.object(fetch_sessions, "_MAX_SESSIONS", 2):
+        sessions.fit()
+    assert (len(sessions), sessions.evicted_count) == (2, 1)
+    with patch.object(fetch_sessions, "_MAX_SESSIONS", 1):
+        sessions.fit()
+    for one in consumers:
+        with pytest.raises(UnknownFetchSessionError):
+            sessions.take(one.id, 1, one.owner)
+    assert sessions.take(follower.id, 1, "follower") is follower
