@@ -19,6 +19,7 @@ from broker.cluster_state import (
     creation_key,
 )
 from broker.errors import (
+    BrokerUnreachableError,
     LeaderNotAvailableError,
     NotEnoughReplicasError,
     NotLeaderError,
@@ -45,9 +46,11 @@ from broker.protocol.client_requests import (
     ReadRequest,
 )
 from broker.protocol.codec import encode
+from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import (
     PushStatesRequest,
     ReplicaPart,
+    ReplicaPiece,
     ReplicaPosition,
     SessionFetchRequest,
 )
@@ -62,6 +65,7 @@ from broker.protocol.responses import (
     decode_read_response,
 )
 from broker.server.broker import Broker
+from broker.server.cluster.arriving_parts import ArrivingParts
 from broker.server.cluster.hosted_replica import HostedReplica
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
@@ -531,6 +535,34 @@ def test_follower_when_it_lacks_more_than_a_response_holds_then_fetches_on_besid
     finally:
         may_sync.set()
     wait_until(lambda: leader.lag_of(2) == 0, "the flush")
+
+
+def test_follower_when_a_response_is_broken_off_then_goes_on_behind_what_it_has_of_it(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.decide(0, (0, 1, 2))
+    cluster.stop(2)
+    cluster.decide(0, (0, 1))
+    large = encode([b"x" * 1000] * 3000)
+    assert cluster.publish(0, large).error == 0
+    receive, broken_off = ArrivingParts.receive, Event()
+
+    def break_off(
+        self: ArrivingParts, connection: Connection, start: Reader, left_bytes: int
+    ) -> Iterator[list[ReplicaPiece]]:
+        for pieces in receive(self, connection, start, left_bytes):
+            yield pieces
+            if pieces and not broken_off.is_set():
+                broken_off.set()
+                raise BrokerUnreachableError("lost")
+
+    monkeypatch.setattr(ArrivingParts, "receive", break_off)
+    cluster.start(2)
+    cluster.decide(0, (0, 1))
+    cluster.await_bytes(large)
+    assert broken_off.is_set()
+    fetchers = cluster.brokers[2]._replicas.fetchers.all()
+    assert sum(one.fetched_bytes for one in fetchers) == len(large)
 
 
 def test_fetch_when_positions_of_clients_are_limited_then_followers_copy_all_the_same(
