@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -168,6 +169,7 @@ def files_of(package: str) -> list[Path]:
     return sorted((REPOSITORY / package).rglob("*.py"))
 
 
+@cache
 def imports_of(path: Path) -> list[Import]:
     name = path.relative_to(REPOSITORY).as_posix()
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=name)

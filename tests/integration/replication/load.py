@@ -276,7 +276,7 @@ class LoggedReader:
                 self._connections.forget(partition)
                 self._latest.pop(partition, None)
                 time.sleep(_PAUSE_S)
-        time.sleep(0.01)
+        time.sleep(_PAUSE_S)
 
     def _read(self, partition: TopicPartition) -> None:
         offset = self._offsets[partition]

@@ -39,7 +39,7 @@ def some_set(seed: int) -> bytes:
 def test_report_when_files_are_cut_then_is_that_of_one_process(
     tmp_path: Path, part_bytes: int
 ) -> None:
-    for seed in range(12):
+    for seed in range(6):
         content = bytearray(some_set(seed))
         source = random.Random(seed)
         if seed % 2 and content:

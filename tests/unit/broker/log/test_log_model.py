@@ -286,7 +286,7 @@ def test_log_when_anything_happens_then_like_the_model() -> None:
     run_state_machine_as_test(
         LogMachine,
         settings=settings(
-            max_examples=100,
+            max_examples=50,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
