@@ -61,6 +61,11 @@ _CROWD = 8
 
 A connection would wait as long behind each of the others.
 """
+_MOST_SLICES = 5
+"""As many times its length a slice takes at most if the thread waits for a core in it.
+
+To look at all connections again needs a core as well.
+"""
 _SWEEP_INTERVAL_S = 5.0
 
 
@@ -207,7 +212,8 @@ class Processor:
         if len(ready) > 1:
             ready.sort(key=_turn_end_of)
         self._note_crowd(len(ready))
-        end_s = began_s + max(SLICE_S, _SLICE_OF_READY_S * len(ready))
+        slice_s = max(SLICE_S, _SLICE_OF_READY_S * len(ready))
+        work_end_s, end_s = self._time_s() + slice_s, began_s + _MOST_SLICES * slice_s
         for key, events in ready:
             connection: ServerConnection | None = key.data
             if key.fileobj is self._mailbox:
@@ -220,7 +226,7 @@ class Processor:
                     self._serve(connection, self._read)
                 if events & selectors.EVENT_WRITE:
                     self._serve(connection, self._advance)
-            if time.perf_counter() >= end_s:
+            if self._time_s() >= work_end_s or time.perf_counter() >= end_s:
                 break  # the selector returns the others again
         self._mailbox.run()
         if self.purgatory.woken:

@@ -51,7 +51,7 @@ from broker.topic import TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
 
-_SMALL_BYTES = 4096
+_SMALL_BYTES = 1 << 16
 """A single request with a larger set goes to `append`: sets refused here are validated twice."""
 
 
