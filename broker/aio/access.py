@@ -95,9 +95,12 @@ class AsyncAccess:
         return self.client._retries != 0
 
     async def connect(
-        self, address: BrokerAddress, timeout_s: float | None = None
+        self,
+        address: BrokerAddress,
+        timeout_s: float | None = None,
+        limit_s: float | None = None,
     ) -> AsyncConnection:
-        """Return an open connection to a broker, with a timeout or the client's."""
+        """Return a connection to a broker, with a timeout or the client's, opened in `limit_s`."""
         self.check()
         timeout_s = limit_of(self.timeout_s) if timeout_s is None else timeout_s
         connection = AsyncConnection(
@@ -107,7 +110,7 @@ class AsyncAccess:
             client_id=self._client_id,
             security=self.connect_blocking(address).security,  # of one that is never opened
         )
-        await connection.open()
+        await connection.open(limit_s)
         return connection
 
     async def close(self, timeout: Timeout) -> None:

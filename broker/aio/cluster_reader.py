@@ -18,7 +18,7 @@ from broker import deadlines, errors
 from broker.aio.access import AsyncAccess
 from broker.aio.connection import AsyncConnection
 from broker.client import backoff
-from broker.client.cluster import Cluster
+from broker.client.cluster import BRIEFLY_S, Cluster, Patience, led_elsewhere
 from broker.client.read_replicas import LEADER, ReadReplicas
 from broker.consumer.chunk import Chunk
 from broker.consumer.cluster_reader import LEAST_LOOK_S, WITHOUT_LEADER, failure_of
@@ -44,6 +44,7 @@ class _Source:
         self.asked_s = 0.0  # when the last request was sent
         self.lost_since_s: float | None = None  # since when polls fail
         self.failures = 0  # of polls in a row
+        self.patience = Patience()
 
     @property
     def is_done(self) -> bool:
@@ -87,6 +88,7 @@ class AsyncClusterReader:
         self._ledger = access.client._counts.consumers()
         self._counts = self._ledger.show(self._readers)
         self._response_s = response_s
+        self._silence_s = max_wait_ms / 1000 + BRIEFLY_S
         self._leader_wait_s = leader_wait_s
         self._sources: list[_Source] = []
         self._source_of: dict[TopicPartition, _Source] = {}
@@ -376,12 +378,9 @@ class AsyncClusterReader:
         """Return partitions that other brokers lead now; in a thread."""
         with deadlines.Limit(limit_s):
             self._replicas.leave(partitions)
-            leaders = self._cluster.find_leaders(sorted({one.topic for one in partitions}))
             moved: dict[int, list[TopicPartition]] = {}
-            for partition in partitions:
-                leader = leaders.get(partition, broker_id)
-                if leader != broker_id:
-                    moved.setdefault(leader, []).append(partition)
+            for partition, leader in led_elsewhere(self._cluster, partitions, broker_id).items():
+                moved.setdefault(leader, []).append(partition)
             return [(self._cluster.leader(some[0]), some) for some in moved.values()]
 
     def _start(self, source: _Source, wait_s: float) -> None:
@@ -395,7 +394,8 @@ class AsyncClusterReader:
         try:
             await asyncio.sleep(wait_s)
             source.asked_s = asyncio.get_running_loop().time()
-            connection = await self._access.connect(source.address, self._response_s)
+            with source.patience.attempt() as limit_s:
+                connection = await self._access.connect(source.address, self._response_s, limit_s)
             await self._poll_at(source, connection)
         except Exception as error:  # noqa: BLE001  # for the poll that waits
             await self._queue.put((source, error))
@@ -411,8 +411,8 @@ class AsyncClusterReader:
             source.asked_s = asyncio.get_running_loop().time()
             if response is None:
                 response = self._ask(session, connection)
-            found = await response
-            response = None
+            await self._await(response, source)
+            found, response = response.result(), None
             if connection.hello is None:
                 chunks = session.take_07(found)
                 if not chunks:
@@ -422,6 +422,20 @@ class AsyncClusterReader:
             if session.is_wanting and connection.is_open:
                 response = self._ask(session, connection)  # ahead, while these chunks are decoded
             await self._queue.put((source, session.filtered(chunks)))
+
+    async def _await(self, response: asyncio.Future[Any], source: _Source) -> None:
+        """Wait for a response; lose a broker that is silent while others lead its partitions."""
+        while not (await asyncio.wait([response], timeout=self._silence_s))[0]:
+            partitions = source.session.partitions
+            led: Mapping[TopicPartition, int] = {}
+            with suppress(*errors.UNANSWERED):
+                led = await self._access.look_up(
+                    led_elsewhere, self._cluster, partitions, source.address.id
+                )
+            if led:
+                waited_s = asyncio.get_running_loop().time() - source.asked_s
+                where = f"broker {source.address.id} at {source.address.host}"
+                raise errors.RequestTimeoutError(f"{where} has not answered for {waited_s:.1f}s")
 
     def _ask(self, session: FetchSession, connection: AsyncConnection) -> asyncio.Future[Any]:
         asked_s = time.monotonic()

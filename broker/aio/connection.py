@@ -110,12 +110,19 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """Return whether the broker supports a request in the version used here."""
         return self._protocol.understands(kind)
 
-    async def open(self) -> None:
+    async def open(self, limit_s: float | None = None) -> None:
         """Connect, and learn what the broker is; if that fails, nothing is left open.
 
         Raises:
             BrokerUnreachableError, RequestTimeoutError, ProtocolError: see the class.
         """
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._open()
+        except TimeoutError as error:
+            raise self._protocol.timed_out(limit_s or 0.0, "while connecting") from error
+
+    async def _open(self) -> None:
         protocol, lost_count, silence_s = self._protocol, 0, SILENCE_S
         try:
             while not (self.is_open and protocol.is_known):

@@ -104,6 +104,8 @@ class SendLoop:
         )
         self._is_woken = False  # a turn is due
         self._timer: asyncio.TimerHandle | None = None
+        # the next look for brokers that hang, or the one under way
+        self._silence: asyncio.TimerHandle | asyncio.Task[None] | None = None
         self._is_draining = False  # nothing lingers
         self._is_ended = False
         self._changes: list[asyncio.Future[None]] = []  # are done after the next set
@@ -183,6 +185,7 @@ class SendLoop:
             logger.exception("failure while sending messages")
             self._dispatcher.fail_all(errors.BrokerError(f"failure while sending: {error!r}"))
         self._plan_turn()
+        self._watch_silence()
 
     def _advance(self) -> None:
         dispatcher = self._dispatcher
@@ -259,6 +262,28 @@ class SendLoop:
             self._timer = None
         if due_s < math.inf:
             self._timer = self.loop.call_later(max(0.0, due_s - now_s), self.wake)
+
+    def _watch_silence(self) -> None:
+        if self._silence is None and (due_s := self._dispatcher.silence_s()) < math.inf:
+            wait_s = max(0.0, due_s - time.monotonic())
+            self._silence = self.loop.call_later(wait_s, self._look_for_silence)
+
+    def _look_for_silence(self) -> None:
+        self._silence = None
+        if topics := self._dispatcher.silent_topics(time.monotonic()):
+            self._silence = self._start(self._leave_silent(topics))
+        else:
+            self._watch_silence()
+
+    async def _leave_silent(self, topics: set[str]) -> None:
+        try:
+            await self._in_thread(self._dispatcher.ask_leaders, topics)
+            self._dispatcher.leave_silent()
+        except errors.BrokerError as error:
+            self._dispatcher.fail_all(error)
+        finally:
+            self._silence = None
+            self.wake()
 
     async def _find_loss(self) -> None:
         written = self._dispatcher.written
@@ -366,8 +391,9 @@ class SendLoop:
                 outgoing.complete(-1, errors.ProducerClosedError("it was queued"))
         for task in self._tasks:
             task.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
+        for one in (self._timer, self._silence):
+            if one is not None:
+                one.cancel()
         self._closing = self._senders.wires
         self._dispatcher.close()
 

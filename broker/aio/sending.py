@@ -105,6 +105,7 @@ class LoopBroker(BrokerConnection):
         wake: Callable[[], object],
         in_thread: InThread,
         has_responses: bool,
+        is_brief: bool,
     ) -> None:
         super().__init__(
             partial(cluster.address, broker_id),
@@ -112,6 +113,7 @@ class LoopBroker(BrokerConnection):
             broker_id=broker_id,
             note_answer=cluster.note_answer,
             note_presence=note_presence,
+            is_brief=is_brief,
         )
         self._wake = wake
         self._in_thread = in_thread
@@ -187,7 +189,8 @@ class LoopBroker(BrokerConnection):
                 client_id=like.client_id,
                 security=like.security,
             )
-        await wire.open()
+        with self._attempt() as limit_s:
+            await wire.open(limit_s)
         connection = LoopConnection(wire, self._wake, has_responses=self._has_responses)
         self._validate(connection)
         return connection
@@ -240,6 +243,7 @@ class LoopSenders(BrokerSenders):
             wake=self._wake,
             in_thread=self._in_thread,
             has_responses=self._rules.acks is not Acks.NONE,
+            is_brief=self._rules.retries != 0,
         )
         sender = self[broker_id] = LoopSender(link, self._rules, self._results, counts=self._counts)
         return sender

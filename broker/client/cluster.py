@@ -8,7 +8,9 @@ answers at an address, as behind a load balancer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, cast
 
 from broker import deadlines
@@ -22,6 +24,26 @@ Connect = Callable[[BrokerAddress], Connection]
 """Makes a connection to a broker, with the timeouts and buffer sizes of its owner."""
 BRIEFLY_S = 1.0
 """How long one of several brokers may take for metadata before another is asked."""
+
+
+class Patience:
+    """How long a broker may take to open a connection to it while another one may lead by now.
+
+    Briefly at first, and twice as long after each attempt for which that was too short.
+    """
+
+    def __init__(self) -> None:
+        self._limit_s = BRIEFLY_S
+
+    @contextmanager
+    def attempt(self) -> Iterator[float]:
+        """Give the seconds that the attempt in this block may take."""
+        started_s, limit_s = time.monotonic(), self._limit_s
+        try:
+            yield limit_s
+        finally:
+            is_late = time.monotonic() - started_s >= limit_s
+            self._limit_s = 2 * limit_s if is_late else BRIEFLY_S
 
 
 class Cluster(Protocol):
@@ -82,6 +104,14 @@ class Cluster(Protocol):
     def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
         """Note that `broker_id` (-1: none) answers at an address, not the broker expected there."""
         return
+
+
+def led_elsewhere(
+    cluster: Cluster, partitions: Collection[TopicPartition], broker_id: int
+) -> dict[TopicPartition, int]:
+    """Request who leads partitions; return those that other brokers than `broker_id` lead."""
+    leaders = cluster.find_leaders(sorted({one.topic for one in partitions}))
+    return {one: leaders[one] for one in partitions if leaders.get(one, broker_id) != broker_id}
 
 
 class _Locked:

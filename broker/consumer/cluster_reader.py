@@ -16,7 +16,7 @@ from functools import partial
 
 from broker import deadlines, errors
 from broker.client import backoff
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Cluster, Connect, led_elsewhere, locked
 from broker.client.counts import ConsumerLedger
 from broker.client.damage import DamagedReads
 from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
@@ -103,7 +103,7 @@ class ClusterReader:
         ledger: ConsumerLedger | None = None,
     ) -> None:
         self._ledger = ledger or ConsumerLedger()
-        self._cluster = cluster
+        self._cluster = cluster = locked(cluster)  # the threads of fetchers ask it who leads
         self._leader_wait_s = leader_wait_s
         self._replicas = ReadReplicas(cluster, read_from)
         self._topics = sorted({one.topic for one in ranges})
@@ -333,7 +333,10 @@ class ClusterReader:
         else:
             connection = self._connect(address)
             connection.retries_refused = False  # it is no broker that may be starting
-        source = _Source(self._make_fetcher(connection, offsets), address.id, wait_s)
+        fetcher = self._make_fetcher(
+            connection, offsets, is_replaced=lambda: self._is_replaced(source)
+        )
+        source: _Source = _Source(fetcher, address.id, wait_s)
         self._sources.append(source)
         self._source_of.update(dict.fromkeys(offsets, source))
         return source
@@ -365,17 +368,21 @@ class ClusterReader:
 
     def _leave(self, source: _Source) -> None:
         """Read partitions elsewhere that the broker of a fetcher does not lead any more."""
-        fetcher, broker_id = source.fetcher, source.broker_id
-        leaders = self._cluster.find_leaders(sorted({one.topic for one in fetcher.partitions}))
+        fetcher = source.fetcher
         moved: dict[int, list[TopicPartition]] = {}
-        for partition in fetcher.partitions:
-            leader = leaders.get(partition, broker_id)
-            if leader != broker_id:
-                moved.setdefault(leader, []).append(partition)
+        led = led_elsewhere(self._cluster, fetcher.partitions, source.broker_id)
+        for partition, leader in led.items():
+            moved.setdefault(leader, []).append(partition)
         for partitions in moved.values():
             self._read_at_leader(partitions)
             for partition in partitions:
                 fetcher.forget(partition)
+
+    def _is_replaced(self, source: _Source) -> bool:
+        """Return whether other brokers lead partitions of a fetcher now; in its thread."""
+        with suppress(*errors.UNANSWERED):
+            return bool(led_elsewhere(self._cluster, source.fetcher.partitions, source.broker_id))
+        return False
 
     def _add(self, chunk: Chunk) -> bool:
         if chunk.error in WITHOUT_LEADER or self._may_differ_at_leader(chunk):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
+from broker import deadlines
 from broker.client import backoff
-from broker.client.cluster import BRIEFLY_S
+from broker.client.cluster import BRIEFLY_S, Patience
 from broker.client.connection import Connection
 from broker.client.counts import ConsumerCounts, Ledger
 from broker.consumer.chunk import Chunk
@@ -40,7 +41,8 @@ class Fetcher:
             if a message in them matches, corrupt entries always.
         takes_followers: the broker may be any in-sync replica. Then a filter is applied here.
         is_replaced: whether other brokers lead partitions now; asked each time the broker was
-            silent for longer than it may delay a response, and ends the wait for it.
+            silent for longer than it may delay a response, and ends the wait for it. Attempts to
+            connect are short then.
         ledger: gets the counts of this object.
     """
 
@@ -65,6 +67,7 @@ class Fetcher:
         self._connection = connection
         self._retry_s = retry_s
         self._is_replaced = is_replaced
+        self._patience = Patience()
         self._silence_s = max_wait_ms / 1000 + BRIEFLY_S
         self._session = FetchSession(
             positions,
@@ -151,6 +154,13 @@ class Fetcher:
                 raise RequestTimeoutError(f"{connection.name} has not answered for {waited_s:.1f}s")
 
     def _ask(self) -> None:
+        if self._is_replaced is None or self._connection.is_open:
+            self._send()
+        else:
+            with self._patience.attempt() as limit_s, deadlines.Limit(limit_s):
+                self._send()
+
+    def _send(self) -> None:
         connection = self._connection
         self._asked_s = time.monotonic()
         if connection.hello() is None:

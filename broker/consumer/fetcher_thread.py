@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from broker import deadlines, errors
 from broker.client import backoff
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Cluster, Connect, led_elsewhere
 from broker.client.counts import ConsumerCounts, Ledger
 from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
@@ -396,12 +396,10 @@ class FetcherThread(StoppableThread):
     def _moved(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions that other brokers lead now."""
         try:
-            leaders = self._cluster.find_leaders(sorted({one.topic for one in partitions}))
+            return list(led_elsewhere(self._cluster, partitions, self._broker_id))
         except errors.UNANSWERED as error:
             logger.warning("the leaders of partitions are unknown: %s; asking again", error)
             return []
-        here = self._broker_id
-        return [one for one in partitions if leaders.get(one, here) != here]
 
     def _drop_connection(self) -> None:
         fetcher, self._fetcher = self._fetcher, None

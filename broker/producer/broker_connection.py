@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from functools import partial
 
-from broker.client.cluster import Connect
+from broker import deadlines
+from broker.client.cluster import Connect, Patience
 from broker.client.connection import Connection
 from broker.errors import BrokerError, BrokerUnreachableError, ProducerClosedError
 from broker.protocol.client_requests import HelloRequest
@@ -48,7 +50,8 @@ class BrokerConnection:
     Its address is read for every attempt to connect, so that a broker that comes back at another
     address is found there. If another broker answers there, as behind a load balancer, that is
     noted, and the next address is tried at once, or the same again. `note_presence` is called after
-    each attempt with whether the broker is there.
+    each attempt with whether the broker is there. With `is_brief` attempts are short, for owners
+    that ask who leads after each, and try again.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class BrokerConnection:
         rule: ReconnectRule = NO_RECONNECT,
         note_answer: Callable[[BrokerAddress, int], None] | None = None,
         note_presence: Callable[[int, bool], None] | None = None,
+        is_brief: bool = False,
     ) -> None:
         self._find_address = find_address
         self._connect = connect
@@ -67,6 +71,8 @@ class BrokerConnection:
         self._rule = rule
         self._note_answer = note_answer
         self._note_presence = note_presence
+        patience = Patience()
+        self._attempt = patience.attempt if is_brief else partial(nullcontext, None)
         self._connection: Connection | None = None
         self._is_07 = False
         self.request_count = 0  # for the rule
@@ -122,8 +128,9 @@ class BrokerConnection:
         connection = former or self._connect(address)
         connection.retries_refused = False
         self._connection = connection
-        self._is_07 = connection.hello() is None
-        self._validate(connection)
+        with self._attempt() as limit_s, deadlines.Limit(limit_s):
+            self._is_07 = connection.hello() is None
+            self._validate(connection)
         return connection
 
     def _validate(self, connection: Connection) -> None:

@@ -331,6 +331,7 @@ class BrokerSender:
         except errors.BrokerError:  # there was only a part of a response
             pass
         self.connection.close()
+        self.heard_s = 0.0  # the next send finds no idle connection to look at, perhaps none
         self.must_reconnect = self._is_ending = False
         window, self._window, self._window_bytes = self._window, deque(), 0
         self._counts.in_flight -= len(window)
@@ -412,6 +413,7 @@ class BrokerSenders(dict[int, BrokerSender]):
             rule=self._rules.reconnect,
             note_answer=self._cluster.note_answer,
             note_presence=self._note_presence,
+            is_brief=self._rules.retries != 0,
         )
         sender = self[broker_id] = BrokerSender(
             connection, self._rules, self._results, counts=self._counts

@@ -13,6 +13,7 @@ another partition when their broker is gone, together and in order.
 from __future__ import annotations
 
 import logging
+import math
 import select
 import threading
 import time
@@ -81,7 +82,8 @@ class Dispatcher:
     """Sends sets, and completes them, as the `Results` of its senders; for one thread at a time.
 
     `step`, `drain`, `flush` and what is built on them wait for brokers. An event loop calls what
-    never waits: `offer`, `receive_ready`, `due`, `resend`, `fail_all`; and `ask` in a thread.
+    never waits: `offer`, `receive_ready`, `due`, `resend`, `leave_silent`, `fail_all`; and in a
+    thread `ask` and `ask_leaders`.
 
     `replacement` returns a partition of a topic on another broker than the one with an id, if there
     is any, for sets that move; `note_presence`: see `BrokerSenders`; `make_senders` makes these,
@@ -450,22 +452,37 @@ class Dispatcher:
             self._wake.wait(limit_s)
             self._wake.clear()
 
-    def _leave_silent(self, now_s: float) -> None:
-        """Lose brokers that are silent while others lead their partitions now."""
+    def silent_topics(self, now_s: float) -> set[str]:
+        """Return the topics whose leaders are silent and to be asked for, by `ask_leaders`."""
         silent = [one for one in self._senders.values() if one.is_silent(BRIEFLY_S)]
         if not silent or now_s < self._look_s:
-            return
+            return set()
+        return {one.topic for each in silent for one in each.partitions}
+
+    def ask_leaders(self, topics: Iterable[str]) -> None:
+        """Request the leaders of topics; it uses no state of this object."""
         # `on_wait` is called in time also if the only broker to ask is the silent one
         with _retriable_ignored(), deadlines.Limit(_SILENT_S - BRIEFLY_S):
-            self._cluster.find_leaders({one.topic for each in silent for one in each.partitions})
+            self._cluster.find_leaders(topics)
+
+    def leave_silent(self) -> None:
+        """Lose brokers that are silent while others lead their partitions, by `ask_leaders`."""
         self._look_s = time.monotonic() + BRIEFLY_S
-        for sender in silent:
-            leaders = {self._cluster.leader_id(one) for one in sender.partitions}
-            if leaders - {sender.connection.broker_id}:
-                self._lose(sender, sender.silence(BRIEFLY_S))
+        for sender in list(self._senders.values()):
+            if sender.is_silent(BRIEFLY_S):
+                leaders = {self._cluster.leader_id(one) for one in sender.partitions}
+                if leaders - {sender.connection.broker_id}:
+                    self._lose(sender, sender.silence(BRIEFLY_S))
+
+    def silence_s(self) -> float:
+        """Return when `silent_topics` is to be called next; infinite if no response is awaited."""
+        heard_s = min([one.heard_s for one in self._senders.busy], default=math.inf)
+        return max(heard_s + BRIEFLY_S, self._look_s)
 
     def _ask_whether_to_wait(self, now_s: float) -> None:
-        self._leave_silent(now_s)
+        if topics := self.silent_topics(now_s):
+            self.ask_leaders(topics)
+            self.leave_silent()
         waits: list[tuple[float, errors.BrokerError, Sequence[TopicPartition]]] = []
         for sender in self._senders.values():
             if sender.is_silent(_SILENT_S):

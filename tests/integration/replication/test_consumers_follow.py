@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from itertools import pairwise
+from functools import partial
+from itertools import islice, pairwise
+from typing import Any
 
 import pytest
 
+import pylogctl
 from broker.client.cluster import Cluster
 from broker.client.list_offsets import OffsetLister
 from broker.client.registry_cluster import RegistryCluster
@@ -148,6 +152,47 @@ def test_reader_when_a_leader_is_killed_then_reads_on_each_message_once_in_order
     for partition in partitions:
         offsets = [offset for one, offset, _ in reading.messages if one == partition]
         assert all(a < b for a, b in pairwise(offsets))
+
+
+def test_clients_of_programs_when_a_leader_hangs_then_send_and_read_at_the_next(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster()
+    (partition,) = create_topic(cluster, 1)
+    addresses = [f"127.0.0.1:{one.port}" for one in addresses_of(cluster)]
+    names = {"tls_ca": "ssl.ca.location", "user": "sasl.username", "password": "sasl.password"}
+    properties = cluster.access.client
+    access: dict[str, Any] = {one: properties.get(name) for one, name in names.items()}
+    connect = partial(pylogctl.connect, addresses, timeout=120, **access)
+    aconnect = partial(pylogctl.aconnect, addresses, timeout=120, **access)
+    expected = {"before", "in flight", "unconnected", "unconnected thread"}
+
+    def read_all(client: pylogctl.Client) -> set[str]:
+        with client.read("t", start="earliest", stop=None) as reader:
+            return {message.text() for message in islice(reader, len(expected))}
+
+    async def main(in_thread: pylogctl.Client, reading: pylogctl.Client) -> None:
+        async with aconnect() as client, aconnect() as unconnected:
+            await client.send("t", "before")
+            thread = asyncio.create_task(asyncio.to_thread(read_all, reading))
+            reader = client.read("t", start="earliest", stop=None)
+            found = {(await anext(reader)).text()}
+            cluster.freeze(cluster.leader(partition))
+            async with asyncio.timeout(60):  # half of what they would await a response for
+                await asyncio.gather(
+                    client.send("t", "in flight"),
+                    unconnected.send("t", "unconnected"),
+                    asyncio.to_thread(in_thread.send, "t", "unconnected thread"),
+                )
+                while found != expected:
+                    found.add((await anext(reader)).text())
+                assert await thread == expected
+
+    async def closing() -> None:  # at once, so that no thread waits longer than the test
+        with connect() as in_thread, connect() as reading:
+            await main(in_thread, reading)
+
+    asyncio.run(closing())
 
 
 @pytest.mark.parametrize("by", ["-Z", "-b"])
