@@ -64,9 +64,10 @@ _ID_BYTES = 4
 _PRODUCE_START = b"\x00\x00"
 _PUBLISH_START = b"\x00\x41\x00\x00"
 _ACKS_TIMEOUT_COUNT_BYTES = 10
+_ONE_SET = b"\x00\x00\x00\x01"  # the count
 _HOME_AND_INDEX_BYTES = 8
 # longer heads are left to the general decoder: a cache full of them would take too much memory
-_MAX_HEAD_BYTES = 4096
+_MAX_HEAD_BYTES = 1024
 _RESPONSE_ID_AT = 6
 _RESPONSE_OFFSET_FROM_END = 18
 
@@ -383,8 +384,11 @@ def _append_start(frame: memoryview) -> tuple[int, int]:
     """Return where head and set of a request start; the latter is 0 if it is unusual."""
     if frame[: len(_PUBLISH_START)] == _PUBLISH_START:
         head_start = len(_PUBLISH_START) + _ID_BYTES
-        end = _behind_text(frame, head_start)
-        end = _behind_text(frame, end + _ACKS_TIMEOUT_COUNT_BYTES) + _HOME_AND_INDEX_BYTES
+        client_end = _behind_text(frame, head_start)
+        count_end = client_end + _ACKS_TIMEOUT_COUNT_BYTES
+        end = _behind_text(frame, count_end) + _HOME_AND_INDEX_BYTES
+        if frame[count_end - len(_ONE_SET) : count_end] != _ONE_SET:
+            return 0, 0  # before the run is sought, which all requests of it would repeat
     elif frame[: len(_PRODUCE_START)] == _PRODUCE_START:
         head_start = 0
         end = _behind_text(frame, len(_PRODUCE_START)) + INT32.size

@@ -26,6 +26,8 @@ from broker.protocol.primitives import INT16, Reader
 from broker.topic import TopicPartition
 
 PUBLISH_TYPE = INT16.pack(requests.RequestType.PUBLISH)
+SMALL_BYTES = 1 << 16
+"""A single request that is larger is appended by itself: a set refused here is validated twice."""
 _ASKED_BROKER = -1
 
 
@@ -75,6 +77,8 @@ def decode_single_appends(frames: Frames, first: int) -> AppendRequests | None:
     """
     view, bounds = frames.view, frames.bounds
     end, last = first, len(bounds) - 1
+    if last - first == 1 and bounds[last] - bounds[first] > SMALL_BYTES:
+        return None  # a worker may have to read it, so that its thread must not even walk the set
     rule: tuple[bool, Acks, int] | None = None
     runs: list[tuple[TopicPartition, SingleAppends]] = []
     while end < last and (run := single_appends(view, bounds, end)) is not None:
@@ -103,14 +107,14 @@ def _decode_produce_head(head: bytes) -> _Head | None:
 
 @lru_cache(maxsize=8192)
 def _decode_publish_head(head: bytes) -> _Head | None:
-    """Return acks, timeout and partition; None if the head is malformed, or not of one set."""
+    """Return acks, timeout and partition; None if the head is malformed."""
     reader = Reader(head)
     try:
         reader.short_string()
-        acks, timeout_ms, count = reader.int16(), reader.int32(), reader.int32()
+        acks, timeout_ms, _ = reader.int16(), reader.int32(), reader.int32()
         partition = requests.decode_partition(reader)
     except ProtocolError:
         return None
-    if acks not in tuple(Acks) or count != 1:
+    if acks not in tuple(Acks):
         return None
     return Acks(acks), timeout_ms, partition

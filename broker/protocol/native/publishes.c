@@ -14,10 +14,11 @@ enum {
     SIZE_BYTES = 4,
     ID_BYTES = 4,
     PUBLISH_START_BYTES = 4,
+    ACKS_AND_TIMEOUT_BYTES = 6,
     ACKS_TIMEOUT_COUNT_BYTES = 10,
     HOME_AND_INDEX_BYTES = 8,
     /* Longer heads are left to the general decoder: a cache of them would take too much memory. */
-    MAX_HEAD_BYTES = 4096,
+    MAX_HEAD_BYTES = 1024,
 };
 
 /* A request without its size field. */
@@ -48,12 +49,14 @@ static bool read_start(const struct frame *frame, struct start *start) {
     if (frame->size >= sizeof publish && !memcmp(frame->data, publish, sizeof publish)) {
         start->same_bytes = sizeof publish;
         start->head = sizeof publish + ID_BYTES;
-        end = behind_text(frame, start->head);
+        size_t client_end = behind_text(frame, start->head);
+        if (client_end == SIZE_MAX)
+            return false;
+        end = behind_text(frame, client_end + ACKS_TIMEOUT_COUNT_BYTES);
         if (end == SIZE_MAX)
             return false;
-        end = behind_text(frame, end + ACKS_TIMEOUT_COUNT_BYTES);
-        if (end == SIZE_MAX)
-            return false;
+        if (load_uint32(frame->data + client_end + ACKS_AND_TIMEOUT_BYTES) != 1)
+            return false; /* before the run is sought, which all requests of it would repeat */
         end += HOME_AND_INDEX_BYTES;
     } else if (frame->size >= sizeof produce && !memcmp(frame->data, produce, sizeof produce)) {
         start->same_bytes = sizeof produce;

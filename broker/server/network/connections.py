@@ -107,13 +107,16 @@ class Connections:
 
     def _register(self, connection: ServerConnection, events: int) -> None:
         """Have the selector wait for these events, 0 for none."""
-        known, connection.registered_events = connection.registered_events, events
+        known, connection.registered_events = connection.registered_events, 0
         if not known:
             self.selector.register(connection.sock, events, connection)
         elif not events:
             self.selector.unregister(connection.sock)
         else:
             self.selector.modify(connection.sock, events, connection)
+        connection.registered_events = (
+            events  # only now: the selector may refuse for want of memory
+        )
 
     def take_hang_ups(self) -> list[ServerConnection]:
         """Close connections whose clients have left; return those that can still be sent to."""

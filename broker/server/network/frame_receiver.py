@@ -234,7 +234,8 @@ class FrameReceiver:
         if large.is_complete:
             self._large = None
             self._handled = large.room
-            return Frames(memoryview(large.buffer), [0, len(large.buffer)])
+            self._last_cut = memoryview(large.buffer)
+            return Frames(self._last_cut, [0, len(large.buffer)])
         if not large.free_bytes:
             self._ask_for_room(large)
         return None

@@ -193,6 +193,8 @@ class RequestHandlers:
                     )
                     if together is None:
                         single_end = appends.end
+                        # or the next turn would join the rest again, for one request of this turn
+                        end_s = time.perf_counter() + TURN_S
                     else:
                         outcome = together[0] if together else None
                         kind = PublishRequest if appends.is_publish else requests.ProduceRequest

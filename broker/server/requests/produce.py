@@ -23,7 +23,7 @@ from broker.clock import Clock
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol import responses
-from broker.protocol.append_request import AppendRequest, AppendRequests
+from broker.protocol.append_request import SMALL_BYTES, AppendRequest, AppendRequests
 from broker.protocol.client_requests import (
     Acks,
     PartitionSet,
@@ -50,9 +50,6 @@ from broker.server.requests.validation import Validator, ValidMessages
 from broker.topic import TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
-
-_SMALL_BYTES = 1 << 16
-"""A single request with a larger set goes to `append`: sets refused here are validated twice."""
 
 
 _BREAKS_ORDER = (
@@ -184,7 +181,7 @@ class ProduceHandler:
         parts: list[_WrittenSets] = []
         for partition, (_, _, ids, sizes, sets, are_whole) in request.runs:
             # an entry cut off at the end of one set must not be completed by the start of the next
-            if not are_whole or (is_one and len(sets) > _SMALL_BYTES):
+            if not are_whole or (is_one and len(sets) > SMALL_BYTES):
                 return None
             # before the log is looked for: the time must not tell of a hidden topic
             if rights is not None and not rights.allows(partition.topic):

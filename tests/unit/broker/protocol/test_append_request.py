@@ -155,6 +155,14 @@ def test_requests_when_one_asks_for_something_else_then_it_is_left(other: bytes)
     assert found.end == 2
 
 
+def test_request_when_large_and_alone_then_not_even_its_set_is_walked() -> None:
+    large = publish_frame(PublishRequest(Acks.WRITTEN, 7, (PartitionSet(PLACE, bytes(1 << 17)),)))
+    usual = publish_frame(PublishRequest(Acks.WRITTEN, 7, (ONE,)))
+    assert decoded([large]) is None
+    assert decode_single_appends(frames_of([usual, large]), 1) is None
+    assert decoded([usual, usual]) is not None
+
+
 def test_head_when_malformed_then_cached_as_such_and_refused_by_the_general_decoder() -> None:
     frame = b"\0\0" + b"\xff\xff" + bytes(8)
     assert decoded([frame]) is None
@@ -173,7 +181,7 @@ def test_multiproduce_when_converted_then_its_sets_are_in_order() -> None:
 
 
 def test_heads_when_many_then_the_caches_are_bounded() -> None:
-    for number in range(2000):
+    for number in range(9000):
         frame = encode_request(ProduceRequest(f"topic-{number}", 0, b""))[4:]
         assert decoded([frame]) is not None
-    assert module._decode_produce_head.cache_info().currsize <= 1024
+    assert module._decode_produce_head.cache_info().currsize <= 8192

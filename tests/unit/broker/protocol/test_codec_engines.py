@@ -79,6 +79,20 @@ def test_engines_when_given_any_bytes_then_find_the_same_requests_in_them(
         assert_alike(engines, methodcaller("single_appends", buffer, bounds, first))
 
 
+def test_publishes_when_each_has_not_one_set_then_no_run_of_them_is_sought(
+    engines: tuple[Engine, Engine],
+) -> None:
+    one = b"\0A\0\0" + bytes(4) + b"\0\1c" + bytes(6) + b"\0\0\0\1" + b"\0\1t" + bytes(12)
+    count_at = one.index(b"\0\0\0\1\0\1t")
+    for count, is_found in ((0, False), (1, True), (2, False)):
+        body = one[:count_at] + count.to_bytes(4) + one[count_at + 4 :]
+        frames = (len(body).to_bytes(4) + body) * 3
+        bounds = engines[0].boundaries(frames, 1)
+        for engine in engines:
+            found = engine.single_appends(frames, bounds, 0)
+            assert (found is not None and found[0] == 3) == is_found
+
+
 @given(
     st.binary(min_size=26, max_size=40),
     st.lists(st.tuples(*[st.binary(min_size=4, max_size=4)] * 2), max_size=4),

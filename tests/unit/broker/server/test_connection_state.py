@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import re
 import select
@@ -11,6 +12,8 @@ import struct
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import closing
+from unittest.mock import Mock, patch
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +25,7 @@ from broker.log.log import Log
 from broker.protocol.framing import Frames, encode_frame
 from broker.protocol.primitives import INT32
 from broker.server.network import connection_state
-from broker.server.network.connection import ServerConnection
+from broker.server.network.connection import PLAIN, ServerConnection
 from broker.server.network.connection_state import (
     TRANSITIONS,
     Event,
@@ -30,6 +33,7 @@ from broker.server.network.connection_state import (
     State,
     next_state,
 )
+from broker.server.network.connections import Connections
 from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
 from broker.server.network.quotas import FrameRoom, QueuedBytes
 from broker.server.network.response_queue import MAX_QUEUED_RESPONSES
@@ -389,6 +393,50 @@ def test_frames_when_a_worker_hands_the_request_before_them_on_then_are_still_he
         connection.work_done()
         connection.yield_turn()
         assert list(connection.take_held() or ()) == [b"second"]
+
+
+def test_frames_when_a_large_one_came_after_them_then_are_not_held_behind_it() -> None:
+    ours, client = connected()
+    connection = new_connection(ours, QueuedBytes(BUDGET))
+    receiver, shared = connection.receiver, bytearray(1 << 20)
+    arriving = [encode_frame(b"small" * 20) * 2000 + LARGE[:-1], LARGE[-1:]]
+
+    def recv_into(view: memoryview) -> int:
+        data = arriving.pop(0)
+        view[: len(data)] = data
+        return len(data)
+
+    with client, ours, patch.object(receiver, "_transport", Mock(recv_into=recv_into)):
+        assert len(receiver.receive(shared) or ()) == 2000
+        large = receiver.receive(shared)
+        assert large is not None
+        assert large.bounds == [0, len(LARGE)]
+        receiver.hold(large.since(1))
+        assert not receiver.held
+
+
+def test_connection_when_the_selector_has_no_room_for_it_then_is_closed_all_the_same() -> None:
+    connections = Connections(
+        Mock(),
+        clock=FakeClock(),
+        peer_log=Mock(),
+        queued_bytes=QueuedBytes(BUDGET),
+        max_frame_bytes=BUDGET,
+        max_idle_s=9,
+        on_granted=Mock(),
+        on_close=Mock(),
+    )
+    ours, client = connected()
+    with client, closing(connections.selector):
+        no_room = OSError(errno.ENOSPC, "no room")
+        with (
+            patch.object(connections.selector, "register", side_effect=no_room),
+            pytest.raises(OSError, match="no room"),
+        ):
+            connections.add(ours, "peer", PLAIN)
+        for one in list(connections.open):
+            connections.close(one)
+        assert ours.fileno() == -1
 
 
 @pytest.mark.parametrize("is_granted", [True, False])
