@@ -1,4 +1,8 @@
-"""From `kill -9` of a leader to what its clients notice: the library, a pipe, and a group."""
+"""From `kill -9` of a leader to what its clients notice: the library, a pipe, and a group.
+
+Apache Kafka, where its jars are (`make bench-setup`), has its default session timeouts; its row is
+the longest that a record of its own producer waited for its acknowledgement (acks=all).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 
 import pylogctl
+from bench import kafka_cluster
 from bench.broker_process import PYLOGCTL
 from bench.cluster import BenchCluster, await_condition, running_cluster
-from bench.measure import Measurement, Plan, repeat
+from bench.measure import ChartPosition, Measurement, Plan, repeat
 from broker.topic import TopicPartition
 
 _COUNTS = (1, 1000)
@@ -39,8 +45,22 @@ def run(plan: Plan) -> Iterator[Measurement]:
 
         repeat(plan, failover_s)
         for name, values in found.items():
-            title = f"kill -9 of a leader to {_ENDS[name]}, {count} partitions"
-            yield Measurement(title, "s", values)
+            yield _measured(_ENDS[name], count, values)
+    if kafka_cluster.is_there():
+        times = repeat(plan, partial(_kafka_failover_s, plan))
+        yield _measured("an acknowledgement of Apache Kafka", 1, times)
+
+
+def _measured(end: str, count: int, values: list[float]) -> Measurement:
+    position = ChartPosition("From kill -9 of a leader", f"{count} partitions", end)
+    title = f"kill -9 of a leader to {end}, {count} partitions"
+    return Measurement(title, "s", values, position=position)
+
+
+def _kafka_failover_s(plan: Plan) -> float:
+    with kafka_cluster.running(plan.directory, broker_count=3) as cluster:
+        cluster.create_topic("t", 1, 3)
+        return cluster.failover_s("t")
 
 
 class _Numbers:

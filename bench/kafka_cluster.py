@@ -113,6 +113,28 @@ class KafkaCluster:
         found = re.findall(r"records sent, ([\d.]+) records/sec", output)
         return message_count / float(found[-1])
 
+    def failover_s(self, topic: str) -> float:
+        """Kill the leader of a topic's first partition; return how long a record waited at most."""
+        described = self._run(
+            "org.apache.kafka.tools.TopicCommand",
+            *("--bootstrap-server", self._servers, "--describe", "--topic", topic),
+        )
+        (leader,) = re.findall(r"Partition: 0\s+Leader: (\d+)", described)
+        command = self._command(
+            _PRODUCER,
+            *("--topic", topic, "--num-records", "4000", "--record-size", "200"),
+            *("--throughput", "100", "--producer-props", f"bootstrap.servers={self._servers}"),
+            *("acks=all", "linger.ms=0"),
+        )
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as producer:
+            assert producer.stdout is not None
+            producer.stdout.readline()  # the first seconds, in which it connects, are over
+            self._processes[int(leader) - 1].kill()
+            after = producer.stdout.read()
+        # not the summary, which has the time to connect
+        found = re.findall(r"([\d.]+) ms max latency\.$", after, re.MULTILINE)
+        return max(map(float, found)) / 1000
+
     def close(self) -> None:
         """End all processes."""
         for process in self._processes:
