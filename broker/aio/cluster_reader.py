@@ -412,7 +412,13 @@ class AsyncClusterReader:
             if response is None:
                 response = self._ask(session, connection)
             await self._await(response, source)
-            found, response = response.result(), None
+            answered, response = response, None
+            try:
+                found = answered.result()
+            except errors.ServerError as error:
+                if not session.drop_request(error):
+                    raise
+                continue
             if connection.hello is None:
                 chunks = session.take_07(found)
                 if not chunks:

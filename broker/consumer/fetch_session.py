@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
-from broker.errors import NO_ERROR, BrokerError, ProtocolError, UnknownFetchSessionError
+from broker.errors import (
+    NO_ERROR,
+    BrokerError,
+    ProtocolError,
+    UnknownFetchSessionError,
+    UnsupportedVersionError,
+)
 from broker.protocol import responses
 from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
@@ -40,6 +46,8 @@ _MANY = 16
 _MANY_RESPONSE_BYTES = 8 << 20
 """In sessions a request costs little, and responses that stay in the cache of a processor less."""
 _NO_LIMIT = 1 << 62
+# the session was evicted, or the broker is an older one since the connection was made again
+_REFUSALS = (UnknownFetchSessionError, UnsupportedVersionError)
 _EMPTY_FETCH_WAIT_S = 0.1
 _PAUSED_MAX_WAIT_MS = 20
 
@@ -235,14 +243,20 @@ class FetchSession:
             )
         )
 
-    def drop_request(self, error: BrokerError) -> None:
-        """Forget the request in flight, after the connection was lost."""
+    def drop_request(self, error: BrokerError) -> bool:
+        """Forget the request in flight; return whether to send the next one at once.
+
+        That is on the same connection, after a request in a session was refused; else the
+        connection was lost.
+        """
+        is_refused = self.is_in_flight and self._is_in_session and isinstance(error, _REFUSALS)
         self._requested = None
-        if isinstance(error, UnknownFetchSessionError):
+        if is_refused:
             self._session = None
-        if self._session is not None:
+        elif self._session is not None:
             self._session.end()
             self._changed.update(dict.fromkeys(self._positions))
+        return is_refused
 
     def take(self, body: Reader) -> list[Chunk]:
         """Take the response, and advance; return its chunks, without those from before a seek."""

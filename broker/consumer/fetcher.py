@@ -116,7 +116,8 @@ class Fetcher:
             try:
                 chunks = self._receive()
             except BrokerError as error:
-                session.drop_request(error)
+                if session.drop_request(error):
+                    continue
                 if not error.is_retriable:
                     raise
                 self._connection.close()

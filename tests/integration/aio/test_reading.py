@@ -8,11 +8,15 @@ import random
 import re
 import tracemalloc
 from collections.abc import Callable, Coroutine
+from unittest.mock import Mock
 
 import pytest
 
 import pylogctl
+from broker.aio.connection import AsyncConnection
 from broker.api.client import Client
+from broker.errors import UnknownFetchSessionError
+from broker.server.requests.session_reads import SessionReadHandler
 from pylogctl.pytest_plugin import MakeBroker
 from pylogctl.testing import Faults
 
@@ -219,6 +223,28 @@ def test_read_when_the_broker_is_killed_and_comes_back_then_continues(
                 await asyncio.to_thread(sender.send, "t", "after")
             found.append((await waiting).value)
             assert found == [*values, b"after"]
+
+    run(main)
+
+
+def test_read_when_its_session_is_evicted_then_goes_on_over_the_same_connection(
+    pylog_own_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = pylog_own_broker({"num.partitions": "20"})
+    with broker.connect() as client:
+        client.send("t", "first")
+
+    async def main() -> None:
+        async with pylogctl.aconnect(broker.address) as client:
+            reader = client.read("t", stop=None)
+            assert (await anext(reader)).value == b"first"
+            monkeypatch.setattr(AsyncConnection, "open", Mock(side_effect=AssertionError))
+            monkeypatch.setattr(
+                SessionReadHandler, "read", Mock(side_effect=UnknownFetchSessionError)
+            )
+            with broker.connect() as sender:
+                await asyncio.to_thread(sender.send, "t", "second")
+            assert (await anext(reader)).value == b"second"
 
     run(main)
 

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,6 +16,8 @@ from broker.errors import (
     BrokerUnreachableError,
     OffsetOutOfRangeError,
     ProtocolError,
+    ServerError,
+    UnknownFetchSessionError,
     UnknownTopicError,
     UnsupportedVersionError,
     WrongPartitionError,
@@ -32,6 +35,7 @@ from broker.protocol.responses import (
     encode_read_part_header,
 )
 from broker.server.broker import Broker
+from broker.server.requests.session_reads import SessionReadHandler
 from broker.topic import MessagePosition, TopicPartition
 from tests.integration.broker.factories import (
     BrokerFactory,
@@ -432,6 +436,24 @@ def test_poll_when_partitions_are_many_then_requests_name_what_has_moved(
     while len(found) < 2:
         found += [(one.partition, bytes(one.data)) for one in fetcher.poll() if len(one.data)]
     assert sorted(found) == [(MANY[2], ONE), (MANY[10], ONE)]
+
+
+@pytest.mark.parametrize("refusal", [UnknownFetchSessionError, UnsupportedVersionError])
+def test_poll_when_a_session_is_refused_then_goes_on_without_on_the_same_connection(
+    refusal: type[ServerError],
+    running_broker: Broker,
+    peer: Peer,
+    open_fetcher: FetcherFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    peer.call(CreateTopicRequest("wide", len(MANY)))
+    fetcher = open_fetcher(running_broker, dict.fromkeys(MANY, 0), retry_s=0)
+    assert {one.partition for one in fetcher.poll()} == set(MANY)
+    sock = fetcher._connection._socket
+    monkeypatch.setattr(SessionReadHandler, "read", Mock(side_effect=refusal("not here")))
+    peer.produce("wide", ONE, 7)
+    assert poll_for(fetcher, len(ONE), MANY[7]) == ONE
+    assert fetcher._connection._socket is sock
 
 
 def test_poll_when_a_session_is_lost_with_its_connection_then_the_next_names_all(
