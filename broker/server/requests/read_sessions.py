@@ -13,6 +13,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
+from broker.errors import UnknownFetchSessionError
 from broker.log.listeners import Listeners
 from broker.protocol.fetch_sessions import NO_SESSION, FetchSessions, KeptSession
 from broker.server.requests.client import Client
@@ -81,9 +82,16 @@ class ReadSession(KeptSession[_Part]):
         """The parts of which there may be news, in the order in which they are read."""
         self.moved: set[SessionPart] = set()  # those whose log has, noted by any thread
         self.listeners = Listeners()  # of what wakes a read
+        self.is_ended = False
         self.scanned_s = -math.inf
         self.basis: object = None
         """What the decisions of the last scan followed from; see `Rights.basis`."""
+
+    def count_with(self, positions: Iterable[_P], forgotten: Iterable[TopicPartition]) -> int:
+        """Return how many positions there are after a change."""
+        named = {one.partition for one in positions}
+        gone = {one for one in forgotten if one in self.parts and one not in named}
+        return len(self.parts) + sum(one not in self.parts for one in named) - len(gone)
 
     def change(
         self,
@@ -92,6 +100,8 @@ class ReadSession(KeptSession[_Part]):
         make: Callable[[_P, ReadSession[_Part]], _Part],
     ) -> list[_Part]:
         """Take over what a request changes; return the parts that it names."""
+        if self.is_ended:  # by another thread, since it was taken for this request
+            raise UnknownFetchSessionError("this session has ended: name all positions")
         for partition in forgotten:
             self._remove(partition)
         named = {}
@@ -99,6 +109,8 @@ class ReadSession(KeptSession[_Part]):
             self._remove(position.partition)
             named[position.partition] = make(position, self)
         self.parts.update(named)
+        if named:
+            self.listeners.notify()  # of an earlier request, which waits
         return list(named.values())
 
     def _remove(self, partition: TopicPartition) -> None:
@@ -116,12 +128,14 @@ class ReadSession(KeptSession[_Part]):
                 self.due[part] = None
 
     def end(self) -> None:
-        """Stop watching logs; a read that waits gets no more news."""
+        """Stop watching logs; a read that waits is answered, as it gets no more news."""
         with self.lock:
+            self.is_ended = True
             for part in self.parts.values():
                 part.watch()
             self.due.clear()
             super().end()
+        self.listeners.notify()
 
 
 def new_fetch_sessions() -> FetchSessions[ReadSession[Any]]:

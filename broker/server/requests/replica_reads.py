@@ -141,6 +141,7 @@ class ReplicaReadHandler:
         def attempt(is_last: bool) -> list[Part] | None:
             with session.lock:
                 session.take_moved()
+                is_last = is_last or session.is_ended
                 if not (is_last or is_enough(map(_readable_bytes, session.due), request.min_bytes)):
                     return None
                 due, head = list(session.due), INT64.pack(session.id)

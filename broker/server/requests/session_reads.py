@@ -63,7 +63,7 @@ class SessionReadHandler:
             self._sessions, request.session_id, request.session_epoch, client
         )
         with session.lock:
-            self._fetch.check_position_count(len(session.parts) + len(read.positions))
+            self._fetch.check_position_count(session.count_with(read.positions, request.forgotten))
             named = session.change(read.positions, request.forgotten, _Part)
             session.due.update(dict.fromkeys(named))
             basis = None if rights is None else rights.basis
@@ -78,6 +78,7 @@ class SessionReadHandler:
                 session.take_moved()
                 due = [*session.due]
                 readable = (self._look_up(session, one, request, rights) for one in due)
+                is_last = is_last or session.is_ended
                 if not (is_last or is_enough(readable, min(read.min_bytes, read.max_bytes))):
                     return None
                 return self._respond(session, request, header, rights)

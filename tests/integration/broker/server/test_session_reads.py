@@ -154,11 +154,37 @@ def test_read_when_there_are_too_many_positions_or_sessions_then_refused(
     reader.read(p0=0, p1=0)
     with pytest.raises(ResponseTooLargeError, match="a read of 3 positions"):
         reader.read(p2=0)
+    reader.epoch += 1
+    assert reader.read(p0=0, p1=0) == dict.fromkeys(range(2), (0, 0, b""))
+    assert reader.read(0, p1=0, p2=0) == dict.fromkeys((1, 2), (0, 0, b""))
     with patch.object(fetch_sessions, "_MAX_SESSIONS", 0):
         evicted = SessionReader(connect(broker))
         evicted.read(p0=0)
         with pytest.raises(UnknownFetchSessionError):
             evicted.read()
+
+
+def test_read_when_its_session_ends_or_changes_behind_it_then_waits_no_longer(
+    running_broker: Broker, writer: Peer, reader: SessionReader
+) -> None:
+    end = len(ONE)
+    writer.publish("wide", ONE)
+    reader.read(p0=end, p1=0)
+    reader.peer.send_extension(reader.request(wait_ms=LONG_MS))
+    reader.epoch += 1
+    reader.peer.send_extension(reader.request(p0=0))
+    reader.epoch -= 1
+    assert reader.take(reader.peer.receive_extension()) == {0: (0, end, ONE)}
+    assert reader.take(reader.peer.receive_extension()) == {0: (0, end, ONE)}
+
+    reader.read(p0=end)
+    reader.peer.send_extension(reader.request(wait_ms=LONG_MS))
+    assert not reader.peer.has_answer(0.05)
+    with patch.object(fetch_sessions, "_MAX_SESSIONS", 0):
+        running_broker._fetch_sessions.fit()
+    assert reader.take(reader.peer.receive_extension()) == {}
+    with pytest.raises(UnknownFetchSessionError):
+        reader.read(p0=end)
 
 
 def test_read_when_one_of_many_partitions_has_messages_then_the_others_are_not_looked_at(
