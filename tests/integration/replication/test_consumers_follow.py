@@ -192,7 +192,15 @@ def test_clients_of_programs_when_a_leader_hangs_then_send_and_read_at_the_next(
         with connect() as in_thread, connect() as reading:
             await main(in_thread, reading)
 
-    asyncio.run(closing())
+    patient = partial(cluster.connection, timeout_s=120)
+    with (
+        listed_cluster(cluster) as found,
+        ClusterReader(found, patient, {partition: ReadRange(MessagePosition(0), None)}) as reader,
+    ):
+        of_command = Reading(reader)
+        asyncio.run(closing())
+        wait_until(lambda: set(of_command.payloads()) == expected, "all messages read")
+        of_command.stop()
 
 
 @pytest.mark.parametrize("by", ["-Z", "-b"])
