@@ -228,13 +228,17 @@ class AsyncClusterReader:
         """
         while self._chunks:
             chunk = self._chunks[0]
+            reader = self._readers[chunk.partition]
+            if reader.is_done:  # it was requested ahead, or again from another broker
+                self._source_of[chunk.partition].session.forget(chunk.partition)
+                self._chunks.popleft()
+                continue
             is_error = chunk.error != errors.NO_ERROR
             if self._ready and (is_error or chunk.partition in self._ready):
                 return None  # the former ones must be decoded before
             if is_error:
                 return chunk
             self._moves.pop(chunk.partition, None)
-            reader = self._readers[chunk.partition]
             reader.log_end = chunk.high_watermark
             if reader.add(chunk):
                 self._ready[chunk.partition] = reader
@@ -324,7 +328,8 @@ class AsyncClusterReader:
             self._read_at([partition], leader)
         elif source is not None and partition in source.session.partitions:
             source.session.seek(partition, offset)
-        elif source is not None:  # it was read to its end
+        elif source is not None and not self._readers[partition].is_done:
+            # it was read to its end before
             self._read_at([partition], source.address)
 
     def _read_at(

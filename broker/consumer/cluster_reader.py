@@ -207,7 +207,7 @@ class ClusterReader:
         if source is not None and has_thread:
             source.call(partial(source.fetcher.seek, partition, offset))
             self._request_rest(self._readers[partition])
-        else:
+        elif not self._readers[partition].is_done:
             self._read_at_leader([partition])
 
     def next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
@@ -385,6 +385,10 @@ class ClusterReader:
         return False
 
     def _add(self, chunk: Chunk) -> bool:
+        reader = self._readers[chunk.partition]
+        if reader.is_done:  # it was requested ahead, or again from another broker
+            self._request_rest(reader)
+            return False
         if chunk.error in WITHOUT_LEADER or self._may_differ_at_leader(chunk):
             self._follow(chunk)
             return False
@@ -392,7 +396,6 @@ class ClusterReader:
             raise failure_of(chunk)
         if self._moves:  # an empty chunk too: its broker leads, and may do so for long
             self._moves.pop(chunk.partition, None)
-        reader = self._readers[chunk.partition]
         reader.log_end = chunk.high_watermark
         return reader.add(chunk)
 

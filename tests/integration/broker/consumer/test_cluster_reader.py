@@ -13,7 +13,7 @@ from broker.client.connection import Connection
 from broker.client.static_cluster import StaticCluster
 from broker.consumer.cluster_reader import ClusterReader
 from broker.protocol.client_requests import ReadRequest
-from broker.protocol.codec import decode
+from broker.protocol.codec import decode, encode
 from broker.protocol.extension_requests import (
     ExtensionRequest,
 )
@@ -102,6 +102,38 @@ def test_member_when_a_message_is_far_larger_than_a_fetch_then_few_requests_get_
 
     member.await_payloads([b"first", LARGE])
     assert Counted.read_count < 40  # those before the length was seen fill the queue
+
+
+@pytest.mark.parametrize("how", ["sought there", "led elsewhere"])
+def test_reader_when_a_partition_is_at_its_end_then_it_is_not_fetched_again(
+    how: str, start_broker: Callable[..., Broker]
+) -> None:
+    broker = start_broker(num_partitions=2)
+    cluster = StaticCluster([BrokerAddress(0, "127.0.0.1", broker.port)], Connection)
+    other, end = TopicPartition("t", 0, 1), len(encode([b"one"]))
+    for one in (PARTITION, other):
+        publish(broker, [b"one", b"two"], index=one.index)
+    ranges = {
+        PARTITION: ReadRange(MessagePosition(0), MessagePosition(end)),
+        other: ReadRange(MessagePosition(0)),
+    }
+    with ClusterReader(cluster, Connection, ranges, max_wait_ms=20, fetcher_count=2) as reader:
+        is_asked = False
+        fetched: list[TopicPartition] = []
+        for _, ready in zip(range(500), reader.polls(), strict=False):
+            for part in ready:
+                part.take_messages()
+            fetched = [one for source in reader._sources for one in source.fetcher.partitions]
+            if fetched == [other] and is_asked:
+                break
+            if fetched == [other]:
+                is_asked = True
+                if how == "sought there":
+                    reader.seek(PARTITION, end)
+                else:
+                    reader._read_at_leader([PARTITION])
+        assert fetched == [other]
+    cluster.close()
 
 
 def test_reader_when_left_while_several_brokers_are_polled_then_does_not_wait_for_them(
