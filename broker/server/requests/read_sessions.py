@@ -33,10 +33,11 @@ _Part = TypeVar("_Part", bound="SessionPart")
 class SessionPart:
     """One partition of a session, which watches its log."""
 
-    __slots__ = ("_session", "_silent", "_waking", "partition")
+    __slots__ = ("_session", "_silent", "_waking", "is_noted", "partition")
 
     def __init__(self, partition: TopicPartition, session: ReadSession[Any] | None = None) -> None:
         self.partition = partition
+        self.is_noted = False  # and a read woken, since the session looked at what has moved
         self._session = session
         self._waking: Watched | None = None
         self._silent: Watched | None = None
@@ -56,6 +57,9 @@ class SessionPart:
         return is_new
 
     def _note_news(self) -> None:
+        if self.is_noted:  # appends pay for each session that watches, also while none waits
+            return
+        self.is_noted = True
         self._note_move()
         assert self._session is not None
         self._session.listeners.notify()
@@ -123,6 +127,7 @@ class ReadSession(KeptSession[_Part]):
         """Have the parts read whose log has moved."""
         while self.moved:
             moved = self.moved.pop()
+            moved.is_noted = False  # before its log is looked at: no later advance is missed
             part = self.parts.get(moved.partition)
             if part is not None and part is moved:
                 self.due[part] = None
