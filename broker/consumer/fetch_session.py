@@ -122,6 +122,7 @@ class FetchSession:
         self._requested: dict[TopicPartition, int] | None = None  # by the request in flight
         self._requested_bytes: dict[TopicPartition, int] = {}  # the most it may return
         self._changed = dict.fromkeys(self._positions)  # since the last request of the session
+        self._sought: set[TopicPartition] = set()  # since then; the broker has to respond to these
         self._session: ReaderSession[PartitionPosition] | None = ReaderSession()
         """What the broker knows; None if it has no room for sessions."""
         self._is_in_session = False  # the request in flight
@@ -150,6 +151,7 @@ class FetchSession:
         """Fetch a partition from an offset on, whether or not it was being fetched."""
         self._positions[partition] = offset
         self._changed[partition] = None
+        self._sought.add(partition)
         self._expected_ends.pop(partition, None)
         self._drop_partial(partition)
 
@@ -219,8 +221,10 @@ class FetchSession:
             else:
                 room = self._room(partition, offset)
                 max_bytes = max(max_bytes, room)
-                session.name(partition, PartitionPosition(partition, offset, room))
+                position = PartitionPosition(partition, offset, room)
+                session.name(partition, position, is_again=partition in self._sought)
         self._changed.clear()
+        self._sought.clear()
         positions, forgotten = session.take_changes()
         self._broker_filters, self._is_in_session = False, True
         self._requested = {}

@@ -41,9 +41,11 @@ class ReaderSession(Generic[_Position]):
         self._changed: dict[TopicPartition, _Position] = {}
         self._forgotten: dict[TopicPartition, None] = {}
 
-    def name(self, partition: TopicPartition, position: _Position) -> None:
-        """Tell a position with the next fetch, unless the broker knows it."""
-        if self.told.get(partition) != position:
+    def name(
+        self, partition: TopicPartition, position: _Position, *, is_again: bool = False
+    ) -> None:
+        """Tell a position with the next fetch, unless the broker knows it and need not respond."""
+        if is_again or self.told.get(partition) != position:
             self.told[partition] = self._changed[partition] = position
             self._forgotten.pop(partition, None)
 

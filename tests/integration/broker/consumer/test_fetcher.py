@@ -456,6 +456,18 @@ def test_poll_when_a_session_is_refused_then_goes_on_without_on_the_same_connect
     assert fetcher._connection._socket is sock
 
 
+def test_poll_when_sought_where_it_is_then_the_high_watermark_comes_again(
+    running_broker: Broker, peer: Peer, open_fetcher: FetcherFactory
+) -> None:
+    peer.call(CreateTopicRequest("wide", len(MANY)))
+    fetcher = open_fetcher(running_broker, dict.fromkeys(MANY, 0))
+    fetcher.poll()
+    assert fetcher.poll() == []
+    fetcher.seek(MANY[3], 0)
+    found = [chunk for _ in range(2) for chunk in fetcher.poll()]  # one was requested before
+    assert [(one.partition, one.high_watermark) for one in found] == [(MANY[3], 0)]
+
+
 def test_poll_when_a_session_is_lost_with_its_connection_then_the_next_names_all(
     running_broker: Broker, peer: Peer, open_fetcher: FetcherFactory
 ) -> None:

@@ -103,6 +103,9 @@ def test_session_when_position_stays_then_it_is_named_once() -> None:
     session.name(PARTITIONS[1], 8)
     assert session.take_changes() == ((8,), ())
 
+    session.name(PARTITIONS[0], 5, is_again=True)
+    assert session.take_changes() == ((5,), ())
+
     session.forget(PARTITIONS[0])
     session.forget(PARTITIONS[2])
     assert session.take_changes() == ((), (PARTITIONS[0],))
