@@ -76,6 +76,7 @@ class KeptSession(Generic[_Part]):
         self.is_follower = True
         self.epoch = 0  # of the last fetch
         self.parts: dict[TopicPartition, _Part] = {}
+        self.counted = 0  # of the parts, as those of all sessions were counted
 
     def end(self) -> None:
         """Release what the session keeps; called by any thread."""
@@ -95,6 +96,7 @@ class FetchSessions(Generic[_Session]):
         self._new_id = new_id  # returns a random number above `NO_SESSION`
         self._lock = lock or nullcontext()
         self._by_id: OrderedDict[int, _Session] = OrderedDict()  # least recently used first
+        self._part_count = 0
         self.evicted_count = 0  # since the start
 
     def __len__(self) -> int:
@@ -122,19 +124,21 @@ class FetchSessions(Generic[_Session]):
             self._by_id.move_to_end(session_id)
         return session
 
-    def fit(self) -> None:
+    def fit(self, changed: _Session | None = None) -> None:
         """Evict sessions, those used least recently first, while there are too many positions.
 
+        `changed` has another number of them than before.
         Those of followers go last, so that no number of consumers makes replication cost more.
         """
         evicted = []
         with self._lock:
-            part_count = sum(len(one.parts) for one in self._by_id.values())
-            while part_count > _MAX_PARTS or len(self._by_id) > _MAX_SESSIONS:
+            if changed is not None and self._by_id.get(changed.id) is changed:
+                self._part_count += len(changed.parts) - changed.counted
+                changed.counted = len(changed.parts)
+            while self._part_count > _MAX_PARTS or len(self._by_id) > _MAX_SESSIONS:
                 of_consumers = (one for one in self._by_id.values() if not one.is_follower)
                 session = next(of_consumers, None) or next(iter(self._by_id.values()))
-                del self._by_id[session.id]
-                part_count -= len(session.parts)
+                self._drop(session)
                 evicted.append(session)
             self.evicted_count += len(evicted)
         for session in evicted:
@@ -143,5 +147,10 @@ class FetchSessions(Generic[_Session]):
     def end(self, session: _Session) -> None:
         """End a session whose reader has left."""
         with self._lock:
-            self._by_id.pop(session.id, None)
+            if session.id in self._by_id:
+                self._drop(session)
         session.end()
+
+    def _drop(self, session: _Session) -> None:
+        del self._by_id[session.id]
+        self._part_count -= session.counted

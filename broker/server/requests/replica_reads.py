@@ -132,8 +132,8 @@ class ReplicaReadHandler:
                 session.scanned_s = now_s
                 looked_at = dict.fromkeys(session.parts.values())
             self._note_all(request, looked_at | dict.fromkeys(named), now_s, session)
-        if request.positions:
-            self._sessions.fit()
+        if request.positions or request.forgotten:
+            self._sessions.fit(session)
 
         def read(part: _Part, room_bytes: int, has_messages: bool) -> _Read:
             return self._read_news(session, part, room_bytes, has_messages)

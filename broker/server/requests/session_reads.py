@@ -70,8 +70,8 @@ class SessionReadHandler:
             if basis != session.basis or now_s - session.scanned_s >= self._scan_s:
                 session.basis, session.scanned_s = basis, now_s
                 session.due.update(dict.fromkeys(session.parts.values()))
-        if named:
-            self._sessions.fit()
+        if named or request.forgotten:
+            self._sessions.fit(session)
 
         def attempt(is_last: bool) -> list[Part] | None:
             with session.lock:

@@ -44,7 +44,7 @@ class Leader:
         for one in forgotten:
             session.parts.pop(one, None)
         session.parts.update(positions)
-        self.sessions.fit()
+        self.sessions.fit(session)
         return session.id, dict(session.parts)
 
 
@@ -139,6 +139,14 @@ def test_sessions_when_too_many_or_too_large_then_those_used_least_recently_go()
     with pytest.raises(UnknownFetchSessionError):
         leader.fetch(third, 2, ((), ()))
     assert leader.fetch(first, 3, ((), ()))[1].keys() == set(PARTITIONS[:2])
+
+    fourth, _ = leader.fetch(NO_SESSION, 0, (((PARTITIONS[0], 0),), ()))
+    with patch.object(fetch_sessions, "_MAX_PARTS", 2):
+        leader.fetch(first, 4, ((), (PARTITIONS[0],)))
+        assert leader.fetch(fourth, 1, ((), ()))[0] == fourth
+        leader.sessions.end(leader.sessions.take(first, 5, "follower"))
+        leader.fetch(fourth, 2, (((PARTITIONS[1], 0),), ()))
+    assert leader.fetch(fourth, 3, ((), ()))[1].keys() == set(PARTITIONS[:2])
 
 
 def test_sessions_when_too_many_then_those_of_consumers_go_first() -> None:
