@@ -44,6 +44,7 @@ class ControllerContext:
         self.brokers: dict[int, LiveBroker] = {}  # those that are registered
         self.shutting_down: set[int] = set()
         self.suspected: set[int] = set()  # registered ones that are taken for dead
+        self.missed: set[int] = set()  # those that the controller does not reach, maybe alone
         # replicated ones, those that are being deleted too
         self.topics: dict[str, TopicAssignment] = {}
         self.states: dict[TopicPartition, StoredState] = {}
@@ -150,6 +151,13 @@ class ControllerContext:
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         """Return the replicas of a partition, the preferred leader first."""
         return self.topics[partition.topic].replicas[partition]
+
+    def candidates(self, partition: TopicPartition) -> list[int]:
+        """Return the replicas of a partition in the order in which they may lead.
+
+        One that the controller does not reach would not hear that it leads: it comes last.
+        """
+        return sorted(self.replicas(partition), key=self.missed.__contains__)
 
     def settled_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         """Return the replicas of a partition, those before a reassignment that is under way."""

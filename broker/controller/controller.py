@@ -115,6 +115,7 @@ class Controller:
             context.brokers = survivors
             context.shutting_down &= survivors.keys()
             context.suspected &= survivors.keys()
+            context.missed &= survivors.keys()
             context.lost.forget_brokers(gone)
             self.pushes.forget_brokers(gone)
             self.leadership.settle("broker failed")
@@ -142,6 +143,13 @@ class Controller:
         if context.is_registered(broker_id, broker_epoch) and broker_id in context.suspected:
             context.suspected.discard(broker_id)
             self.leadership.settle(f"broker {broker_id} answers again")
+
+    def note_reach(self, broker_id: int, broker_epoch: int, *, is_missed: bool) -> None:
+        """Note whether the controller itself misses a broker, which others may hear."""
+        if is_missed and self.context.is_registered(broker_id, broker_epoch):
+            self.context.missed.add(broker_id)
+        else:
+            self.context.missed.discard(broker_id)
 
     def settings_changed(self, settings: Mapping[str, Mapping[str, str]]) -> None:
         """Note the settings of all topics."""
@@ -185,7 +193,8 @@ class Controller:
             isr = tuple(one for one in replicas if one in wanted)
             if broker_id in wanted:
                 return state._replace(isr=isr)
-            election = elect_offline(replicas, isr, context.eligible(), is_unclean=False)
+            candidates = context.candidates(partition)
+            election = elect_offline(candidates, isr, context.eligible(), is_unclean=False)
             return led_by(state, election.leader, election.isr) if election else state
 
         # A leader proposes the present members if the outcome of its last proposal is unknown.
@@ -282,8 +291,8 @@ class Controller:
 
         def without(partition: TopicPartition, state: PartitionState) -> PartitionState:
             if state.leader == broker_id:
-                replicas = context.replicas(partition)
-                election = elect_offline(replicas, state.isr, eligible, is_unclean=False)
+                candidates = context.candidates(partition)
+                election = elect_offline(candidates, state.isr, eligible, is_unclean=False)
                 return led_by(state, election.leader, election.isr) if election else state
             isr = tuple(one for one in state.isr if one != broker_id)
             return state._replace(isr=isr or state.isr)

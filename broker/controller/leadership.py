@@ -61,7 +61,7 @@ class Leadership:
         # one that only seems to be dead may go on alone, and lose nothing
         waits = not context.suspected.isdisjoint(state.isr)
         allows_unclean = context.allows_unclean(partition.topic) and not waits
-        replicas = context.replicas(partition)
+        replicas = context.candidates(partition)
         election = elect_offline(replicas, state.isr, eligible, is_unclean=allows_unclean)
         if election is not None:
             return led_by(state, election.leader, election.isr)
@@ -101,7 +101,8 @@ class Leadership:
 
         def preferred(partition: TopicPartition, state: PartitionState) -> PartitionState:
             replicas = context.replicas(partition)
-            election = elect_preferred(replicas, state.isr, context.eligible())
+            reached = context.eligible() - context.missed
+            election = elect_preferred(replicas, state.isr, reached)
             if election is None or election.leader == state.leader:
                 return state
             return led_by(state, election.leader, election.isr)
@@ -114,11 +115,14 @@ class Leadership:
                 outcome[partition] = UnknownTopicError(f"no replicated partition {partition}")
                 continue
             first = context.replicas(partition)[0]
+            reason = "not reached by the controller"
+            if first not in context.missed:
+                reason = "not live and in sync"
             outcome[partition] = (
                 None
                 if context.leader_of(partition) == first
                 else InvalidRequestError(
-                    f"broker {first}, the preferred leader of {partition}, is not live and in sync"
+                    f"broker {first}, the preferred leader of {partition}, is {reason}"
                 )
             )
         return outcome

@@ -74,7 +74,10 @@ class Watch:
     def _found(self, peer: LiveBroker, finding: Finding) -> None:
         self._asked.discard(_key(peer))
         broker, suspicion = self._broker, self._suspicions[_key(peer)]
-        if suspicion.note(finding, broker.scheduler.now):
+        asks = suspicion.note(finding, broker.scheduler.now)
+        if (controller := broker.controller) is not None:
+            controller.note_reach(peer.id, peer.epoch, is_missed=suspicion.is_missed)
+        if asks:
             self._asked.add(_key(peer))
             self._ask(peer, iter(self._others(peer)))
         elif suspicion.evidence:

@@ -402,12 +402,20 @@ class ControllerThread:
 
     def _note_found(self, peer: LiveBroker, suspicion: Suspicion) -> None:
         """Note whether a broker is taken for dead; called in the watch's thread."""
-        controller, evidence = self.controller, suspicion.evidence
-        if bool(evidence) != (controller is not None and peer.id in controller.context.suspected):
-            self.events.put(partial(self._take_found, peer, evidence, suspicion.own))
-
-    def _take_found(self, peer: LiveBroker, evidence: str, finding: Finding) -> None:
+        evidence, is_missed = suspicion.evidence, suspicion.is_missed
+        is_news = bool(evidence)
         if (controller := self.controller) is not None:
+            context = controller.context
+            known = peer.id in context.suspected, peer.id in context.missed
+            is_news = (is_news, is_missed) != known
+        if is_news:
+            self.events.put(partial(self._take_found, peer, evidence, suspicion.own, is_missed))
+
+    def _take_found(
+        self, peer: LiveBroker, evidence: str, finding: Finding, is_missed: bool
+    ) -> None:
+        if (controller := self.controller) is not None:
+            controller.note_reach(peer.id, peer.epoch, is_missed=is_missed)
             before = self.election_count
             if evidence:
                 self._handle(controller, partial(controller.suspect, peer.id, peer.epoch, evidence))

@@ -143,6 +143,23 @@ def test_suspected_broker_when_trusted_then_gets_nothing_back_but_can_be_elected
     assert cluster.controller.context.leader_of(P) == 0
 
 
+def test_broker_when_the_controller_alone_misses_it_then_leads_only_if_no_other_can() -> None:
+    cluster = Cluster(PartitionState(1, 4, ALL, 0))
+    controller = cluster.controller
+    controller.note_reach(0, cluster.epoch_of(0), is_missed=True)
+
+    outcome = controller.leadership.elect_preferred([P])[P]
+    assert "not reached by the controller" in str(outcome)
+    suspect(cluster, 1)
+    assert controller.context.leader_of(P) == 2
+    cluster.fail(2)
+    assert controller.context.leader_of(P) == 0
+
+    trust(cluster, 1)
+    controller.note_reach(0, cluster.epoch_of(0), is_missed=False)
+    assert controller.leadership.elect_preferred([P]) == {P: None}
+
+
 def test_suspicion_when_of_a_former_registration_or_of_one_that_stops_then_elects_nobody() -> None:
     cluster = Cluster(PartitionState(0, 4, ALL, 0))
     cluster.controller.suspect(0, cluster.epoch_of(0) - 1, "")
