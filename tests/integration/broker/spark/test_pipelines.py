@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from broker.server.broker import Broker
-from tests.support.spark_session import FEW_ROWS, REPOSITORY, SHORT_LIVED_JVM, publish
+from tests.support.spark_session import REPOSITORY, SHORT_LIVED_JVM, publish
 
 pytest.importorskip("grpc", reason="Spark Connect is not installed")
 pytest.importorskip("yaml", reason="the extra pipelines of PySpark is not installed")
@@ -28,7 +28,7 @@ def run_pipeline(folder: Path) -> None:
             Path(sys.executable).with_name("spark-pipelines"),
             "run",
             *("--conf", "spark.sql.catalogImplementation=hive"),
-            *(word for one in FEW_ROWS.items() for word in ("--conf", "=".join(one))),
+            *("--conf", "spark.sql.shuffle.partitions=2"),
             *("--conf", f"spark.sql.warehouse.dir={folder / 'data' / 'tables'}"),
         ],
         cwd=folder,

@@ -180,7 +180,7 @@ def test_commands_with_zookeeper_find_the_listeners_for_tls(
     assert copied.status == 0, copied.stderr
     plain = invoke("consume", "copies", "-e", *options[:2])
     assert plain.status == ExitStatus.UNREACHABLE
-    assert "one that speaks TLS wants --tls" in plain.stderr
+    assert "speaks TLS\n  give --tls" in plain.stderr
 
 
 def test_python_clients_read_and_join_groups_over_tls(
