@@ -103,6 +103,7 @@ class ReplicaFetcher(StoppableThread):
         self._arriving = ArrivingParts()
         self._unflushed: dict[Log, bool] = {}
         """Those that the response has appended to, and whether the leader has more at once."""
+        self._flushing: set[TopicPartition] = set()  # beside fetches, and not told yet
         self._answered_s: float | None = None
         self._scan_due_s = 0.0
         self._largest_bytes = 0  # that are asked for in one of the partitions looked at
@@ -248,7 +249,7 @@ class ReplicaFetcher(StoppableThread):
             self._scan_due_s = now_s + self._table.scan_s
             self._moved += self._find_moved()
             self._retry_s = None
-        moved, self._moved = dict.fromkeys(self._moved), []
+        moved, self._moved = dict.fromkeys([*self._moved, *self._find_flushed()]), []
         self._largest_bytes = 0
         for hosted in moved:
             self._look_at(hosted, now_s)
@@ -263,6 +264,21 @@ class ReplicaFetcher(StoppableThread):
                 asked.role.answered_s = self._answered_s
         if len(self._asked) < len(self._known):
             moved += [one for one in self._known if one.log.partition not in self._asked]
+        return moved
+
+    def _find_flushed(self) -> list[HostedReplica]:
+        """Return the replicas whose flush beside fetches has come further than was told."""
+        moved = []
+        for partition in [*self._flushing]:
+            asked = self._asked.get(partition)
+            if asked is None:  # all are looked at
+                continue
+            log = asked.hosted.log
+            flushed_offset = log.flushed_offset
+            if flushed_offset != asked.position.flushed_offset:
+                moved.append(asked.hosted)
+            if flushed_offset == log.log_end_offset:
+                self._flushing.discard(partition)
         return moved
 
     def _look_at(self, hosted: HostedReplica, now_s: float) -> None:
@@ -292,6 +308,7 @@ class ReplicaFetcher(StoppableThread):
 
     def _leave(self, partition: TopicPartition) -> None:
         self._asked.pop(partition, None)
+        self._flushing.discard(partition)
         self._session.forget(partition)
 
     def _wait_s(self, longest_s: float) -> float:
@@ -366,6 +383,7 @@ class ReplicaFetcher(StoppableThread):
                 continue
             if has_more:
                 log.append(b"", 0, flush_now=True)  # beside the next fetch
+                self._flushing.add(log.partition)
             else:
                 flushed.append(log)
         self._unflushed.clear()
@@ -392,7 +410,8 @@ class ReplicaFetcher(StoppableThread):
             with one.hosted:
                 one.role.refused(one.position, error, self._clock.monotonic_s())
         else:
-            self._refusals.pop(part.partition, None)
+            if not piece.start:  # a later one is discarded without an error if this was refused
+                self._refusals.pop(part.partition, None)
 
     def _take_one(self, piece: ReplicaPiece, asked: _Asked) -> None:
         """Handle a piece of one partition."""
@@ -405,6 +424,8 @@ class ReplicaFetcher(StoppableThread):
         if part.data and not entries.data:
             if not piece.start:
                 hosted.wanted_bytes = _size_of_first(part.data)
+            elif piece.is_cut and log in self._unflushed:
+                self._unflushed[log] = True
             return
         with hosted:
             if hosted.replica.role is not role:

@@ -509,13 +509,14 @@ def test_publish_when_messages_are_larger_than_a_fetch_then_they_are_copied(
     cluster.await_bytes(ONE + large + ONE)
 
 
+@pytest.mark.parametrize("sizes", [(200, 700_000, 3000, 100), (1000, 1000, 1000, 1000)])
 def test_follower_when_it_lacks_more_than_a_response_holds_then_fetches_on_beside_its_flush(
-    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]
 ) -> None:
     cluster.decide(0, (0, 1, 2))
     cluster.stop(2)
     cluster.decide(0, (0, 1))
-    sets = [encode([b"x" * size] * (1_500_000 // size)) for size in (200, 700_000, 3000, 100)]
+    sets = [encode([b"x" * size] * (1_500_000 // size)) for size in sizes]
     for one in sets:
         assert cluster.publish(0, one).error == 0
     may_sync, sync = Event(), FlushedPart.sync

@@ -6,16 +6,27 @@ from types import SimpleNamespace
 from typing import cast
 from unittest.mock import Mock
 
+import pytest
+
 from broker.client.connection import Connection
 from broker.clock import SystemClock
 from broker.cluster_state import PartitionState, ReplicatedPartition
 from broker.config import BrokerConfig
-from broker.errors import BrokerUnreachableError
+from broker.errors import BrokerUnreachableError, StorageError
+from broker.log.log import CopiedEntries
+from broker.protocol.codec import encode
+from broker.protocol.primitives import INT32, INT64, Reader
+from broker.protocol.replica_requests import (
+    NOTHING_DIVERGES,
+    ReplicaPart,
+    encode_replica_part_header,
+)
 from broker.replication.follower import Follower
 from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.replica_fetcher import ReplicaFetcher
 from broker.server.cluster.replica_fetchers import ReplicaFetchers
 from broker.topic import TopicPartition, share_of
+from tests.doubles import FakeClock
 
 
 class RecordedFetcher:
@@ -124,3 +135,95 @@ def test_fetcher_when_it_is_to_copy_more_between_two_fetches_then_fetches_again_
     for failure in ("", "lost"):
         fetcher._fetch()
         assert fetcher._failure == failure
+
+
+ENTRY = encode([b"x" * 40])
+
+
+class ScriptedLeader:
+    """What a fetcher gets from its leader of one partition, and the log that it appends to."""
+
+    def __init__(self) -> None:
+        found = follower_of(1, 0)
+        self.partition = found.log.partition
+        self.log = Mock(partition=self.partition, is_faulty=False, flushes_before_read=True)
+        self.log.log_end_offset = self.log.flushed_offset = self.log.high_watermark = 0
+        self.log.epochs.last_epoch = 0
+        self.log.append_copied.side_effect = self._append
+        role = found.replica.role
+        assert isinstance(role, Follower)
+        role.log = self.log
+        self.clock = FakeClock()
+        self._body = b""
+        connection = Mock(spec=Connection)
+        connection.receive_size.side_effect = lambda: len(self._body)
+        connection.receive_into.side_effect = self._receive_into
+        connection.open_extension.side_effect = lambda start, _: Reader(start)
+        self._send = connection.send_extension
+        brokers, self.disks = Mock(), Mock()
+        brokers.connect.return_value = connection
+        self.fetcher = ReplicaFetcher(
+            *(1, 0),
+            table=Mock(scan_s=2.0),
+            brokers=brokers,
+            disks=self.disks,
+            throttle=Mock(),
+            config=BrokerConfig(broker_id=0),
+            clock=self.clock,
+        )
+        self.fetcher.follow([HostedReplica(Mock(role=role), self.log)])
+
+    def _append(self, entries: CopiedEntries, offset: int) -> None:
+        assert offset == self.log.log_end_offset
+        self.log.log_end_offset += len(entries.data)
+
+    def _receive_into(self, view: memoryview) -> None:
+        view[:], self._body = self._body[: len(view)], self._body[len(view) :]
+
+    def fetch(self, *parts: bytes) -> list[int]:
+        """Have a response fetched; return the flushed offsets that the request names."""
+        head = ReplicaPart(self.partition, 0, 0, 0, NOTHING_DIVERGES, (), b"")
+        self._body = INT64.pack(7) + INT32.pack(len(parts))
+        self._body += b"".join(encode_replica_part_header(head, len(one)) + one for one in parts)
+        self.fetcher._fetch()
+        return [one.flushed_offset for one in self._send.call_args.args[0].positions]
+
+
+@pytest.fixture
+def leader(monkeypatch: pytest.MonkeyPatch) -> ScriptedLeader:
+    monkeypatch.setattr("broker.server.cluster.arriving_parts._PIECE_BYTES", 128)
+    return ScriptedLeader()
+
+
+def test_fetch_when_a_response_is_cut_then_its_flush_is_told_of_once_it_has_ended(
+    leader: ScriptedLeader,
+) -> None:
+    for cut in range(1, len(ENTRY)):  # also where the last piece has no whole entry
+        leader.fetch((4 * ENTRY)[:-cut])
+        leader.log.append.assert_called_once_with(b"", 0, flush_now=True)
+        leader.log.append.reset_mock()
+
+    assert leader.fetch() == [0]
+    assert leader.fetch() == []
+    leader.log.flushed_offset = leader.log.log_end_offset
+    assert leader.fetch() == [leader.log.log_end_offset]
+    assert leader.fetch() == []
+    assert not leader.fetcher._flushing
+
+
+def test_fetch_when_the_disk_is_full_then_that_is_logged_once_for_responses_of_several_pieces(
+    leader: ScriptedLeader, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fetch_refused() -> int:
+        leader.log.append_copied.side_effect = StorageError("the disk is full")
+        for _ in range(3):
+            leader.clock.advance(2.0)  # it is tried again
+            leader.fetch(4 * ENTRY)
+        return len([one for one in caplog.records if "cannot copy" in one.message])
+
+    assert fetch_refused() == 1
+    leader.log.append_copied.side_effect = leader._append
+    leader.clock.advance(2.0)
+    leader.fetch(4 * ENTRY)
+    assert leader.log.log_end_offset == 4 * len(ENTRY)
+    assert fetch_refused() == 2
