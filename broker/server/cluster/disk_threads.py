@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 _COUNT = 16
+BACKGROUND_COUNT = 8
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -16,6 +17,9 @@ class DiskThreads:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_COUNT, thread_name_prefix="replica-disk")
+        self._background = ThreadPoolExecutor(
+            BACKGROUND_COUNT, thread_name_prefix="replica-disk-background"
+        )
 
     def run(self, action: Callable[[_Item], _Result], items: list[_Item]) -> list[_Result]:
         """Call a function with each item; once all calls have ended, raise the first error."""
@@ -26,9 +30,10 @@ class DiskThreads:
         return [one.result() for one in futures]
 
     def start(self, action: Callable[[], object]) -> None:
-        """Call a function soon; nothing waits for it."""
-        self._threads.submit(action)
+        """Call a function soon, on a thread that `run` does not need; nothing waits for it."""
+        self._background.submit(action)
 
     def stop(self) -> None:
         """End the threads."""
+        self._background.shutdown()
         self._threads.shutdown()

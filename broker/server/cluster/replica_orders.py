@@ -20,7 +20,7 @@ from broker.log.manager import LogManager
 from broker.protocol.replica_requests import PushEpochs, PushStatesRequest
 from broker.replication.leader import resignation
 from broker.replication.replica import RoleChange
-from broker.server.cluster.disk_threads import DiskThreads
+from broker.server.cluster.disk_threads import BACKGROUND_COUNT, DiskThreads
 from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_fetchers import ReplicaFetchers
@@ -38,8 +38,6 @@ _KINDS = {
     RoleChange.STOPPED: ChangeKind.STOPPED,
 }
 _FIRST_EPOCH = 0
-_SETTLING_THREADS = 8
-"""Those that sync the epochs of new leaders; the others flush what is copied meanwhile."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -229,8 +227,8 @@ class ReplicaOrders:
                 (created if hosted is None else others).append(info)
         apply_one = partial(self._apply_one, request)
         self.disks.run(apply_one, led)  # first, as clients wait for the new leaders
-        for first in range(min(_SETTLING_THREADS, len(led))):
-            some = [one.partition for one in led[first::_SETTLING_THREADS]]
+        for first in range(min(BACKGROUND_COUNT, len(led))):
+            some = [one.partition for one in led[first::BACKGROUND_COUNT]]
             self.disks.start(partial(self._settle_epochs, some))
         self.disks.run(apply_one, created)
         for info in others:
