@@ -433,7 +433,7 @@ class Connection:
         head = self._receive_exactly(INT32.size)
         try:
             return self._protocol.frame_bytes(head, max_bytes)
-        except errors.ProtocolError:
+        except (errors.ProtocolError, errors.TlsError):
             self.close()
             raise
 

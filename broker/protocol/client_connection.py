@@ -35,7 +35,7 @@ _HELLOS = 2
 # `ApiVersions`, version 0, with this correlation id and no client id
 _MODERN_CORRELATION = b"0.10"
 _MODERN_GREETING = b"\0\0\0\x0a\0\x12\0\0" + _MODERN_CORRELATION + b"\xff\xff"
-_TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
+_TLS_RECORDS = (0x1503, 0x1603)  # the first bytes of an alert, of a handshake
 _NO_BROKER_HINT = (
     "is it a broker's port? one that speaks TLS wants --tls; a ZooKeeper's is given with -Z"
 )
@@ -134,11 +134,11 @@ class ClientConnection:
     def frame_bytes(self, head: Buffer, max_bytes: int = MAX_RESPONSE_BYTES) -> int:
         """Return the size of a frame from its size field; one larger than `max_bytes` is none."""
         size: int = INT32.unpack(head)[0]
+        if size >> 16 in _TLS_RECORDS:  # hundreds of megabytes, if it were a size
+            raise errors.TlsError(
+                f"the port of {self.name} speaks TLS", hints=["give --tls (or ssl.*)"]
+            )
         if not 2 <= size <= max_bytes:
-            if bytes(head[:2]) in _TLS_RECORDS:
-                raise errors.TlsError(
-                    f"the port of {self.name} speaks TLS", hints=["give --tls (or ssl.*)"]
-                )
             shown = repr(bytes(head))[2:-1]
             raise errors.ProtocolError(
                 f"{self.name} answered but does not speak the log protocol (first bytes: '{shown}')"

@@ -198,9 +198,12 @@ def test_plain_connection_to_a_tls_port_says_that_the_port_speaks_tls(
     running_broker: Broker, certificates: Certificates, started: StartServer, ask: Ask
 ) -> None:
     alert = started(Server(say(b"\x15\x03\x01\x00\x02\x02\x46")))
-    with pytest.raises(TlsError, match="speaks TLS") as raised:
-        ask(local(alert.port), ClientSecurity())
-    assert raised.value.hints == ("give --tls (or ssl.*)",)
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.username": "a", "sasl.password": "b"}
+    for security in (ClientSecurity(), ClientSecurity.from_properties(login)):
+        with pytest.raises(TlsError, match="speaks TLS") as raised:
+            ask(local(alert.port), security)
+        assert raised.value.hints == ("give --tls (or ssl.*)",)
+    assert alert.connection_count == 2
     front = started(tls_front(certificates.server(), running_broker.port))
     with pytest.raises(BrokerUnreachableError) as lost:
         ask(local(front.port), ClientSecurity())

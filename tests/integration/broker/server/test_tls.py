@@ -145,19 +145,21 @@ def ends(sock: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize(
-    "first_bytes",
+    ("first_bytes", "answer"),
     [
-        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"SSH-2.0-OpenSSH_9.6\r\n",
-        encode_request(FetchRequest("events", 0, 0, 1000)),
-        b"\0",
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b""),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", b""),
+        (encode_request(FetchRequest("events", 0, 0, 1000)), b""),
+        (b"\0", b""),
+        (extension_frame(ClusterMetadataRequest(None), 1), b"\x15\x03\x03\0\2\2\x46"),
     ],
 )
 def test_tls_port_when_a_client_does_not_speak_tls_then_is_closed_and_the_log_says_so(
-    tls_broker: Broker, first_bytes: bytes, caplog: pytest.LogCaptureFixture
+    tls_broker: Broker, first_bytes: bytes, answer: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.create_connection(("127.0.0.1", tls_port(tls_broker)), 60) as client:
         client.sendall(first_bytes)
+        assert client.recv(1 << 16) == answer
         assert ends(client)
 
     assert "it does not speak TLS, which listener SECURE demands" in caplog.text
