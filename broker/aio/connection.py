@@ -282,6 +282,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._flush()
 
     def _flush(self) -> None:
+        if not self._unsent:
+            return  # Python 3.11 refuses even an empty write after the end of the sending half
         parts, self._unsent = self._unsent, []
         if self._unsent_bytes < _JOINED_BYTES:
             parts = [b"".join(parts)]

@@ -182,6 +182,26 @@ def test_open_when_a_proxy_has_closed_it_until_the_broker_was_there_then_not_tak
     asyncio.run(main())
 
 
+def test_open_when_the_hello_is_answered_after_a_silence_then_connects_anew(
+    running_broker: Broker, start_server: ServerFactory
+) -> None:
+    def answer_after_the_end(sock: socket.socket) -> None:
+        frame = sock.recv(1 << 16)
+        if not frame or sock.recv(1 << 16):
+            return
+        with socket.create_connection(("127.0.0.1", running_broker.port)) as upstream:
+            upstream.sendall(frame)
+            sock.sendall(upstream.recv(1 << 16))
+
+    server = start_server(answer_after_the_end)
+
+    async def main() -> None:
+        async with connected(server.address, timeout_s=1.0) as connection:
+            assert connection.hello is not None
+
+    asyncio.run(main())
+
+
 def test_open_when_broker_is_of_0_7_then_its_responses_come_in_order(old_broker: Server) -> None:
     async def main() -> None:
         async with connected(old_broker.address) as connection:
