@@ -62,7 +62,7 @@ seeds-%: $(STAMP)
 # Else each process of the tests would compile all of their modules.
 .PHONY: compiled
 compiled: $(STAMP)
-	$(BIN)/python -m pytest --collect-only --quiet | tail -n 3
+	$(BIN)/python -m pytest --collect-only -qq
 
 # Clients and brokers of other makes, from their registries; see docs/interop.md.
 INTEROP ?= build/interop
