@@ -591,10 +591,10 @@ class Broker(Process):
         asked = Asked(session.id, session.epoch, *session.take_changes())
 
         def done(answer: object) -> None:
-            response = answer
-            if isinstance(answer, Answered):
-                session_id, response = answer
-                session.answered(session_id)
+            response = answer.response if isinstance(answer, Answered) else answer
+            # the next term fetches beside a request of this one, where a thread would await it
+            if isinstance(answer, Answered) and not follower.is_stopped:
+                session.answered(answer.session_id)
             else:
                 session.end()
             if reserved:
