@@ -717,10 +717,12 @@ class Log:
             if error.__cause__ is not self.failure:
                 self._listeners.notify()  # the log failed in this call
             return
-        if self._append_failure is None:
-            logger.error("%s; refused until the disk takes it (not logged again)", error)
+        is_new = self._append_failure is None
         # without the traceback, which holds the frames of the call and with them the messages
         self._append_failure = type(error)(str(error))
+        if is_new:
+            logger.error("%s; refused until the disk takes it (not logged again)", error)
+            self._listeners.notify()
 
     def _raise_if_deleted(self) -> None:
         """Called after a file was opened: the files of a new log have the same names."""

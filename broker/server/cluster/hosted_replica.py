@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import RLock
+from threading import Event, RLock
 from types import TracebackType
 
 from broker.log.log import Log
@@ -17,13 +17,15 @@ class HostedReplica:
     releases it. So a thread that holds a lock of a log does not block here.
     """
 
-    def __init__(self, replica: Replica, log: Log) -> None:
+    def __init__(self, replica: Replica, log: Log, isr_due: Event) -> None:
         self.replica = replica
         self.log = log
         self.wanted_bytes = 0
         """The least a fetch must ask for, the size of a message larger than the last fetch."""
         self._lock = RLock()
         self._has_news = False
+        self._isr_due = isr_due  # set once a log that is led here has become faulty
+        self._was_faulty = False
         log.add_listener(self._note_news)
         log.append_listeners.add_listener(self._note_news)
 
@@ -56,5 +58,9 @@ class HostedReplica:
                 role = self.replica.role
                 if isinstance(role, Leader):
                     role.flushed()
+                    is_faulty = self.log.is_faulty
+                    if is_faulty and not self._was_faulty:
+                        self._isr_due.set()
+                    self._was_faulty = is_faulty
             finally:
                 self._lock.release()

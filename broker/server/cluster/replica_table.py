@@ -199,7 +199,7 @@ class ReplicaTable:
             return None
         if known is not None:
             known.forget_log()
-        added = self._hosted[replica.partition] = HostedReplica(replica, log)
+        added = self._hosted[replica.partition] = HostedReplica(replica, log, self.isr_due)
         return added
 
     def _open_log(self, info: ReplicatedPartition) -> Log:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Event
 from types import SimpleNamespace
 from typing import cast
 from unittest.mock import Mock
@@ -129,7 +130,7 @@ def test_fetcher_when_it_is_to_copy_more_between_two_fetches_then_fetches_again_
     found = follower_of(1, 0)
     log = Mock(partition=found.log.partition, is_faulty=False)
     replica = Mock(role=found.replica.role, leader_epoch=1)
-    fetcher.follow([HostedReplica(replica, log)])
+    fetcher.follow([HostedReplica(replica, log, Event())])
     connection.interrupt.assert_called_once()
 
     for failure in ("", "lost"):
@@ -171,7 +172,7 @@ class ScriptedLeader:
             config=BrokerConfig(broker_id=0),
             clock=self.clock,
         )
-        self.fetcher.follow([HostedReplica(Mock(role=role), self.log)])
+        self.fetcher.follow([HostedReplica(Mock(role=role), self.log, Event())])
 
     def _append(self, entries: CopiedEntries, offset: int) -> None:
         assert offset == self.log.log_end_offset
