@@ -21,6 +21,7 @@ from broker.zk import paths
 from broker.zk.registry import Registry
 
 _POLL_S = 0.2
+_CONTINUE = "run it again to continue"
 
 
 class KeyInfo(NamedTuple):
@@ -41,7 +42,7 @@ class _Stored(NamedTuple):
 def list_keys(registry: Registry, connect: Connect) -> list[KeyInfo]:
     """Return the keys in ZooKeeper, the one that brokers choose first."""
     keys = _read(registry).keys
-    accepted = _accepted(registry, connect)
+    accepted = _accepted(registry, connect, must_all_tell=False)
     return [
         KeyInfo(
             one.id.hex(),
@@ -77,6 +78,7 @@ def rotate(
         keys = keys.with_next(now_ms)
         newest = keys.keys[-1]
         if not at_once:
+            _accepted(registry, connect)  # a broker that does not tell is known before any change
             stored = _write(registry, keys, stored.version)
     new_id = newest.id.hex()
     if not at_once:
@@ -90,7 +92,11 @@ def rotate(
 def _await_accepted(registry: Registry, connect: Connect, key_id: str, timeout_s: float) -> None:
     end_s = time.monotonic() + timeout_s
     while True:
-        accepted = _accepted(registry, connect)
+        try:
+            accepted = _accepted(registry, connect)
+        except errors.BrokerError as error:
+            error.hints += (_CONTINUE,)
+            raise
         missing = [id for id, known in sorted(accepted.items()) if key_id not in known]
         if not missing:
             return
@@ -98,20 +104,25 @@ def _await_accepted(registry: Registry, connect: Connect, key_id: str, timeout_s
             raise errors.PartialError(
                 f"key {key_id} is not accepted by broker {', '.join(map(str, missing))} yet: the "
                 "old key is still the one that brokers choose",
-                hints=["run it again to continue"],
+                hints=[_CONTINUE],
             )
         time.sleep(_POLL_S)
 
 
-def _accepted(registry: Registry, connect: Connect) -> dict[int, list[str]]:
+def _accepted(
+    registry: Registry, connect: Connect, *, must_all_tell: bool = True
+) -> dict[int, list[str]]:
     """Return the ids of the keys that each live broker accepts; none of one that is silent."""
     found: dict[int, list[str]] = {}
+    refusals = []
     for one in registry.brokers():
         address = BrokerAddress(one.id, one.host, one.port)
         _, document, error = request_status(connect, address, StatusParts(0))
         if error is not None and not error.is_retriable:
-            raise error  # who asks may not know, or cannot log in
+            refusals.append(error)  # who asks may not know, or cannot log in
         found[one.id] = (document or {}).get("security", {}).get("key_ids", [])
+    if refusals and (must_all_tell or len(refusals) == len(found)):
+        raise refusals[0]
     return found
 
 

@@ -520,8 +520,10 @@ def test_key_when_to_be_rotated_without_the_right_to_see_brokers_then_names_the_
 ) -> None:
     registry = broker._membership.registry
     assert registry is not None
+    before = registry.session.get(paths.CLUSTER_KEYS)[0]
     with pytest.raises(errors.ClusterAuthorizationError, match="describe"):
         rotate(registry, Connection, timeout_s=60, at_once=False)
+    assert registry.session.get(paths.CLUSTER_KEYS)[0] == before
 
 
 def test_forwarder_when_the_leader_is_another_then_the_client_is_judged_where_it_asks() -> None:
