@@ -153,24 +153,24 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl user add')
         commands='' words=''
-        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --zk-tls-config --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--password-file --password-fd -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
+        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--password-file --password-fd -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --timeout -c --context --log-format --color' ;;
     'pylogctl user list')
         commands='' words=''
         options='--output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl user password')
         commands='' words=''
-        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --zk-tls-config --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='--password-file --password-fd -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
+        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='--password-file --password-fd -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --timeout -c --context --log-format --color' ;;
     'pylogctl user quota')
         commands='' words=''
         options='--bytes-in --bytes-out --work --connections --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--bytes-in --bytes-out --work --connections --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl user remove')
         commands='' words=''
-        options='-Z --zookeeper --zk-credential --zk-tls-config --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
-        valued='-Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
+        options='-Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --timeout -y --yes --no-input --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        valued='-Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --timeout -c --context --log-format --color' ;;
     'pylogctl acl')
         commands='add remove list check' words=''
         options='-h --help --help-all --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -X -c --context -q --quiet -v --verbose --log-format --color --debug -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --wide --progress --no-pager'
@@ -1112,6 +1112,9 @@ __pylogctl_values() {
     'pylogctl user add --password-file') words='@file' ;;
     'pylogctl user add --zk-credential') words='@file' ;;
     'pylogctl user add --zk-tls-config') words='@file' ;;
+    'pylogctl user add --tls-ca') words='@file' ;;
+    'pylogctl user add --tls-cert') words='@file' ;;
+    'pylogctl user add --tls-key') words='@file' ;;
     'pylogctl user add --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl user add -c' | 'pylogctl user add --context') words='@context' ;;
     'pylogctl user add --log-format') words='text json' ;;
@@ -1128,6 +1131,9 @@ __pylogctl_values() {
     'pylogctl user password --password-file') words='@file' ;;
     'pylogctl user password --zk-credential') words='@file' ;;
     'pylogctl user password --zk-tls-config') words='@file' ;;
+    'pylogctl user password --tls-ca') words='@file' ;;
+    'pylogctl user password --tls-cert') words='@file' ;;
+    'pylogctl user password --tls-key') words='@file' ;;
     'pylogctl user password --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl user password -c' | 'pylogctl user password --context') words='@context' ;;
     'pylogctl user password --log-format') words='text json' ;;
@@ -1143,6 +1149,9 @@ __pylogctl_values() {
     'pylogctl user quota --color') words='auto always never' ;;
     'pylogctl user remove --zk-credential') words='@file' ;;
     'pylogctl user remove --zk-tls-config') words='@file' ;;
+    'pylogctl user remove --tls-ca') words='@file' ;;
+    'pylogctl user remove --tls-cert') words='@file' ;;
+    'pylogctl user remove --tls-key') words='@file' ;;
     'pylogctl user remove --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl user remove -c' | 'pylogctl user remove --context') words='@context' ;;
     'pylogctl user remove --log-format') words='text json' ;;

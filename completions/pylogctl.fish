@@ -1228,7 +1228,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a add -d 'Add a user, who
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a list -d 'List the users; passwords and what checks them are not shown'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a password -d 'Give a user another password; the one of before is not accepted any more'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a quota -d 'Show quotas, or set what a user may use of each broker'
-complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a remove -d 'Remove users, and wait until brokers know it: their connections end'
+complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -a remove -d 'Remove users, and wait until brokers know it: their connections end within seconds'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' user'\''' -l help-fields -d 'Show the fields of the documents with their types, and exit'
@@ -1267,6 +1267,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l generate -d 'Make a
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l tls-key -d 'PEM file of its key' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' user add'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1300,6 +1304,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l generate -d 'M
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l tls-key -d 'PEM file of its key' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' user password'\''' -s c -l context -d 'Cluster by its name; see `pylogctl context`' -r -a '(__pylogctl_lookup context)'
@@ -1335,6 +1343,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' user quota'\''' -s h -l help -l help
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l zk-credential -d 'File with a line user:password for ZooKeeper' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l zk-tls-config -d 'File with zookeeper.ssl.* properties, for TLS with ZooKeeper' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l tls -d 'Speak TLS with brokers; implied by its files'
+complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l tls-ca -d 'PEM file of the brokers'\'' CA' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l tls-cert -d 'PEM file of the client'\''s certificate, if brokers ask for it' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l tls-key -d 'PEM file of its key' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' user remove'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker import errors
+from broker import deadlines, errors
 from broker.client.cluster import Connect
 from broker.errors import CoordinationError
 from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
@@ -85,7 +85,9 @@ def await_credential(
         address = BrokerAddress(broker.id, broker.host, broker.port)
         try:
             # for a name that it does not know, a broker invents a salt
-            while (_salt_at(connect, address, name) == credential.salt) == is_removed:
+            while (
+                _salt_at(connect, address, name, give_up_s - time.monotonic()) == credential.salt
+            ) == is_removed:
                 if time.monotonic() >= give_up_s:
                     unsure.append(f"broker {broker.id} may {lag}")
                     break
@@ -97,11 +99,11 @@ def await_credential(
     return unsure
 
 
-def _salt_at(connect: Connect, address: BrokerAddress, name: str) -> bytes:
+def _salt_at(connect: Connect, address: BrokerAddress, name: str, within_s: float) -> bytes:
     """Return the salt that a broker tells whoever begins to log in as a user."""
     escaped = name.replace("=", "=3D").replace(",", "=2C")
     opening = f"n,,n={escaped},r={secrets.token_hex()}"
-    with closing(connect(address)) as connection:
+    with deadlines.Limit(max(0.0, within_s)), closing(connect(address)) as connection:
         body = connection.call(AuthenticateRequest(SCRAM, 0, opening.encode()))
     challenge = dict(
         one.split("=", 1) for one in AUTHENTICATED.decode(body).data.decode().split(",")

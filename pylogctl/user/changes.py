@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -80,13 +81,14 @@ def remove(env: Environment, registry: Registry, names: Sequence[str]) -> None:
         return
     confirm(env, "user remove", f"remove {quoted}? Their connections end")
     removed = {name: users.remove_user(registry.session, name) for name in kept}
-    timeout_s = env.timeout_s(_KNOWN_WITHIN_S)
+    give_up_s = time.monotonic() + env.timeout_s(_KNOWN_WITHIN_S)
     for name, (credential, others) in removed.items():
         if others:
             env.note(f"settings of '{name}' stay: {', '.join(others)}")
         if credential is not None:
+            left_s = max(0.0, give_up_s - time.monotonic())
             for one in users.await_credential(
-                registry, connector(env), name, credential, is_removed=True, timeout_s=timeout_s
+                registry, connector(env), name, credential, is_removed=True, timeout_s=left_s
             ):
                 env.warn(one)
     env.note(f"{counted(len(kept), 'user')} removed: {quoted}")

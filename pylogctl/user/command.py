@@ -8,7 +8,7 @@ from typing import Annotated
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import CONFIRM, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, accepts
+from pylogctl.cli.options import CONFIRM, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, TLS, accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
@@ -57,6 +57,7 @@ _Work = Annotated[
 @app.command("add", cls=Command)
 @accepts(
     *REGISTRY,
+    *TLS,
     *TIMEOUT,
     *DRY_RUN,
     exits=(ExitStatus.CONFLICT,),
@@ -114,6 +115,7 @@ def list_(env: Environment) -> None:
 @app.command("password", cls=Command)
 @accepts(
     *REGISTRY,
+    *TLS,
     *TIMEOUT,
     *DRY_RUN,
     exits=(ExitStatus.NOT_FOUND,),
@@ -183,6 +185,7 @@ def quota(
 @app.command("remove", cls=Command)
 @accepts(
     *REGISTRY,
+    *TLS,
     *TIMEOUT,
     *CONFIRM,
     *DRY_RUN,
@@ -190,7 +193,7 @@ def quota(
     examples=("pylogctl user remove alice", "pylogctl user remove alice bob --yes"),
 )
 def remove(env: Environment, users: list[str] = argument("USER...", "Names.")) -> None:
-    """Remove users, and wait until brokers know it: their connections end."""
+    """Remove users, and wait until brokers know it: their connections end within seconds."""
     from pylogctl.cli.connections import open_registry
     from pylogctl.user.changes import remove as remove_users
 

@@ -22,6 +22,7 @@ from broker.values import Secret
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.broker.factories import address_of
+from tests.support.certificates import Certificates
 from tests.support.command_line import REPOSITORY, Invoke, Result, process_environment
 
 pytestmark = pytest.mark.zookeeper
@@ -194,3 +195,15 @@ def test_user_when_a_broker_cannot_be_asked_then_is_added_and_warned_of(
     result = invoke("user", "remove", "bob", "--yes", "-Z", zookeeper)
     assert result.status == ExitStatus.OK
     assert "broker 0 may still take the password of 'bob'" in result.stderr
+
+
+def test_user_when_brokers_are_asked_over_tls_then_they_know_it(
+    zookeeper: str, invoke: Invoke, start_broker: Callable[..., Broker], tmp_path: Path
+) -> None:
+    certificates = Certificates(tmp_path)
+    start_broker(zookeeper=zookeeper, **certificates.settings())
+    for words in (("add", "eve", "--generate"), ("remove", "eve", "--yes")):
+        result = invoke("user", *words, "-Z", zookeeper, "--tls-ca", str(certificates.ca_file))
+        assert (result.status, "warning" in result.stderr) == (ExitStatus.OK, False), result.stderr
+    result = invoke("user", "add", "eve", "--generate", "-Z", zookeeper, "--tls")
+    assert "broker 0 may not know the password yet: " in result.stderr  # its CA is unknown
