@@ -16,7 +16,7 @@ from functools import partial
 
 from broker import deadlines, errors
 from broker.client import backoff
-from broker.client.cluster import Cluster, Connect, led_elsewhere, locked
+from broker.client.cluster import BRIEFLY_S, Cluster, Connect, led_elsewhere, locked
 from broker.client.counts import ConsumerLedger
 from broker.client.damage import DamagedReads
 from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
@@ -148,9 +148,11 @@ class ClusterReader:
         if self._has_threads:
             for source in self._sources:
                 source.fetcher.interrupt()
+        with deadlines.Limit(BRIEFLY_S):  # a thread may be asking brokers that hang who leads
+            for source in self._sources:
+                if source.thread is not None:
+                    source.thread.join(deadlines.left_s())
         for source in self._sources:
-            if source.thread is not None:
-                source.thread.join()
             source.fetcher.close()
         self._ledger.hide(self._readers, self._counts)
 

@@ -25,6 +25,8 @@ from broker.errors import BrokerError, RequestTimeoutError
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import TopicPartition
 
+_LOOK_S = 2 * BRIEFLY_S  # for who leads: another broker is asked if the first one hangs
+
 
 class Fetcher:
     """Fetches partitions of one broker, in turn and without gaps.
@@ -150,8 +152,12 @@ class Fetcher:
         if self._is_replaced is None:
             return
         while not connection.has_received(self._silence_s):
+            if self._is_interrupted:
+                return
             waited_s = time.monotonic() - self._asked_s
-            if waited_s >= connection.timeout_s or self._is_replaced():
+            with deadlines.Limit(_LOOK_S):  # an interrupt does not end it
+                is_replaced = self._is_replaced()
+            if waited_s >= connection.timeout_s or is_replaced:
                 raise RequestTimeoutError(f"{connection.name} has not answered for {waited_s:.1f}s")
 
     def _ask(self) -> None:

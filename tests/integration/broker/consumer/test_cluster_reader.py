@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -161,4 +161,43 @@ def test_reader_when_left_while_several_brokers_are_polled_then_does_not_wait_fo
     thread.join(60)
 
     assert not thread.is_alive()
+    cluster.close()
+
+
+class Silent(Connection):
+    """A connection that seems to get no response."""
+
+    def has_received(self, within_s: float = 0.0) -> bool:
+        return False
+
+
+class Unanswered(StaticCluster):
+    """A cluster of which no broker says who leads, until `is_over`."""
+
+    def __init__(self, addresses: list[BrokerAddress]) -> None:
+        super().__init__(addresses, Connection)
+        self.is_asked, self.is_over = threading.Event(), threading.Event()
+
+    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        self.is_asked.set()
+        self.is_over.wait(60)
+        return {}
+
+
+def test_reader_when_left_while_a_fetcher_asks_who_leads_then_does_not_wait_for_the_answer(
+    start_broker: Callable[..., Broker],
+) -> None:
+    broker = start_broker(num_partitions=2)
+    ranges = {TopicPartition("t", 0, one): ReadRange(MessagePosition(0)) for one in range(2)}
+    publish(broker, [b"one"])
+    cluster = Unanswered([BrokerAddress(0, "127.0.0.1", broker.port)])
+    with ClusterReader(cluster, Silent, ranges, max_wait_ms=20, fetcher_count=2) as reader:
+        next(reader.polls())
+        assert cluster.is_asked.wait(60)
+        threads = [one.thread for one in reader._sources if one.thread is not None]
+    assert any(one.is_alive() for one in threads)
+    cluster.is_over.set()
+    for one in threads:
+        one.join(60)
+        assert not one.is_alive()
     cluster.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -9,6 +10,7 @@ from collections.abc import Collection, Iterable
 
 import pytest
 
+from broker import deadlines
 from broker.client.cluster import Cluster
 from broker.client.connection import Connection
 from broker.consumer.chunk import Chunk
@@ -118,6 +120,22 @@ def test_fetcher_when_its_broker_hangs_then_waits_until_others_lead_its_partitio
     with pytest.raises(RequestTimeoutError, match="has not answered for"):
         fetcher.poll()
     assert next(answers, None) is None
+
+
+def test_fetcher_when_interrupted_while_its_broker_hangs_then_does_not_look_again() -> None:
+    limits: list[float] = []
+
+    def is_replaced() -> bool:
+        limits.append(deadlines.left_s())
+        fetcher.interrupt()
+        return False
+
+    connection = Hanging(BrokerAddress(0, "fake", 1))
+    fetcher = Fetcher(connection, {PARTITION: 0}, retry_s=0, is_replaced=is_replaced)
+    with pytest.raises(BrokerUnreachableError, match="is closed"):
+        fetcher.poll()
+    assert len(limits) == 1
+    assert limits[0] < math.inf
 
 
 def test_fetcher_when_a_partition_refused_before_is_blocked_then_waits_for_a_change(
