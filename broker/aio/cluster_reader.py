@@ -416,7 +416,7 @@ class AsyncClusterReader:
             source.asked_s = asyncio.get_running_loop().time()
             if response is None:
                 response = self._ask(session, connection)
-            await self._await(response, source)
+            await self._await(response, source, connection)
             answered, response = response, None
             try:
                 found = answered.result()
@@ -434,9 +434,17 @@ class AsyncClusterReader:
                 response = self._ask(session, connection)  # ahead, while these chunks are decoded
             await self._queue.put((source, session.filtered(chunks)))
 
-    async def _await(self, response: asyncio.Future[Any], source: _Source) -> None:
+    async def _await(
+        self, response: asyncio.Future[Any], source: _Source, connection: AsyncConnection
+    ) -> None:
         """Wait for a response; lose a broker that is silent while others lead its partitions."""
-        while not (await asyncio.wait([response], timeout=self._silence_s))[0]:
+        wait_s = self._silence_s
+        while not (await asyncio.wait([response], timeout=wait_s))[0]:
+            heard_s = connection.heard_s
+            wait_s = heard_s + self._silence_s - asyncio.get_running_loop().time()
+            if wait_s > 0:  # a part of the response has come
+                continue
+            wait_s = self._silence_s
             partitions = source.session.partitions
             led: Mapping[TopicPartition, int] = {}
             with suppress(*errors.UNANSWERED):

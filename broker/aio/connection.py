@@ -72,6 +72,8 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """Called once when an open connection is lost, after its requests have failed."""
         self.on_writable: Callable[[], object] | None = None
         """Called when the connection is writable again."""
+        self.heard_s = 0.0
+        """When bytes came last, or the first pending request was sent, by the loop's clock."""
         self._connect_timeout_s = connect_timeout_s
         self._security = security
         self._files = None if security is None or not security.has_tls else security.tls_files
@@ -91,7 +93,6 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._unsent_bytes = 0
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._is_paused = False
-        self._heard_s = 0.0  # when bytes came last, or the first pending request was sent
         self._watch: asyncio.TimerHandle | None = None
         self._closing: asyncio.Transport | None = None
         self._ended: asyncio.Future[None] | None = None  # of the present transport
@@ -347,7 +348,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """Take bytes that came, and complete the requests whose responses are there."""
         view, start = self._view, self._start
         self._filled = end = self._filled + nbytes
-        self._heard_s = self._loop.time()
+        self.heard_s = self._loop.time()
         wanted_bytes = 0
         try:
             while end - start >= INT32.size:
@@ -428,14 +429,14 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def _watch_silence(self) -> None:
         """Lose the connection if a response, or room to send, does not come in time."""
         if not self._pending:
-            self._heard_s = self._loop.time()
+            self.heard_s = self._loop.time()
             if self._watch is None:
                 self._watch = self._loop.call_later(self.timeout_s, self._check_silence)
 
     def _check_silence(self) -> None:
         self._watch = None
         if self._pending or self._is_paused:
-            wait_s = self._heard_s + self.timeout_s - self._loop.time()
+            wait_s = self.heard_s + self.timeout_s - self._loop.time()
             if wait_s > 0:
                 self._watch = self._loop.call_later(wait_s, self._check_silence)
             else:

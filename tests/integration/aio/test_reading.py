@@ -13,9 +13,11 @@ from unittest.mock import Mock
 import pytest
 
 import pylogctl
+from broker.aio.cluster_reader import AsyncClusterReader, _Source
 from broker.aio.connection import AsyncConnection
 from broker.api.client import Client
-from broker.errors import UnknownFetchSessionError
+from broker.errors import RequestTimeoutError, UnknownFetchSessionError
+from broker.protocol.responses import BrokerAddress
 from broker.server.requests.session_reads import SessionReadHandler
 from pylogctl.pytest_plugin import MakeBroker
 from pylogctl.testing import Faults
@@ -307,6 +309,37 @@ def test_read_when_the_broker_hangs_then_times_out_in_time() -> None:
                 faults.delay(0)
 
         run(main)
+
+
+def test_reader_when_another_broker_leads_then_a_response_is_awaited_while_it_comes() -> None:
+    access = Mock()
+
+    class Partly:
+        """A connection on which parts of a response come, three times."""
+
+        count = 0
+
+        @property
+        def heard_s(self) -> float:
+            self.count += 1
+            assert not access.look_up.called
+            return asyncio.get_running_loop().time() if self.count <= 3 else 0.0
+
+    async def led(*_: object) -> dict[str, int]:
+        return {"t": 1}
+
+    async def main() -> None:
+        access.look_up = Mock(side_effect=led)
+        reader = AsyncClusterReader(access, {}, response_s=1, leader_wait_s=1)
+        reader._silence_s = 0.01
+        response = asyncio.get_running_loop().create_future()
+        source = _Source(Mock(), BrokerAddress(0, "fake", 1))
+        connection = Partly()
+        with pytest.raises(RequestTimeoutError, match="has not answered"):
+            await reader._await(response, source, connection)  # type: ignore[arg-type]  # all that is used
+        assert connection.count == 4
+
+    asyncio.run(main())
 
 
 def test_read_when_it_cannot_begin_then_raises_what_the_other_client_raises(
