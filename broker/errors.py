@@ -23,6 +23,7 @@ class BrokerError(Exception):
     """
 
     is_retriable: ClassVar[bool] = False
+    is_cut_short = False  # the attempt to connect had less time than a broker may take
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 from broker import deadlines
 from broker.client.connection import Connection
 from broker.client.read_replicas import InSyncReplicas
-from broker.errors import BrokerUnreachableError
+from broker.errors import BrokerError, BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
@@ -39,11 +39,14 @@ class Patience:
     def attempt(self) -> Iterator[float]:
         """Give the seconds that the attempt in this block may take."""
         started_s, limit_s = time.monotonic(), self._limit_s
+        self._limit_s = BRIEFLY_S
         try:
             yield limit_s
-        finally:
-            is_late = time.monotonic() - started_s >= limit_s
-            self._limit_s = 2 * limit_s if is_late else BRIEFLY_S
+        except BrokerError as error:
+            error.is_cut_short = time.monotonic() - started_s >= limit_s
+            if error.is_cut_short:
+                self._limit_s = 2 * limit_s
+            raise
 
 
 class Cluster(Protocol):

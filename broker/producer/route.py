@@ -27,6 +27,7 @@ class Route:
         "returned",
         "sender",
         "since_s",
+        "spent",
         "stored",
         "unknown",
         "waiting",
@@ -45,6 +46,7 @@ class Route:
         self.unknown: dict[PendingSet, errors.BrokerError] = {}
         self.error: errors.BrokerError | None = None  # why a set came back; None unless broken
         self.failures = 0  # how often in a row sets came back
+        self.spent = 0  # how many of these count as retries
         self.since_s = 0.0  # when they first did
         self.retry_s = 0.0  # when to send again
         self.is_asked = False  # this attempt has begun: the cluster was asked what is to be asked
@@ -102,6 +104,7 @@ class Route:
         self.sender = None
         self.is_asked = False
         self.failures += 1
+        self.spent += self.error is None or not self.error.is_cut_short
         wait_s = backoff.wait_s(self.failures, backoff_s)
         self.retry_s = time.monotonic() + wait_s
         logger.debug("%s: trying again in %.1fs: %s", self.partition, wait_s, self.error)
@@ -113,7 +116,7 @@ class Route:
 
     def mend(self) -> None:
         """Mark the route as good: the leader has taken the first set."""
-        self.error, self.failures, self.retry_s = None, 0, 0.0
+        self.error, self.failures, self.spent, self.retry_s = None, 0, 0, 0.0
         self.is_asked = False
 
     def is_due(self, now_s: float) -> bool:
@@ -122,7 +125,7 @@ class Route:
 
     def is_over(self, rules: SendRules, now_s: float) -> bool:
         """Return whether the sets have failed for good."""
-        if rules.retries is not None and self.failures > rules.retries:
+        if rules.retries is not None and self.spent > rules.retries:
             return True
         return now_s - self.since_s >= rules.delivery_timeout_s
 

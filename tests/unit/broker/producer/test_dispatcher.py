@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -477,6 +478,28 @@ def test_set_when_its_content_is_refused_then_those_behind_it_are_stored() -> No
     assert world.payloads(PARTITIONS[0]) == [0, 2]
     assert list(ends.errors) == [1]
     assert dispatcher.take_failure() is None
+
+
+def test_set_when_attempts_to_connect_are_cut_short_then_they_are_no_retries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.client.cluster.BRIEFLY_S", 0.01)
+    limits_s: list[float] = []
+
+    def hello(connection: FakeConnection) -> HelloResponse:
+        if len(limits_s) < 3:
+            limits_s.append(deadlines.left_s())
+            time.sleep(limits_s[-1])
+            raise RequestTimeoutError("slow")
+        return HelloResponse(0, "", "", 1, 1, {68: (0, 1)})
+
+    monkeypatch.setattr(FakeConnection, "hello", hello)
+    world, ends = World(), Ends()
+    dispatcher = make_dispatcher(world, retries=1)
+    dispatcher.send(ends.delivery(PARTITIONS[0]))
+    dispatcher.flush()
+    assert limits_s == sorted(limits_s)
+    assert world.payloads(PARTITIONS[0]) == [0]
 
 
 def test_set_when_its_content_is_refused_in_a_later_attempt_then_attempts_count_anew() -> None:
