@@ -178,9 +178,16 @@ def test_commands_with_zookeeper_find_the_listeners_for_tls(
         assert result.status == 0, result.stderr
     copied = invoke("copy", "events", "copies", *options)
     assert copied.status == 0, copied.stderr
-    plain = invoke("consume", "copies", "-e", *options[:2])
-    assert plain.status == ExitStatus.UNREACHABLE
-    assert "speaks TLS\n  give --tls" in plain.stderr
+    (password := tmp_path / "password").touch(0o600)
+    password.write_text("secret")
+    for words in (("-e",), ("-e", "--user", "bob", "--password-file", str(password))):
+        plain = invoke("consume", "copies", *words, *options[:2])
+        assert plain.status == ExitStatus.UNREACHABLE
+        assert "speaks TLS\n  give --tls" in plain.stderr
+    login = ("--user", "bob", "--password-file", str(password))
+    plain = invoke("produce", "copies", *login, *options[:2], stdin=b"c\n")
+    assert plain.status == ExitStatus.UNREACHABLE, plain.stderr
+    assert "give --tls" in plain.stderr
 
 
 def test_python_clients_read_and_join_groups_over_tls(
