@@ -27,9 +27,9 @@ BRIEFLY_S = 1.0
 
 
 class Patience:
-    """How long a broker may take to open a connection to it while another one may lead by now.
+    """Limits attempts to connect to a broker, as another one may lead by now.
 
-    Briefly at first, and twice as long after each attempt for which that was too short.
+    The first is short; each that its limit cut short has the next one take twice as long.
     """
 
     def __init__(self) -> None:

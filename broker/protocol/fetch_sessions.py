@@ -24,7 +24,7 @@ _Session = TypeVar("_Session", bound="KeptSession[Any]")
 NO_SESSION = 0
 _MAX_SESSIONS = 1000
 _MAX_PARTS = MAX_CLUSTER_PARTITIONS
-"""In all sessions of a broker: some 100 MB."""
+"""In all sessions of a broker: some 120 MB."""
 
 
 class ReaderSession(Generic[_Position]):
