@@ -134,6 +134,8 @@ class ClusterReader:
         )
         self._stopped = threading.Event()
         self._has_threads = False
+        # whether the last poll was answered without a chunk: by a 0.7 broker at the end of its log
+        self.is_at_end_of_07 = False
         self._replicas.refresh_if_due(self._topics)
         self._seen_version = self._replicas.version
         for broker_id, offsets in self._offsets_by_fetcher(fetcher_count):
@@ -415,6 +417,7 @@ class ClusterReader:
         return leaders.get(chunk.partition) != broker_id
 
     def _next_chunks(self) -> list[Chunk]:
+        self.is_at_end_of_07 = False
         if len(self._sources) == 1 and not self._has_threads:
             source = self._sources[0]
             if source.wait_s:
@@ -438,6 +441,7 @@ class ClusterReader:
             self._handle_loss(source, found)
             return []
         source.lost_since_s, source.failures = None, 0
+        self.is_at_end_of_07 = not found
         return [chunk for chunk in found if self._source_of[chunk.partition] is source]
 
     def _start_thread(self, source: _Source) -> None:

@@ -47,9 +47,14 @@ class Proxy:
         self._start(self._accept)
 
     @property
-    def address(self) -> str:
+    def port(self) -> int:
         """Where it listens."""
-        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+        return int(self._listener.getsockname()[1])
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as an option's value."""
+        return f"127.0.0.1:{self.port}"
 
     def stop(self) -> None:
         """Hang up on everybody."""
@@ -96,6 +101,8 @@ class Proxy:
                 client.sendall(data)
         except OSError:
             return
+        finally:
+            _hang_up(client)
 
 
 def _hang_up(*sockets: socket.socket) -> None:
@@ -114,8 +121,9 @@ class BrokerOf07(Proxy):
     """
 
     def __init__(self, broker: Broker) -> None:
-        super().__init__(broker.port, _is_of_07)
+        super().__init__(broker.port, is_of_07)
 
 
-def _is_of_07(frame: bytes) -> bool:
+def is_of_07(frame: bytes) -> bool:
+    """Return whether a 0.7 broker knows a request."""
     return int(INT16.unpack_from(frame)[0]) < FIRST_EXTENSION_TYPE

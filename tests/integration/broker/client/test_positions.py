@@ -1,16 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from broker.client.connection import Connection
 from broker.client.static_cluster import StaticCluster
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import InvalidMessageError, OffsetOutOfRangeError
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
+from broker.protocol.primitives import INT32
 from broker.protocol.requests import ProduceRequest
+from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import (
@@ -21,6 +24,7 @@ from tests.integration.broker.factories import (
 )
 from tests.integration.broker.peers import as_true_07_broker
 from tests.integration.broker.server.peer import Peer
+from tests.integration.pylogctl.proxies import Proxy, is_of_07
 
 EVENTS = TopicPartition("events", 0, 0)
 SETS = [encode([b"x" * size]) for size in (10, 200, 0, 3000, 40, 5)]
@@ -81,6 +85,32 @@ def test_entry_at_when_at_a_boundary_then_the_message_there(
     entry = positions.entry_at(EVENTS, STARTS[number])
     assert (entry.offset, entry.next_offset) == (STARTS[number], STARTS[number + 1])
     assert SETS[number].endswith(bytes(entry.payload))
+
+
+@pytest.mark.parametrize("passes", [lambda frame: True, is_of_07], ids=["ours", "of 0.7"])
+def test_entry_at_when_the_broker_is_lost_during_the_read_then_it_is_read_again(
+    passes: Callable[[bytes], bool], broker: Broker, open_connection: ConnectionFactory
+) -> None:
+    lost = iter([True])
+
+    def hangs_up_at_first_read(frame: bytes) -> bool:
+        is_read = frame.endswith(INT32.pack(1 << 16))  # as many bytes as `entry_at` requests
+        return passes(frame) and not (is_read and next(lost, False))
+
+    proxy = Proxy(broker.port, hangs_up_at_first_read)
+    address = BrokerAddress(-1, "127.0.0.1", proxy.port)
+
+    def connect(_: BrokerAddress) -> Connection:
+        return open_connection(address)
+
+    cluster = StaticCluster([address], connect)
+    try:
+        with BoundaryFinder(cluster, connect) as positions:
+            assert positions.entry_at(EVENTS, STARTS[3]).next_offset == STARTS[4]
+        assert not next(lost, False)
+    finally:
+        cluster.close()
+        proxy.stop()
 
 
 def test_entry_at_when_inside_a_message_then_invalid(positions: BoundaryFinder) -> None:

@@ -42,6 +42,7 @@ def at(*brokers: Broker) -> str:
 
 def rows(result: Result) -> list[dict[str, Any]]:
     """The records of a result written with `--output json`."""
+    assert result.text, result.stderr
     data: list[dict[str, Any]] = json.loads(result.text)["data"]
     return data
 
