@@ -56,24 +56,21 @@ def sync_directory(directory: Path) -> None:
         os.close(fd)
 
 
-def write_atomically(path: Path, content: bytes, *, is_durable: bool = True) -> None:
-    """Replace a file so that a crash leaves either the old or the new content.
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file so that a crash or power failure leaves either the old or the new content.
 
-    If `is_durable`, so does a power failure; otherwise nothing waits for the disk. After an
-    `OSError` the old content, if any, is unchanged.
+    After an `OSError` the old content, if any, is unchanged.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     temporary.unlink(missing_ok=True)
     fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         write_all(fd, content)
-        if is_durable:
-            os.fsync(fd)
+        os.fsync(fd)
     finally:
         os.close(fd)
     temporary.replace(path)
-    if is_durable:
-        sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def exchange(first: Path, second: Path) -> None:

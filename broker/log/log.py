@@ -422,8 +422,11 @@ class Log:
         epochs = self._leader_epochs
         with self._flush_lock, self._lock:
             self._raise_if_not_writable()
-            epochs.remove()
-            self._replace_end(offset, keeps_start=False)
+            if self.log_start_offset == self.log_end_offset == offset:
+                epochs.begin(LeaderEpochs())  # durable before the first message
+            else:
+                epochs.remove()
+                self._replace_end(offset, keeps_start=False)
         self._listeners.notify()
 
     def _replace_end(self, offset: int, *, keeps_start: bool = True) -> None:

@@ -396,6 +396,8 @@ class ReplicaFetcher(StoppableThread):
 
     def _take_or_refuse(self, pair: tuple[ReplicaPiece, _Asked]) -> None:
         """Handle a piece of one partition."""
+        if self._stopping.is_set():
+            return  # what comes behind it is discarded, as it begins elsewhere
         piece, one = pair
         part = piece.part
         try:

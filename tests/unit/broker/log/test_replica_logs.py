@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from broker.cluster_state import PartitionState
 from broker.errors import LeaderNotAvailableError, StorageError
 from broker.log.checkpoint_files import read_high_watermarks
 from broker.log.epoch_file import EPOCH_FILE_NAME
 from broker.log.flusher import PeriodicTask
 from broker.log.log import Log, whole_entries
 from broker.log.manager import LogManager
+from broker.log.replica_logs import read_record, write_record
 from broker.protocol.codec import encode
+from broker.replica_records import ReplicaRecord
 from broker.topic import TopicPartition
 from tests.support.log_fixtures import ManagerFactory, abandon
 from tests.support.waiting import wait_until
@@ -212,3 +215,21 @@ def test_start_when_an_interval_for_high_watermarks_is_set_then_they_are_written
 def test_read_high_watermarks_when_damaged_then_empty(tmp_path: Path) -> None:
     (tmp_path / "replication-offset-checkpoint").write_text("0\n2\nt 0-0 1\n")
     assert read_high_watermarks(tmp_path) == {}
+
+
+def test_record_when_a_crash_left_the_end_of_a_longer_one_behind_it_then_is_read(
+    tmp_path: Path,
+) -> None:
+    state = PartitionState(1, 5, (1, 2), 3)
+    long = ReplicaRecord(HOME, "id", (1, 2), state, 7, {"a": "b" * 100})
+    short = long._replace(settings={})
+    write_record(tmp_path, long)
+    former = (tmp_path / "replica-record").read_bytes()
+    write_record(tmp_path, short)
+    content = (tmp_path / "replica-record").read_bytes()
+    assert read_record(tmp_path) == short
+    assert len(content) < len(former)
+    (tmp_path / "replica-record").write_bytes(content + former[len(content) :])
+    assert read_record(tmp_path) == short
+    write_record(tmp_path, short)
+    assert (tmp_path / "replica-record").read_bytes() == content

@@ -253,6 +253,21 @@ def test_restart_at_when_log_has_messages_then_it_is_empty_there_without_epochs(
     assert log.flushed_offset == 1012
 
 
+def test_restart_at_when_log_is_empty_there_then_only_its_epochs_are_gone_before_the_first_message(
+    make_log: LogFactory,
+) -> None:
+    log = filled(make_log, 0)
+    log.begin_epoch(3, 0)
+    log.settle_epochs()
+    log._note_truncation = lambda: pytest.fail("nothing is truncated")
+    log.restart_at(0)
+    assert list(log.epochs.entries) == []
+    copy(log, TWELVE_BYTES, 0)
+    assert list(read_epochs(log.directory).entries) == []
+    log.flush()
+    assert (bytes_of(log), on_disk(log)) == (TWELVE_BYTES, {0: 12})
+
+
 def test_prepare_removal_when_segments_are_above_the_high_watermark_then_they_are_kept(
     make_log: LogFactory,
 ) -> None:
