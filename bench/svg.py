@@ -47,16 +47,17 @@ def lines(title: str, unit: str, x_label: str, series: Series) -> str:
         title: above the chart.
         unit: of y.
         x_label: below the chart.
-        series: points (x, y) by name; x above 0, y not negative.
+        series: points (x, y) by name, neither negative; an x of 0 is drawn left of the others.
     """
     xs = sorted({x for points in series.values() for x, _ in points})
+    least = min((x for x in xs if x), default=1.0) / 10
     top = _round_up(max((y for points in series.values() for _, y in points), default=1.0))
-    low, high = math.log(xs[0]), math.log(xs[-1])
+    low, high = math.log(xs[0] or least), math.log(xs[-1] or least)
     span = (high - low) or 1.0
     bottom = _TOP + _PLOT_HEIGHT
 
     def position(x: float, y: float) -> tuple[float, float]:
-        across = (math.log(x) - low) / span * (_WIDTH - _LEFT - _RIGHT)
+        across = (math.log(x or least) - low) / span * (_WIDTH - _LEFT - _RIGHT)
         return _LEFT + across, bottom - y / top * _PLOT_HEIGHT
 
     parts = _grid(top, bottom)

@@ -69,10 +69,16 @@ class Broker:
         config: its settings.
         clock: for all deadlines and ages.
         runs_zookeeper: whether ZooKeeper ends with this broker's process; part of its status.
+        on_shutdown_request: called where `wait_for_shutdown_request` returns, in any thread.
     """
 
     def __init__(
-        self, config: BrokerConfig, clock: Clock | None = None, *, runs_zookeeper: bool = False
+        self,
+        config: BrokerConfig,
+        clock: Clock | None = None,
+        *,
+        runs_zookeeper: bool = False,
+        on_shutdown_request: Callable[[], object] = lambda: None,
     ) -> None:
         self.config = config
         """The settings in effect: those of the start, and later changes in ZooKeeper."""
@@ -129,7 +135,7 @@ class Broker:
             replicas.table, replicas.brokers, self._creations, clock, config.max_request_bytes
         )
         self._pattern_filter = PatternFilter(clock, max_entry_bytes=config.max_request_bytes)
-        self._shutdown = Shutdown(clock)
+        self._shutdown = Shutdown(clock, on_shutdown_request)
         self._super_users = parse_super_users(config.super_users)
         if config.enforces_rules:
             self._apply_rules(StoredRules(), NO_VERSION)

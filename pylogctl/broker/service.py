@@ -43,7 +43,6 @@ from pylogctl.cli.service import (
 )
 
 EMBEDDED = "embedded"
-_POLL_S = 0.1
 _WHAT_TO_INSTALL = "pip install 'pylogctl[spark]' brings what they need"
 
 
@@ -190,7 +189,9 @@ def _serve(
             )
             address, runs_zookeeper = closing.enter_context(embedded)
             config = _with_embedded(config, address, says_acl=says_acl)
-        broker = Broker(config, env.clock, runs_zookeeper=runs_zookeeper)
+        broker = Broker(
+            config, env.clock, runs_zookeeper=runs_zookeeper, on_shutdown_request=stop.wake
+        )
         where = ", ".join(map(str, config.data_dirs))
         with announced_wait(env, f"the broker to open {where} and register"):
             broker.start()
@@ -208,8 +209,7 @@ def _serve(
             announce_ready(env, READY, _ready_row(broker), targets)
             if process.daemon:
                 leave_terminal(process.log_file)
-            while not stop.is_set and not broker.wait_for_shutdown_request(_POLL_S):
-                pass
+            stop.wait()
         finally:
             notify_manager(env, "STOPPING=1")
             broker.stop()

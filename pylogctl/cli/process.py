@@ -9,9 +9,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from types import FrameType
 
 from pylogctl.cli.errors import ExitStatus
@@ -27,7 +27,8 @@ class StopRequest:
     """Records the first signal that asks to stop; a second SIGINT ends the process at once."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        # not an event: a signal may come while the main thread has the lock of one
+        self._woken: SimpleQueue[None] = SimpleQueue()
         self._signum = 0
 
     @property
@@ -43,15 +44,24 @@ class StopRequest:
         return ExitStatus.SIGINT if self._signum == signal.SIGINT else ExitStatus.SIGTERM
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for a signal, without limit if `timeout_s` is None; return whether one came."""
-        return self._event.wait(timeout_s)
+        """Wait for a signal or `wake`, at most `timeout_s`; return whether there was one."""
+        try:
+            self._woken.get(timeout=timeout_s)
+        except Empty:
+            return False
+        self.wake()
+        return True
+
+    def wake(self) -> None:
+        """Have `wait` return from now on; from any thread, or a handler of signals."""
+        self._woken.put(None)
 
     def note(self, signum: int, frame: FrameType | None = None) -> None:
         """Record a signal; runs as its handler in the main thread."""
         if self._signum and signum == signal.SIGINT:
             os._exit(ExitStatus.SIGINT)
         self._signum = signum
-        self._event.set()
+        self.wake()
 
 
 @contextmanager

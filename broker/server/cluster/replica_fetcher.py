@@ -62,11 +62,11 @@ class _Asked(NamedTuple):
 
     @property
     def is_at_rest(self) -> bool:
-        """Return whether the replica would go on from the same position."""
+        """Return whether the replica would go on from the same position, and all is committed."""
         hosted, log, position = self.hosted, self.hosted.log, self.position
         return (
             hosted.replica.role is self.role
-            and log.log_end_offset == position.offset
+            and log.high_watermark == log.log_end_offset == position.offset
             and log.flushed_offset == position.flushed_offset
             and not (log.is_faulty or self.is_throttled)
         )
@@ -106,6 +106,7 @@ class ReplicaFetcher(StoppableThread):
         self._flushing: set[TopicPartition] = set()  # beside fetches, and not told yet
         self._answered_s: float | None = None
         self._scan_due_s = 0.0
+        self._is_quiet = False  # nothing has moved since a look at all
         self._largest_bytes = 0  # that are asked for in one of the partitions looked at
         self._connection: Connection | None = None
         self._woken = Event()
@@ -238,16 +239,19 @@ class ReplicaFetcher(StoppableThread):
     def _look(self) -> None:
         """Find where to continue in the partitions that may have moved, and when to look again."""
         now_s = self._clock.monotonic_s()
-        followers = self._followers
+        followers, self._is_quiet = self._followers, self._is_quiet and not self._moved
         if followers is not self._known:
             self._known = followers
             for partition in self._asked.keys() - {one.log.partition for one in followers}:
                 self._leave(partition)
             self._moved = followers
+            self._is_quiet = False
             self._retry_s = None
         elif now_s >= self._scan_due_s or (self._retry_s is not None and now_s >= self._retry_s):
             self._scan_due_s = now_s + self._table.scan_s
-            self._moved += self._find_moved()
+            found = self._find_moved()
+            self._is_quiet = not (self._moved or found)
+            self._moved += found
             self._retry_s = None
         moved, self._moved = dict.fromkeys([*self._moved, *self._find_flushed()]), []
         self._largest_bytes = 0
@@ -319,8 +323,11 @@ class ReplicaFetcher(StoppableThread):
 
     def _limits(self) -> tuple[int, int, int]:
         """Return how long a fetch waits, and the least and most bytes of all partitions."""
+        longest_s = self._config.replica_fetch_wait_ms / 1000
+        if self._is_quiet:
+            longest_s = max(longest_s, self._table.scan_s)
         return (
-            int(self._wait_s(self._config.replica_fetch_wait_ms / 1000) * 1000),
+            int(self._wait_s(longest_s) * 1000),
             self._config.replica_fetch_min_bytes,
             max(_MAX_RESPONSE_BYTES, self._largest_bytes),
         )

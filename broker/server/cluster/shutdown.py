@@ -30,10 +30,11 @@ _SHOWN_PARTITIONS = 100
 
 
 class Shutdown:
-    """One shutdown, with the result and duration of each step."""
+    """One shutdown, with the result and duration of each step; `on_request` hears of a request."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, on_request: Callable[[], object] = lambda: None) -> None:
         self._clock = clock
+        self._on_request = on_request
         self._steps: list[dict[str, Any]] = []
         self.requested = threading.Event()  # by a client, or as all disks are lost
         self.is_forced = False  # it does not wait for clients
@@ -43,6 +44,7 @@ class Shutdown:
         """Ask for it; with `force`, also end its waits."""
         self.is_forced |= force
         self.requested.set()
+        self._on_request()
 
     def run(self, name: str, action: Callable[[], str | None]) -> bool:
         """Take a step and return whether it succeeded; `action` may return a note for people."""
