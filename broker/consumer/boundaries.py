@@ -18,6 +18,7 @@ from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _WALK_BYTES = 1 << 20
 _ENTRY_BYTES = 1 << 16
+_MAX_WAIT_MS = 100
 
 
 class BoundaryFinder(OffsetLister):
@@ -93,21 +94,20 @@ class BoundaryFinder(OffsetLister):
             self._connect,
             {partition: until},
             fetch_bytes=fetch_bytes,
-            max_wait_ms=0,
+            max_wait_ms=_MAX_WAIT_MS,
         ) as cluster_reader:
-            last_s = time.monotonic()
+            give_up_s = time.monotonic() + DEFAULT_LEADER_WAIT_S
             for ready in cluster_reader.polls():
                 if not ready:
-                    # a broker of ours sends what is there with high watermarks, so that `reader`
-                    # knows a message that is too long; a lost one is waited for as always
-                    silent_s = time.monotonic() - last_s
-                    if not cluster_reader.is_at_end_of_07 and silent_s < DEFAULT_LEADER_WAIT_S:
+                    # Of a broker of ours `reader` knows by itself a message that is too long. A
+                    # lost one is waited for, as is a new leader that does not know yet what is
+                    # committed.
+                    if not cluster_reader.is_at_end_of_07 and time.monotonic() < give_up_s:
                         continue
                     at = start if reader is None else reader.offset
                     raise InvalidMessageError(
                         f"the message at {at} of {partition} is longer than the rest of the log"
                     )
-                last_s = time.monotonic()
                 (reader,) = ready
                 offset, view = reader.offset, reader.data
                 found = scan(view)
@@ -116,3 +116,4 @@ class BoundaryFinder(OffsetLister):
                     yield offset, view[: found.valid_bytes]
                 if reader.offset < end:
                     reader.take_valid(0, found.fault)
+                give_up_s = time.monotonic() + DEFAULT_LEADER_WAIT_S

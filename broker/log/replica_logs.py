@@ -7,6 +7,7 @@ from which its topic can be made again if ZooKeeper's data are lost.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from pathlib import Path
@@ -52,11 +53,12 @@ def write_record(directory: Path, record: ReplicaRecord) -> None:
     # In place: a failover changes all records of a broker at once, and a rename costs fifty times
     # as much. A power failure can leave an earlier record, or none that can be read: those of
     # other replicas, and the logs' epochs, remain.
-    content = record.encode() + b"\n"
-    fd = open_file(directory / _RECORD_NAME, os.O_RDWR | os.O_CREAT)
+    path, content = directory / _RECORD_NAME, record.encode() + b"\n"
+    fd = open_file(path, os.O_RDWR | os.O_CREAT)
     try:
         if os.pread(fd, len(content) + 1, 0) != content:
-            os.pwrite(fd, content, 0)
+            if os.pwrite(fd, content, 0) < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
             os.ftruncate(fd, len(content))
     finally:
         os.close(fd)

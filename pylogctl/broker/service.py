@@ -43,6 +43,7 @@ from pylogctl.cli.service import (
 )
 
 EMBEDDED = "embedded"
+_LOOK_S = 1.0  # for a signal that came just before the wait, or to another thread
 _WHAT_TO_INSTALL = "pip install 'pylogctl[spark]' brings what they need"
 
 
@@ -209,7 +210,8 @@ def _serve(
             announce_ready(env, READY, _ready_row(broker), targets)
             if process.daemon:
                 leave_terminal(process.log_file)
-            stop.wait()
+            while not stop.wait(_LOOK_S):
+                pass
         finally:
             notify_manager(env, "STOPPING=1")
             broker.stop()

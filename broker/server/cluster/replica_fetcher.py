@@ -129,14 +129,16 @@ class ReplicaFetcher(StoppableThread):
         """Copy from now on these replicas, which follow the leader, and no others.
 
         Where another broker led before, publishers may wait for these copies: a request under way,
-        which does not name them and with which the leader may wait, is given up.
+        which does not name them and with which the leader may wait, is given up; so is one that
+        waits longer than others, as all was quiet.
         """
         before = {id(one) for one in self._followers}
         self._followers = followers
         self._woken.set()
         connection = self._connection
         if connection is not None and any(
-            id(one) not in before and one.replica.leader_epoch > _FIRST_EPOCH for one in followers
+            id(one) not in before and (self._is_quiet or one.replica.leader_epoch > _FIRST_EPOCH)
+            for one in followers
         ):
             self._is_given_up = True
             connection.interrupt()
@@ -323,12 +325,14 @@ class ReplicaFetcher(StoppableThread):
 
     def _limits(self) -> tuple[int, int, int]:
         """Return how long a fetch waits, and the least and most bytes of all partitions."""
-        longest_s = self._config.replica_fetch_wait_ms / 1000
-        if self._is_quiet:
-            longest_s = max(longest_s, self._table.scan_s)
+        config = self._config
+        longest_s, min_bytes = config.replica_fetch_wait_ms / 1000, config.replica_fetch_min_bytes
+        if self._is_quiet:  # at most half as long as the connection waits for a response
+            quiet_s = min(self._table.scan_s, config.replica_socket_timeout_ms / 2000)
+            longest_s, min_bytes = max(longest_s, quiet_s), 1
         return (
             int(self._wait_s(longest_s) * 1000),
-            self._config.replica_fetch_min_bytes,
+            min_bytes,
             max(_MAX_RESPONSE_BYTES, self._largest_bytes),
         )
 

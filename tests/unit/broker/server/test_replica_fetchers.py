@@ -20,6 +20,7 @@ from broker.protocol.primitives import INT32, INT64, Reader
 from broker.protocol.replica_requests import (
     NOTHING_DIVERGES,
     ReplicaPart,
+    SessionFetchRequest,
     encode_replica_part_header,
 )
 from broker.replication.follower import Follower
@@ -144,7 +145,7 @@ ENTRY = encode([b"x" * 40])
 class ScriptedLeader:
     """What a fetcher gets from its leader of one partition, and the log that it appends to."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: BrokerConfig) -> None:
         found = follower_of(1, 0)
         self.partition = found.log.partition
         self.log = Mock(partition=self.partition, is_faulty=False, flushes_before_read=True)
@@ -169,10 +170,12 @@ class ScriptedLeader:
             brokers=brokers,
             disks=self.disks,
             throttle=Mock(),
-            config=BrokerConfig(broker_id=0),
+            config=config,
             clock=self.clock,
         )
-        self.fetcher.follow([HostedReplica(Mock(role=role), self.log, Event())])
+        self.hosted = HostedReplica(Mock(role=role), self.log, Event())
+        self.fetcher.follow([self.hosted])
+        self.interrupt = connection.interrupt
 
     def _append(self, entries: CopiedEntries, offset: int) -> None:
         assert offset == self.log.log_end_offset
@@ -187,13 +190,19 @@ class ScriptedLeader:
         self._body = INT64.pack(7) + INT32.pack(len(parts))
         self._body += b"".join(encode_replica_part_header(head, len(one)) + one for one in parts)
         self.fetcher._fetch()
-        return [one.flushed_offset for one in self._send.call_args.args[0].positions]
+        return [one.flushed_offset for one in self.request.positions]
+
+    @property
+    def request(self) -> SessionFetchRequest:
+        """The last one."""
+        request: SessionFetchRequest = self._send.call_args.args[0]
+        return request
 
 
 @pytest.fixture
 def leader(monkeypatch: pytest.MonkeyPatch) -> ScriptedLeader:
     monkeypatch.setattr("broker.server.cluster.arriving_parts._PIECE_BYTES", 128)
-    return ScriptedLeader()
+    return ScriptedLeader(BrokerConfig(broker_id=0))
 
 
 def test_fetch_when_a_response_is_cut_then_its_flush_is_told_of_once_it_has_ended(
@@ -228,3 +237,46 @@ def test_fetch_when_the_disk_is_full_then_that_is_logged_once_for_responses_of_s
     leader.fetch(4 * ENTRY)
     assert leader.log.log_end_offset == 4 * len(ENTRY)
     assert fetch_refused() == 2
+
+
+def test_fetch_when_nothing_moves_then_waits_longer_until_something_does(
+    leader: ScriptedLeader,
+) -> None:
+    def wait_ms(*parts: bytes, after_s: float = 0.0) -> int:
+        leader.clock.advance(after_s)
+        leader.fetch(*parts)
+        return leader.request.max_wait_ms
+
+    log = leader.log
+    assert wait_ms() == 500
+    assert [wait_ms(after_s=2.0), wait_ms(ENTRY)] == [2000, 2000]
+    assert [wait_ms(), wait_ms(after_s=2.0)] == [500, 500]  # the entry is not flushed
+    log.flushed_offset = log.log_end_offset
+    assert [wait_ms(after_s=2.0), wait_ms(after_s=2.0)] == [500, 500]  # nor known as committed
+    log.high_watermark = log.log_end_offset
+    assert wait_ms(after_s=2.0) == 2000
+
+
+def test_follow_when_the_fetch_under_way_waits_longer_then_it_is_given_up_for_a_new_partition(
+    leader: ScriptedLeader,
+) -> None:
+    found = follower_of(1, 1)
+    log = Mock(partition=found.log.partition, is_faulty=False)
+    new = HostedReplica(Mock(role=found.replica.role, leader_epoch=0), log, Event())
+    leader.fetch()
+    leader.fetcher.follow([leader.hosted])
+    leader.interrupt.assert_not_called()
+    leader.fetch()
+    leader.clock.advance(2.0)
+    leader.fetch()
+    leader.fetcher.follow([leader.hosted, new])
+    leader.interrupt.assert_called_once()
+
+
+def test_fetch_when_nothing_moves_then_ends_before_the_connection_gives_up_or_by_any_byte() -> None:
+    config = BrokerConfig(broker_id=0, replica_socket_timeout_ms=1500, replica_fetch_min_bytes=100)
+    leader = ScriptedLeader(config)
+    leader.fetch()
+    leader.clock.advance(2.0)
+    leader.fetch()
+    assert (leader.request.max_wait_ms, leader.request.min_bytes) == (750, 1)
