@@ -163,6 +163,27 @@ def as_late_door_to(port: int, *, closed_count: int) -> Serve:
     return serve
 
 
+def as_slow_door_to(port: int, *, delay_s: float) -> Serve:
+    """Return what hands bytes on to one of our brokers, the first ones late, unless a half ends."""
+
+    def serve(sock: socket.socket) -> None:
+        first = sock.recv(1 << 16)
+        sock.settimeout(delay_s)
+        try:
+            sock.recv(1)
+            return  # the client has closed its half, so that this proxy ends both
+        except TimeoutError:
+            sock.settimeout(None)
+        with socket.create_connection(("127.0.0.1", port)) as upstream:
+            upstream.sendall(first)
+            answers = threading.Thread(target=_copy, args=(upstream, sock))
+            answers.start()
+            _copy(sock, upstream)
+            answers.join()
+
+    return serve
+
+
 def _hand_on(sock: socket.socket, upstream: socket.socket) -> None:
     decoder = FrameDecoder()
     while data := sock.recv(1 << 16):

@@ -22,7 +22,8 @@ from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from tests.integration.broker.consumer.group_members import Member, publish
-from tests.integration.broker.peers import Server
+from tests.integration.broker.factories import ServerFactory, address_of
+from tests.integration.broker.peers import Server, as_slow_door_to
 
 PARTITION = TopicPartition("t", 0, 0)
 LARGE = b"x" * 900_000
@@ -62,6 +63,15 @@ def read_payloads(address: BrokerAddress, connect: Connect) -> list[bytes]:
                 break
     cluster.close()
     return payloads
+
+
+def test_reader_when_a_proxied_broker_takes_most_of_the_first_attempt_then_later_ones_are_longer(
+    running_broker: Broker, start_server: ServerFactory
+) -> None:
+    publish(running_broker, [b"last"])
+    door = start_server(as_slow_door_to(running_broker.port, delay_s=0.7))
+    payloads = read_payloads(address_of(running_broker), lambda _: Connection(door.address))
+    assert payloads == [b"last"]
 
 
 def test_reader_when_a_message_is_far_larger_than_a_fetch_then_few_requests_get_it(
