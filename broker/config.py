@@ -268,7 +268,7 @@ class BrokerConfig(ListenerConfig):
             "replica.fetch.wait.max.ms",
             "replica_fetch_wait_ms",
             _INT,
-            "how long a leader keeps a follower waiting for messages; two seconds while all rest",
+            "how long a fetch of a follower waits for messages; two seconds while nothing changes",
             1,
         ),
         _P(

@@ -8,6 +8,7 @@ import random
 import re
 import tracemalloc
 from collections.abc import Callable, Coroutine
+from typing import cast
 from unittest.mock import Mock
 
 import pytest
@@ -336,7 +337,7 @@ def test_reader_when_another_broker_leads_then_a_response_is_awaited_while_it_co
         source = _Source(Mock(), BrokerAddress(0, "fake", 1))
         connection = Partly()
         with pytest.raises(RequestTimeoutError, match="has not answered"):
-            await reader._await(response, source, connection)  # type: ignore[arg-type]  # all that is used
+            await reader._await(response, source, cast(AsyncConnection, connection))
         assert connection.count == 4
 
     asyncio.run(main())
