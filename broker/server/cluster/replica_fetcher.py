@@ -241,7 +241,9 @@ class ReplicaFetcher(StoppableThread):
     def _look(self) -> None:
         """Find where to continue in the partitions that may have moved, and when to look again."""
         now_s = self._clock.monotonic_s()
-        followers, self._is_quiet = self._followers, self._is_quiet and not self._moved
+        followers = self._followers
+        if self._moved:  # the last response had news
+            self._is_quiet = False
         if followers is not self._known:
             self._known = followers
             for partition in self._asked.keys() - {one.log.partition for one in followers}:
