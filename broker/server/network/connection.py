@@ -331,6 +331,14 @@ class ServerConnection:
         self.last_unanswered_s = self._last_active_s
 
     @property
+    def has_sent_little_unanswered(self) -> bool:
+        """Return whether what was received last is little, and gets no response."""
+        return (
+            self.last_unanswered_s == self._last_active_s
+            and self.receiver.received_bytes <= _FEW_BYTES
+        )
+
+    @property
     def awaits_acknowledgements(self) -> bool:
         """Return whether the client publishes, and all its requests get responses."""
         return self.has_published and self.last_unanswered_s == -math.inf

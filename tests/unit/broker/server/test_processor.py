@@ -865,6 +865,50 @@ def test_requests_when_thousands_come_in_one_read_then_few_are_cut_at_a_time(
     assert max(map(len, bench.handlers.runs)) == 10
 
 
+class HeldPause:
+    """The processor's sleep, which ends when the test says; that of other threads is as ever."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.has_begun, self.may_end = threading.Event(), threading.Event()
+        self._sleep = time.sleep
+        monkeypatch.setattr("time.sleep", self)
+        monkeypatch.setattr("broker.server.network.processor._AT_ONCE_S", NEVER_S)
+
+    def __call__(self, seconds: float) -> None:
+        if threading.current_thread().name != "processor-under-test":
+            self._sleep(seconds)
+            return
+        self.has_begun.set()
+        assert self.may_end.wait(60)
+
+
+def test_requests_without_responses_when_sent_one_by_one_then_gather(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = HeldPause(monkeypatch)
+    bench.start(lambda frame: None)
+    client = bench.connect()
+    client.sendall(encode_frame(b"first"))
+    assert pause.has_begun.wait(60)
+    for text in (b"second", b"third"):
+        client.sendall(encode_frame(text))
+    pause.may_end.set()
+    wait_until(lambda: len(bench.handlers.handled) == 3, "both are handled")
+    assert bench.handlers.runs == [[b"first"], [b"second", b"third"]]
+
+
+def test_requests_with_responses_when_sent_one_by_one_then_are_handled_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = HeldPause(monkeypatch)
+    bench.start(lambda frame: Response(frame))
+    client = bench.connect()
+    for text in (b"first", b"second", b"third"):
+        client.sendall(encode_frame(text))
+        assert client.recv(100) == text
+    assert not pause.has_begun.is_set()
+
+
 def test_client_when_it_leaves_with_requests_behind_one_that_waits_then_is_closed(
     bench: Bench, quick_sweeps: None
 ) -> None:
