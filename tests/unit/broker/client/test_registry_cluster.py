@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import cast
 
 import pytest
@@ -32,6 +33,7 @@ class Away:
         self.ids = (0, *others)
         self.session = self
         self.hangs = False
+        self.takes_s = 0.0
         self.waited_for_s = 0.0
         self.state = SessionState.CONNECTED
 
@@ -39,6 +41,9 @@ class Away:
         if self.state is not SessionState.CONNECTED or self.hangs:
             self.waited_for_s = deadlines.left_s()
             raise RegistryUnreachableError("it is away")
+        if (left_s := deadlines.left_s()) < self.takes_s:
+            time.sleep(left_s)
+            raise RegistryUnreachableError("it is slow")
         return [BrokerAddress(one, "here", 1) for one in self.ids]
 
 
@@ -98,6 +103,18 @@ def test_leaders_when_zookeeper_hangs_then_are_asked_for_at_brokers_known_before
     registry.hangs = True
     assert cluster.find_leaders(["t"]) == {PARTITION: 2}
     assert registry.waited_for_s <= 1
+
+
+def test_brokers_when_zookeeper_is_always_slow_then_are_known_after_some_attempts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.client.cluster.BRIEFLY_S", 0.01)
+    registry = Away()
+    cluster = RegistryCluster(cast(Registry, registry))
+    cluster.brokers()
+    registry.ids, registry.takes_s = (0, 1), 0.015
+    assert len(cluster.brokers()) == 1
+    assert any(len(cluster.brokers()) == 2 for _ in range(10))
 
 
 def test_leaders_when_all_brokers_are_of_07_then_are_asked_for_once() -> None:
