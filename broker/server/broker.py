@@ -307,7 +307,7 @@ class Broker:
                 self._fetch_sessions,
                 metrics,
                 self._clock,
-                config.max_fetch_wait_ms,
+                max(config.replica_fetch_wait_ms, int(self._replicas.table.scan_s * 1000)),
             ),
             self._control,
             AdminHandler(

@@ -76,7 +76,10 @@ _Session = ReadSession[_Part]
 
 
 class ReplicaReadHandler:
-    """Handles the reads of followers, for one thread; none waits longer than `max_wait_ms`."""
+    """Handles the reads of followers, for one thread; none waits longer than `max_wait_ms`.
+
+    As a follower that does not fetch again leaves the in-sync set, whatever its own settings say.
+    """
 
     def __init__(
         self,

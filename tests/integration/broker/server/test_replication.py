@@ -640,6 +640,18 @@ def test_fetch_when_in_a_session_then_what_is_not_named_counts_and_only_news_com
         follower.fetch((session, 7))
 
 
+def test_fetch_when_a_follower_would_wait_for_longer_than_its_leader_allows_then_is_answered(
+    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.integration.broker.server.peer.ANSWER_TIMEOUT_S", 30)
+    cluster.replicas = (0, 1)
+    cluster.decide(0, (0, 1))
+    cluster.stop(1)
+    follower = SessionFollower(cluster)
+    session, _ = follower.fetch((0, 0), 0)
+    assert follower.fetch((session, 1), wait_ms=3_600_000) == (session, [])
+
+
 def test_publish_when_the_leader_is_of_an_earlier_version_then_followers_name_all_each_time(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
