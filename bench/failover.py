@@ -52,8 +52,9 @@ def run(plan: Plan) -> Iterator[Measurement]:
 
 
 def _measured(end: str, count: int, values: list[float]) -> Measurement:
-    position = ChartPosition("From kill -9 of a leader", f"{count} partitions", end)
-    title = f"kill -9 of a leader to {end}, {count} partitions"
+    partitions = "1 partition" if count == 1 else f"{count:,} partitions"
+    position = ChartPosition("From kill -9 of a leader", partitions, end)
+    title = f"kill -9 of a leader to {end}, {partitions}"
     return Measurement(title, "s", values, position=position)
 
 

@@ -46,6 +46,9 @@ _TIMEOUT_MS = 30_000
 _PARTITIONS = 3
 _MANY_PARTITIONS = 1000
 _PUBLISH = "publish with acks -1 to three brokers"
+_PUBLISHES = f"{_PUBLISH} over replication factor"
+_LOST = "A broker of three is lost"
+_CATCH_UP = "Catch-up of an empty follower"
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
@@ -53,9 +56,11 @@ def run(plan: Plan) -> Iterator[Measurement]:
     yield from _publishes(plan)
     for count in (1, _MANY_PARTITIONS):
         times = repeat(plan, partial(_failover_s, plan, count))
-        yield Measurement(f"kill -9 of a leader to a publish, {count} partitions", "s", times)
+        name = f"kill -9 of a leader to a publish, {count:,} partitions"
+        yield Measurement(name, "s", times, position=ChartPosition(_LOST, "", name))
     times = repeat(plan, partial(_shutdown_s, plan))
-    yield Measurement(f"shutdown of a broker that leads {_MANY_PARTITIONS} partitions", "s", times)
+    name = f"shutdown of a broker that leads {_MANY_PARTITIONS:,} partitions"
+    yield Measurement(name, "s", times, position=ChartPosition(_LOST, "", name))
     yield from _catch_up(plan)
     yield from _idle(plan)
 
@@ -72,7 +77,7 @@ def _publishes(plan: Plan) -> Iterator[Measurement]:
             found["Apache Kafka", factor] = repeat_rate(plan, amount, run_kafka)
     for (name, factor), rates in found.items():
         title = f"{_PUBLISH}, factor {factor}: {name}"
-        yield Measurement(title, "MB/s", rates, position=ChartPosition(_PUBLISH, name, factor))
+        yield Measurement(title, "MB/s", rates, position=ChartPosition(_PUBLISHES, name, factor))
     for factor in (1, 3):
         if theirs := found.get(("Apache Kafka", factor)):
             ratios = [a / b for a, b in zip(found["pylogctl", factor], theirs, strict=False)]
@@ -205,12 +210,14 @@ def _catch_up(plan: Plan) -> Iterator[Measurement]:
         totals.append(size_bytes / _MB / total_s)
         rates.append(size_bytes / _MB / copying_s)
         copies.append(size_bytes / _MB / _copy_s(plan, size_bytes))
-    yield Measurement("catch-up of an empty follower, its start included", "MB/s", totals)
-    yield Measurement("catch-up of an empty follower, from its first message on", "MB/s", rates)
-    yield Measurement("copy of a file through loopback", "MB/s", copies)
-    for name, found in (("with its start", totals), ("from its first message on", rates)):
-        ratios = [ours / theirs for ours, theirs in zip(found, copies, strict=True)]
-        yield Measurement(f"catch-up {name} / copy through loopback", "x", ratios)
+    found = {
+        "its start included": totals,
+        "from its first message on": rates,
+        "a file copied through loopback": copies,
+    }
+    for name, values in found.items():
+        position = ChartPosition(_CATCH_UP, "", name)
+        yield Measurement(f"{_CATCH_UP.lower()}: {name}", "MB/s", values, position=position)
 
 
 def _catch_up_s(plan: Plan, size_bytes: int) -> tuple[float, float]:
