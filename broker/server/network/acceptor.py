@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_BACKLOG = 512
+_BACKLOG = 4096
+"""Thousands of clients come back at once after a failover; one that finds no room waits a second.
+
+The system cuts it to its own limit.
+"""
 _MAX_PORT = 65535
 _PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
 _LOOK_S = 10.0  # between two looks at the files of certificates
