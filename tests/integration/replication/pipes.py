@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -84,7 +85,14 @@ class Pipe:
         if way.is_listed:
             where = ("-b", f"127.0.0.1:{cluster.network.door_to_broker(0)}")
         args = [str(self.receipt) if one.endswith(".receipt") else one for one in way.args]
-        self.process = spawn("produce", way.name, *where, *args, stdin=subprocess.PIPE)
+        self.process = spawn(
+            "produce",
+            way.name,
+            *where,
+            *args,
+            stdin=subprocess.PIPE,
+            env={"PYTHONFAULTHANDLER": "1"},
+        )
         self._threads = [threading.Thread(target=one) for one in (self._feed, self._listen)]
         for thread in self._threads:
             thread.start()
@@ -132,7 +140,11 @@ class Pipe:
     def finish(self) -> None:
         """End the input, and check that the command ends well and all lines are there in order."""
         self._is_over.set()
-        status = self.process.wait(120)
+        try:
+            status = self.process.wait(120)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)  # it says where its threads are
+            status = self.process.wait()
         for thread in self._threads:
             thread.join()
         assert status == 0, f"{self.way.name}: status {status}: {self.said}"
