@@ -56,7 +56,8 @@ def run(plan: Plan) -> Iterator[Measurement]:
     yield from _publishes(plan)
     for count in (1, _MANY_PARTITIONS):
         times = repeat(plan, partial(_failover_s, plan, count))
-        name = f"kill -9 of a leader to a publish, {count:,} partitions"
+        partitions = "1 partition" if count == 1 else f"{count:,} partitions"
+        name = f"kill -9 of a leader to a publish, {partitions}"
         yield Measurement(name, "s", times, position=ChartPosition(_LOST, "", name))
     times = repeat(plan, partial(_shutdown_s, plan))
     name = f"shutdown of a broker that leads {_MANY_PARTITIONS:,} partitions"

@@ -217,8 +217,6 @@ class Producer:
                 malformed.
             RegistryUnreachableError: there is no response from ZooKeeper.
         """
-        from broker.client.watched_cluster import WatchedCluster  # late: as in `_open_cluster`
-
         with ExitStack() as resources:
             connect = _connector_of(config)
             cluster = _open_cluster(config, connect, resources)
@@ -236,7 +234,10 @@ class Producer:
                 queueing=queueing,
                 callbacks=callbacks,
             )
-            if isinstance(cluster, WatchedCluster):
+            if config.zookeeper:
+                from broker.client.watched_cluster import WatchedCluster  # late: loads kazoo
+
+                assert isinstance(cluster, WatchedCluster)
                 cluster.on_change = producer._cluster_changed
             producer._resources = resources.pop_all()
         return producer
@@ -533,14 +534,14 @@ def _connector_of(config: ProducerConfig) -> Connect:
 
 def _open_cluster(config: ProducerConfig, connect: Connect, resources: ExitStack) -> Cluster:
     # `resources` closes it
-    # late: they need ZooKeeper's modules
-    from broker.client.watched_cluster import WatchedCluster
-    from broker.zk.registry import Registry
-    from broker.zk.security import security_of
-
     if bool(config.zookeeper) == bool(config.broker_list):
         raise ConfigError("a producer needs either zk.connect or broker.list")
     if config.zookeeper:
+        # late: they load kazoo
+        from broker.client.watched_cluster import WatchedCluster
+        from broker.zk.registry import Registry
+        from broker.zk.security import security_of
+
         registry = Registry(
             config.zookeeper,
             session_timeout_ms=config.zk_session_timeout_ms,

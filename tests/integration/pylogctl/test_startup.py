@@ -56,6 +56,18 @@ def segment(tmp_path: Path) -> Path:
     return path
 
 
+def test_producer_when_its_brokers_are_listed_then_does_not_import_kazoo() -> None:
+    code = (
+        "import sys;"
+        "from broker.producer.config import ProducerConfig;"
+        "from broker.producer.producer import Producer;"
+        "config = ProducerConfig.from_properties({'broker.list': '0:127.0.0.1:9'});"
+        "Producer.from_config(config).close();"
+        "sys.exit('kazoo' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=True, timeout=60)
+
+
 @pytest.mark.parametrize("args", [["--version"], ["__complete", "topic", ""]])
 def test_fast_path_does_not_import_typer(tmp_path: Path, args: list[str]) -> None:
     assert not _imported(tmp_path, *args) & (HEAVY | {"typer", "json", "pathlib.Path"})
