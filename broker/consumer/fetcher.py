@@ -128,7 +128,9 @@ class Fetcher:
                     raise
                 time.sleep(next(waits_s))
                 continue
-            self._ask_ahead()
+            # else the next request can name what the caller changes until then, and not wait first
+            if any(len(one.data) for one in chunks):
+                self._ask_ahead()
             return session.filtered(chunks)
 
     def _receive(self) -> list[Chunk]:

@@ -134,6 +134,18 @@ def test_poll_when_it_returns_then_the_next_request_is_under_way(
     )
 
 
+def test_poll_when_nothing_came_then_the_next_request_names_what_has_changed_since(
+    peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
+) -> None:
+    peer.publish("events", ONE)
+    peer.publish("others", ONE)
+    fetcher = open_fetcher(running_broker, {EVENTS: len(ONE)})
+    fetcher.poll()
+    others = TopicPartition("others", 0, 0)
+    fetcher.seek(others, 0)
+    assert [one.partition for one in fetcher.poll() if len(one.data)] == [others]
+
+
 def test_poll_when_at_the_end_then_woken_by_a_new_message(
     peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
 ) -> None:
