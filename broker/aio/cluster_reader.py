@@ -430,7 +430,8 @@ class AsyncClusterReader:
                     await asyncio.sleep(session.empty_wait_s)
             else:
                 chunks = session.take(found)
-            if session.is_wanting and connection.is_open:
+            has_messages = any(len(one.data) for one in chunks)
+            if has_messages and session.is_wanting and connection.is_open:
                 response = self._ask(session, connection)  # ahead, while these chunks are decoded
             await self._queue.put((source, session.filtered(chunks)))
 
