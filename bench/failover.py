@@ -28,7 +28,7 @@ _ENDS = {
     "election": "a leader in ZooKeeper",
     "library": "an acknowledged `send`",
     "pipe": "a line that `pylogctl produce` acknowledges",
-    "group": "a message in `pylogctl consume --group`",
+    "group": "a message in `pylogctl consume` of a group",
 }
 
 

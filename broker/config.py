@@ -268,7 +268,8 @@ class BrokerConfig(ListenerConfig):
             "replica.fetch.wait.max.ms",
             "replica_fetch_wait_ms",
             _INT,
-            "how long a fetch of a follower waits for messages; two seconds while nothing changes",
+            "how long a fetch of a follower waits for messages, by the settings of both brokers at "
+            "most; two seconds while nothing changes",
             1,
         ),
         _P(

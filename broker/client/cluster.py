@@ -27,7 +27,7 @@ BRIEFLY_S = 1.0
 
 
 class Patience:
-    """Limits attempts to reach a broker or ZooKeeper, as another one may answer sooner.
+    """Limits attempts to connect to a broker, as another one may lead by now.
 
     The first is short; each that its limit cut short has the next one take twice as long.
     """

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from broker import deadlines
-from broker.client.cluster import BRIEFLY_S, Cluster, Connect, Patience
+from broker.client.cluster import BRIEFLY_S, Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
 from broker.client.read_replicas import InSyncReplicas
@@ -151,7 +151,8 @@ class RegistryCluster(RegisteredCluster):
     """The cluster as registered in ZooKeeper; `registry` must be started.
 
     While ZooKeeper is away, brokers and leaders are the last known ones, without a wait; brokers
-    also if it takes longer than a second, and the next time than two seconds, and so on.
+    also if it takes longer than a second. Each such read lets the next take twice as long, up to
+    four seconds, as it may be slow for good.
 
     Raises:
         RegistryUnreachableError: by methods that read ZooKeeper, if it did not respond in time.
@@ -161,7 +162,7 @@ class RegistryCluster(RegisteredCluster):
     def __init__(self, registry: Registry, connect: Connect | None = None) -> None:
         super().__init__(registry, connect)
         self._former_brokers: list[BrokerAddress] = []
-        self._patience = Patience()
+        self._limit_s = BRIEFLY_S  # of a read of brokers, while former ones are known
 
     @property
     def _lacks_zookeeper(self) -> bool:
@@ -174,14 +175,12 @@ class RegistryCluster(RegisteredCluster):
         """Return the live brokers, by id."""
         if not self._lacks_zookeeper:
             try:
-                with (
-                    self._patience.attempt() as limit_s,
-                    deadlines.Limit(limit_s if self._former_brokers else None),
-                ):
+                with deadlines.Limit(self._limit_s if self._former_brokers else None):
                     found = self.registry.brokers()
             except RegistryUnreachableError:  # it hangs, and the session does not know yet
                 if not self._former_brokers:
                     raise
+                self._limit_s = min(2 * self._limit_s, 4 * BRIEFLY_S)
             else:
                 self._former_brokers = [BrokerAddress(one.id, one.host, one.port) for one in found]
         return self._former_brokers

@@ -70,10 +70,13 @@ _SWEEP_INTERVAL_S = 5.0
 _GATHER_S = 5e-5
 """How long requests without responses gather while a client sends them one by one.
 
-To wake this thread for each would take the client longer than the thread takes to handle it.
+To wake this thread for each would take the client longer than the thread takes to handle it. The
+system adds its slack, which is as much again.
 """
 _AT_ONCE_S = 2e-5
 """Requests that come within this time after a turn come one by one without a pause."""
+_ALONE_S = 0.01
+"""They gather only if no turn served anything else for this time: nobody waits for the thread."""
 
 
 class Processor:
@@ -129,6 +132,7 @@ class Processor:
         self._time_s = time.perf_counter  # measures work
         self._next_sweep_s = clock.monotonic_s() + _SWEEP_INTERVAL_S
         self._is_stopping = self._has_ended = self._may_gather = False
+        self._served_others_s = -math.inf  # when a turn had more than requests without responses
         self._last_response: bytes | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -213,6 +217,7 @@ class Processor:
         ended_s = time.perf_counter()
         if self._may_gather and wait_s > _GATHER_S:
             time.sleep(_GATHER_S)
+            wait_s -= _GATHER_S
         gathered_s = time.perf_counter()
         ready = self._selector.select(wait_s)
         began_s = time.perf_counter()
@@ -238,9 +243,12 @@ class Processor:
                     self._serve(connection, self._advance)
             if self._time_s() >= work_end_s or time.perf_counter() >= end_s:
                 break  # the selector returns the others again
-        self._may_gather = began_s - gathered_s < _AT_ONCE_S and all(
+        if not ready or not all(
             key.data is not None and key.data.has_sent_little_unanswered for key, _ in ready
-        )
+        ):
+            self._served_others_s = began_s
+        is_alone = began_s - self._served_others_s > _ALONE_S
+        self._may_gather = is_alone and began_s - gathered_s < _AT_ONCE_S
         self._mailbox.run()
         if self.purgatory.woken:
             for delayed in self._attempt_all(self.purgatory.take_woken(), is_last=False):

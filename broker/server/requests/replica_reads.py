@@ -76,9 +76,10 @@ _Session = ReadSession[_Part]
 
 
 class ReplicaReadHandler:
-    """Handles the reads of followers, for one thread; none waits longer than `max_wait_ms`.
+    """Handles the reads of followers, for one thread.
 
-    As a follower that does not fetch again leaves the in-sync set, whatever its own settings say.
+    None waits longer than `max_wait_ms`, whatever the follower's settings say: one that does not
+    fetch again in time leaves the in-sync set.
     """
 
     def __init__(

@@ -144,7 +144,7 @@ class Pipe:
             status = self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGABRT)  # it says where its threads are
-            status = self.process.wait()
+            status = self.process.wait(60)
         for thread in self._threads:
             thread.join()
         assert status == 0, f"{self.way.name}: status {status}: {self.said}"

@@ -873,6 +873,7 @@ class HeldPause:
         self._sleep = time.sleep
         monkeypatch.setattr("time.sleep", self)
         monkeypatch.setattr("broker.server.network.processor._AT_ONCE_S", NEVER_S)
+        monkeypatch.setattr("broker.server.network.processor._ALONE_S", 0.0)
 
     def __call__(self, seconds: float) -> None:
         if threading.current_thread().name != "processor-under-test":
@@ -895,6 +896,25 @@ def test_requests_without_responses_when_sent_one_by_one_then_gather(
     pause.may_end.set()
     wait_until(lambda: len(bench.handlers.handled) == 3, "both are handled")
     assert bench.handlers.runs == [[b"first"], [b"second", b"third"]]
+
+
+def test_requests_without_responses_when_others_were_served_lately_then_are_handled_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = HeldPause(monkeypatch)
+    monkeypatch.setattr("broker.server.network.processor._ALONE_S", NEVER_S)
+    bench.start(lambda frame: Response(frame) if frame == b"answered" else None)
+    client, other = bench.connect(), bench.connect()
+    other.sendall(encode_frame(b"answered"))
+    assert other.recv(100) == b"answered"
+
+    def send(text: bytes) -> None:
+        client.sendall(encode_frame(text))
+        wait_until(lambda: bench.handlers.handled[-1] == text, "it is handled")
+
+    for text in (b"first", b"second", b"third"):
+        send(text)
+    assert not pause.has_begun.is_set()
 
 
 def test_requests_with_responses_when_sent_one_by_one_then_are_handled_at_once(
