@@ -151,8 +151,8 @@ class RegistryCluster(RegisteredCluster):
     """The cluster as registered in ZooKeeper; `registry` must be started.
 
     While ZooKeeper is away, brokers and leaders are the last known ones, without a wait; brokers
-    also if it takes longer than a second. Each such read lets the next take twice as long, up to
-    four seconds, as it may be slow for good.
+    also if a read of them takes longer than a second. The next one may take twice as long, up to
+    four seconds, as ZooKeeper may be slow for good.
 
     Raises:
         RegistryUnreachableError: by methods that read ZooKeeper, if it did not respond in time.

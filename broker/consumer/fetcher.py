@@ -128,7 +128,8 @@ class Fetcher:
                     raise
                 time.sleep(next(waits_s))
                 continue
-            # else the next request can name what the caller changes until then, and not wait first
+            # After an empty response the next poll asks: partitions that the caller adds before it
+            # would have to wait for the end of a request that does not name them.
             if any(len(one.data) for one in chunks):
                 self._ask_ahead()
             return session.filtered(chunks)
