@@ -4,11 +4,15 @@ A topic can be deleted and created again under its name. ZooKeeper numbers all c
 offset last written before the creation of its topic is known to belong to a former one, whichever
 client wrote it. Of a topic with replicas the creation is that of its node, which the controller
 writes; of any other one each home broker records its own. Brokers of Kafka 0.7 record none.
+
+The node above these has the homes of a topic without replicas: how many partitions each broker has,
+live or not. It is written as a whole before the first of them has the topic, so that clients never
+take some of its partitions for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -20,9 +24,10 @@ from broker.zk.replicated_values import decode_assignment
 from broker.zk.session import Session
 from broker.zk.values import (
     DELETED_CREATION,
-    broker_ids,
     decode_creation_id,
+    decode_homes,
     encode_creation_id,
+    encode_homes,
 )
 
 
@@ -95,10 +100,11 @@ def record_creations(
     broker_id: int,
     creation_ids: Mapping[str, str | None],
     new: Collection[str],
-) -> None:
+) -> list[str]:
     """Record topics of a home broker: replace the ids of those created again, add missing ones.
 
-    `new` are those created just now, `creation_ids` has None for an unknown creation.
+    `new` are those created just now, `creation_ids` has None for an unknown creation. Returns the
+    topics without replicas.
     """
     # a topic with replicas has the id that the controller gives
     with_replicas = session.get_many(map(paths.replicated_topic, creation_ids))
@@ -125,6 +131,7 @@ def record_creations(
     session.delete_many(replaced)
     wanted = {path: encode_creation_id(one) for path, one in (missing | replaced).items()}
     session.create_many(wanted, ephemeral=False)
+    return list(nodes.values())
 
 
 def record_deletions(session: Session, broker_id: int, topics: Iterable[str]) -> None:
@@ -133,23 +140,48 @@ def record_deletions(session: Session, broker_id: int, topics: Iterable[str]) ->
     session.set_many(dict.fromkeys(nodes, (DELETED_CREATION, -1)))
 
 
+def read_homes(session: Session, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+    """Return the partitions of each home broker of topics, live or not, where they are recorded."""
+    nodes = {paths.creation_ids(topic): topic for topic in topics}
+    found = session.get_many(nodes)
+    homes = {nodes[path]: decode_homes(path, value) for path, (value, _) in found.items()}
+    return {topic: one for topic, one in homes.items() if one}
+
+
+def change_homes(
+    session: Session, changes: Mapping[str, Callable[[dict[int, int]], dict[int, int]]]
+) -> dict[str, dict[int, int]]:
+    """Change the recorded homes of topics, each in one step; return what they are then.
+
+    A change gets the homes before, and is repeated if another broker changes them meanwhile.
+    """
+    homes: dict[str, dict[int, int]] = {}
+    left = {paths.creation_ids(topic): topic for topic in changes}
+    while left:
+        found = session.get_many(left)
+        missing: dict[str, bytes] = {}
+        changed: dict[str, tuple[bytes, int]] = {}
+        for path, topic in left.items():
+            value, stat = found.get(path, (b"", None))
+            before = decode_homes(path, value)
+            homes[topic] = changes[topic](dict(before))
+            if homes[topic] == before:
+                continue
+            if stat is None:
+                missing[path] = encode_homes(homes[topic])
+            else:
+                changed[path] = encode_homes(homes[topic]), stat.version
+        done = missing.keys() - session.create_many(missing, ephemeral=False)
+        done |= session.set_many(changed).keys()
+        left = {path: left[path] for path in (*missing, *changed) if path not in done}
+    return homes
+
+
 def absent_homes(
     session: Session, topics: Iterable[str], live: Collection[int]
 ) -> dict[str, list[int]]:
     """Return the brokers that have each topic and are not `live`; see `Registry.absent_homes`."""
-    parents = {paths.creation_ids(topic): topic for topic in topics}
-    recorded = {
-        parents[path]: broker_ids(names) for path, names in session.children_many(parents).items()
+    return {
+        topic: sorted(homes.keys() - set(live))
+        for topic, homes in read_homes(session, topics).items()
     }
-    nodes = {
-        paths.creation_id(topic, home): (topic, home)
-        for topic, homes in recorded.items()
-        for home in homes
-        if home not in live
-    }
-    absent: dict[str, list[int]] = {topic: [] for topic in recorded}
-    for path, (value, _) in session.get_many(nodes).items():
-        topic, home = nodes[path]
-        if value != DELETED_CREATION:
-            absent[topic].append(home)
-    return absent

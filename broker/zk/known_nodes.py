@@ -83,6 +83,7 @@ _KNOWN: tuple[tuple[str, str, Callable[..., _Fields]], ...] = (
     ("owner", f"{paths.CONSUMERS}/[^/]+/owners/{_PARTITION}", _owner),
     ("member", f"{paths.CONSUMERS}/[^/]+/ids/[^/]+", _subscription),
     ("cluster id", paths.CLUSTER_ID, _json),
+    ("homes of topic", paths.creation_ids("[^/]+"), _json),
     ("creation id", paths.creation_ids("[^/]+") + "/[0-9]+", _creation_id),
     ("controller", paths.CONTROLLER, _json),
     ("controller epoch", paths.CONTROLLER_EPOCH, _number("epoch")),

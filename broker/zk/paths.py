@@ -20,7 +20,7 @@ BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 CONSUMERS = "/consumers"
 _MIRRORS = "/mirrors"
-_CREATION_IDS = "/creation-ids"
+CREATION_IDS = "/creation-ids"
 CLUSTER_ID = "/cluster/id"
 """The id of the cluster, as in later Kafka (persistent)."""
 CLUSTER_KEYS = "/cluster/keys"
@@ -80,7 +80,7 @@ _READABLE = (
     "/replicated",
     ADMIN,
     "/config",
-    _CREATION_IDS,
+    CREATION_IDS,
 )
 OPEN_TREES = (CONSUMERS, _MIRRORS)
 """What all clients write, those of Kafka 0.7 too; the chroot must have these for them."""
@@ -156,8 +156,11 @@ def mirror_error(group_name: str, partition: TopicPartition) -> str:
 
 
 def creation_ids(topic_name: str) -> str:
-    """Return the path whose children are the brokers that have, or had, a topic."""
-    return f"{_CREATION_IDS}/{topic_name}"
+    """Return the path of the homes of a topic without replicas: all its partitions (persistent).
+
+    Its children are the brokers that have, or had, a topic.
+    """
+    return f"{CREATION_IDS}/{topic_name}"
 
 
 def creation_id(topic_name: str, broker_id: int) -> str:

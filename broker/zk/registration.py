@@ -15,7 +15,12 @@ from typing import NamedTuple, TypeVar
 
 from broker import errors
 from broker.zk import paths, values
-from broker.zk.creations import record_creations, record_deletions
+from broker.zk.creations import (
+    change_homes,
+    read_homes,
+    record_creations,
+    record_deletions,
+)
 from broker.zk.nodes import NodeStat
 from broker.zk.own_broker import OwnBroker, create_own
 from broker.zk.session import Session, SessionState
@@ -62,6 +67,8 @@ class Registration:
         self.broker_epoch: int | None = None
         """The change of ZooKeeper that made the last registration for replication."""
         self._topics: dict[str, _Topic] = {}
+        self._assigned: set[str] = set()  # recorded as topics of this broker, perhaps not here yet
+        self.on_assigned: Callable[[str, int], object] = lambda _topic, _count: None
         self._new_topics: set[str] = set()  # created, and not registered since
         self._registered_topics: dict[str, _Topic] = {}
         self._registered_session: int | None = None
@@ -119,6 +126,11 @@ class Registration:
             self._topics.pop(topic, None)
             self._new_topics.discard(topic)
 
+    def note_assigned(self, topics: Collection[str]) -> None:
+        """Note topics recorded as of this broker; `synchronize` creates those that are not here."""
+        with self._changed:
+            self._assigned.update(topics)
+
     def synchronize(self) -> None:
         """Create the wanted nodes missing in the present session, and delete unwanted ones."""
         with self._work:
@@ -149,6 +161,7 @@ class Registration:
             missing = dict(self._topics.items() - self._registered_topics.items())
             surplus = self._registered_topics.keys() - self._topics.keys()
         if surplus:
+            self._forget_home(broker.id, surplus)
             self._session.delete_many(paths.topic_broker(topic, broker.id) for topic in surplus)
             record_deletions(self._session, broker.id, surplus)
             with self._changed:
@@ -156,6 +169,7 @@ class Registration:
                     self._registered_topics.pop(topic, None)
         if missing:
             self._register_topics(broker.id, missing)
+        self._create_assigned(broker.id)
         if gone:
             logger.warning(
                 "nodes of broker %d were missing in ZooKeeper, deleted by another client or with "
@@ -163,6 +177,32 @@ class Registration:
                 broker.id,
                 _listed(gone),
             )
+
+    def _forget_home(self, broker_id: int, topics: Collection[str]) -> None:
+        """Remove this broker from the homes of topics that it has deleted."""
+        live = set(values.broker_ids(self._session.children_if_any(paths.BROKER_IDS)))
+
+        def without(homes: dict[int, int]) -> dict[int, int]:
+            homes.pop(broker_id, None)
+            # the last live home takes those along that are away: else the topic would seem to exist
+            return homes if live & homes.keys() else {}
+
+        change_homes(self._session, dict.fromkeys(topics, without))
+
+    def _create_assigned(self, broker_id: int) -> None:
+        """Have topics created that another broker has recorded as this one's."""
+        # read again here, after the deletions: what was noted may be of a topic deleted since
+        with self._changed:
+            assigned = self._assigned - self._topics.keys()
+            self._assigned = set()
+        for topic, homes in read_homes(self._session, assigned).items():
+            if broker_id not in homes:
+                continue
+            try:
+                self.on_assigned(topic, homes[broker_id])
+            except errors.StorageError as error:
+                logger.error("topic '%s' is not created here: %s", topic, error)
+                self.note_assigned([topic])  # tried again with the next change
 
     def _forget_gone(self, broker_id: int) -> list[str]:
         """Read the nodes whose watches have fired; return those to be created again."""
@@ -271,9 +311,16 @@ class Registration:
         """Create topic nodes; caller holds `_work`."""
         with self._changed:
             new = self._new_topics & topics.keys()
-        # before the counts: a client that sees the topic then knows its creation
+        # before the counts: a client that sees the topic then knows its creation and its homes
         creation_ids = {name: topic.creation_id for name, topic in topics.items()}
-        record_creations(self._session, broker_id, creation_ids, new)
+        plain = record_creations(self._session, broker_id, creation_ids, new)
+
+        def with_own(count: int, homes: dict[int, int]) -> dict[int, int]:
+            return {**homes, broker_id: count}
+
+        change_homes(
+            self._session, {one: partial(with_own, topics[one].partition_count) for one in plain}
+        )
         nodes = {
             paths.topic_broker(name, broker_id): values.encode_number(topic.partition_count)
             for name, topic in topics.items()

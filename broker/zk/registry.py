@@ -10,14 +10,21 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from enum import Enum, auto
 from typing import NamedTuple, Self
 
 from broker.endpoints import Endpoint
-from broker.errors import CoordinationError, RegistryNodeNotFoundError, RegistryUnreachableError
+from broker.errors import (
+    CoordinationError,
+    RegistryConflictError,
+    RegistryNodeNotFoundError,
+    RegistryUnreachableError,
+    TopicExistsError,
+)
 from broker.zk import paths, values
-from broker.zk.creations import absent_homes
+from broker.zk.creations import absent_homes, change_homes, read_homes
 from broker.zk.registration import Registration
 from broker.zk.replicated_values import decode_endpoints
 from broker.zk.security import ZooKeeperSecurity
@@ -32,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
 _QUIET_S = 0.3
+_POLL_S = 0.01
 
 
 class RegistryStatus(NamedTuple):
@@ -198,6 +206,7 @@ class Registry:
         rack: str = "",
         is_clean: bool = False,
         has_replicas: Callable[[], bool] = lambda: False,
+        on_assigned: Callable[[str, int], object] = lambda _topic, _count: None,
         endpoints: tuple[Endpoint, ...] = (),
     ) -> None:
         """Register this process's broker, and again after each expired session.
@@ -215,6 +224,8 @@ class Registry:
                 it leaves the in-sync replicas of its partitions. See `mark_clean`.
             has_replicas: returns whether it has logs of replicas. The controller asks such a broker
                 about them even if it knows of no topic with replicas.
+            on_assigned: called with a topic recorded as of this broker that it does not have, and
+                the number of its partitions here; in the worker's thread.
             endpoints: of all its listeners, that for other brokers first; empty if there is only
                 the plain one of `host` and `port`.
 
@@ -224,6 +235,7 @@ class Registry:
         Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
         """
         info = values.BrokerInfo(broker_id, host, port, creator)
+        self._registration.on_assigned = on_assigned
         self._registration.own.has_replicas = has_replicas
         self._registration.own.endpoints = endpoints
         self._registration.register_broker(info, rack=rack, is_clean=is_clean)
@@ -256,6 +268,38 @@ class Registry:
             is_new: it has just been created: offsets stored until now are not of this topic.
         """
         self._registration.add_topic(topic, partition_count, creation_id=creation_id, is_new=is_new)
+        self._events.put(_Wake.TOPIC)
+
+    def create_topic(self, topic: str, homes: Mapping[int, int], timeout_s: float) -> None:
+        """Record the partitions that a topic without replicas gets on brokers; wait for these.
+
+        A home that is not live gets its part when it is back; one that is slow is not waited for
+        beyond the timeout. `TopicExistsError` if one has the topic.
+        """
+
+        def added(before: dict[int, int]) -> dict[int, int]:
+            if present := before.keys() & homes.keys():
+                raise TopicExistsError(
+                    f"topic '{topic}' exists on broker {', '.join(map(str, sorted(present)))}"
+                )
+            return before | dict(homes)
+
+        recorded = change_homes(self.session, {topic: added})[topic]
+        with suppress(RegistryConflictError):
+            self.session.create(paths.topic(topic))  # by which brokers learn of it
+        give_up_s = time.monotonic() + timeout_s
+        while time.monotonic() < give_up_s:
+            live = recorded.keys() & set(self._live_broker_ids())
+            if live <= set(values.broker_ids(self.session.children_if_any(paths.topic(topic)))):
+                return
+            self._stopped.wait(_POLL_S)
+
+    def note_assigned(self, topics: Collection[str]) -> None:
+        """Have the worker create topics recorded as of this broker that it does not have.
+
+        Returns at once.
+        """
+        self._registration.note_assigned(topics)
         self._events.put(_Wake.TOPIC)
 
     def deregister_topic(self, topic: str) -> None:
@@ -314,14 +358,14 @@ class Registry:
         return self.session.children_if_any(paths.TOPICS)
 
     def topic_partitions(self, topic: str) -> dict[int, int]:
-        """Return how many partitions of a topic each live broker has, by broker id.
+        """Return how many partitions of a topic each live broker has registered, by its id.
 
         An unknown topic has no brokers.
         """
         return self.partitions_of([topic])[topic]
 
     def partitions_of(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
-        """Return how many partitions of each topic each live broker has, by topic and broker id.
+        """Return how many partitions of each topic each live broker has registered.
 
         An unknown topic has no brokers.
         """
@@ -338,6 +382,23 @@ class Registry:
             topic, broker_id = nodes[path]
             counts[topic][broker_id] = values.decode_number(value, f"value of {path}")
         return counts
+
+    def homes_of(
+        self, topics: Iterable[str], *, live_only: bool = False
+    ) -> dict[str, dict[int, int]]:
+        """Return how many partitions of each topic each broker has, live or not.
+
+        Of a topic with replicas these are the live home brokers. An unknown topic has none.
+        """
+        registered = self.partitions_of(topics)
+        recorded = read_homes(self.session, registered)
+        if live_only and recorded:
+            live = self._live_broker_ids()
+            recorded = {
+                topic: {home: count for home, count in homes.items() if home in live}
+                for topic, homes in recorded.items()
+            }
+        return {topic: recorded.get(topic, {}) | homes for topic, homes in registered.items()}
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the brokers that have each topic and are not live.

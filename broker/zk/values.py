@@ -153,6 +153,26 @@ def decode_creation_id(value: bytes) -> str | None:
     return None if value == _UNKNOWN_CREATION else _text(value, "creation id of a topic")
 
 
+def encode_homes(homes: Mapping[int, int]) -> bytes:
+    """Return the value of the node with the homes of a topic: the partitions of each broker."""
+    named = {str(home): count for home, count in sorted(homes.items())}
+    return json.dumps({"version": 1, "homes": named}).encode()
+
+
+def decode_homes(path: str, value: bytes) -> dict[int, int]:
+    """Parse the value of the node with the homes of a topic; one without a value has none."""
+    if not value:
+        return {}
+    try:
+        homes = json.loads(value)["homes"]
+        return {int(home): int(count) for home, count in homes.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CoordinationError(
+            f'node {path} is not {{"version":1,"homes":{{BROKER:PARTITIONS}}}}: '
+            f"{value[:_SHOWN_LENGTH]!r}"
+        ) from error
+
+
 def encode_settings(texts: Mapping[str, str]) -> bytes:
     """Return the value of a node of settings, in the form of Kafka 0.8."""
     return json.dumps({"version": 1, "config": dict(texts)}).encode()

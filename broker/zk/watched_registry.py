@@ -18,7 +18,13 @@ from broker.threads import StoppableThread
 from broker.zk import paths
 from broker.zk.registry import Registry
 from broker.zk.replicated_values import decode_endpoints
-from broker.zk.values import BrokerInfo, broker_ids, decode_brokers, decode_number
+from broker.zk.values import (
+    BrokerInfo,
+    broker_ids,
+    decode_brokers,
+    decode_homes,
+    decode_number,
+)
 from broker.zk.watched_reads import WatchedReads
 
 logger = logging.getLogger(__name__)
@@ -33,7 +39,7 @@ _RETRY_S = 1.0
 class RegistryChange(NamedTuple):
     """A change of the registry: the live brokers by id, None if they are the same, and counts.
 
-    `counts` are of each topic that has changed: how many partitions each broker registers.
+    `counts` are of each topic that has changed: how many partitions each broker has, live or not.
     """
 
     brokers: dict[int, BrokerInfo] | None
@@ -95,7 +101,10 @@ class WatchedRegistry(StoppableThread):
         self._read({_BROKERS})
 
     def counts(self, topic: str) -> dict[int, int]:
-        """Return how many partitions of a topic each broker registers; follow it from now on."""
+        """Return how many partitions of a topic each broker has, live or not.
+
+        The topic is followed from now on.
+        """
         counts = self._counts.get(topic)
         if counts is None:
             self._read({topic})
@@ -169,12 +178,13 @@ class WatchedRegistry(StoppableThread):
 
     def _read_counts(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
         parents = {paths.topic(topic): topic for topic in topics}
+        children = self._watched.children(parents)
+        counts = self._read_homes(topics)
         nodes = {
             paths.topic_broker(parents[path], broker_id): (parents[path], broker_id)
-            for path, names in self._watched.children(parents).items()
+            for path, names in children.items()
             for broker_id in broker_ids(names)
         }
-        counts: dict[str, dict[int, int]] = {topic: {} for topic in topics}
         for path, (value, _) in self._watched.values(nodes).items():
             topic, broker_id = nodes[path]
             try:
@@ -183,9 +193,20 @@ class WatchedRegistry(StoppableThread):
                 logger.warning("broker %d left out for topic %s: %s", broker_id, topic, error)
         return counts
 
+    def _read_homes(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
+        nodes = {paths.creation_ids(topic): topic for topic in topics}
+        homes: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+        for path, (value, _) in self._watched.values(nodes).items():
+            try:
+                homes[nodes[path]] = decode_homes(path, value)
+            except CoordinationError as error:
+                logger.warning("only live brokers are known of topic %s: %s", nodes[path], error)
+        return homes
+
 
 def _subject_of(path: str) -> str:
     """Return the subject that a node belongs to."""
     if path.startswith((paths.BROKER_IDS, paths.REPLICATED_BROKERS)):
         return _BROKERS
-    return path.removeprefix(paths.TOPICS).strip("/").partition("/")[0] or _TOPICS
+    above = paths.CREATION_IDS if path.startswith(paths.CREATION_IDS) else paths.TOPICS
+    return path.removeprefix(above).strip("/").partition("/")[0] or _TOPICS

@@ -8,12 +8,18 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.endpoints import PLAIN_LISTENER, Endpoint
-from broker.errors import ConfigError, RegistryUnreachableError
+from broker.errors import (
+    ConfigError,
+    RegistryUnreachableError,
+    TopicExistsError,
+    UnknownTopicError,
+)
 from broker.log.manager import LogManager
 from broker.protocol.responses import BrokerAddress
 from broker.server.cluster.cluster_keys import ClusterKeyStore
@@ -117,6 +123,34 @@ class ClusterMembership:
         stat = self.registry.session.exists(paths.replicated_broker(broker_id))
         return None if stat is None else stat.czxid
 
+    def live_ids(self) -> list[int]:
+        """Return the live brokers that can be homes of a new topic."""
+        from broker.zk import paths, values  # late: kazoo
+
+        # brokers of 0.7 are not there: they create their part when a message comes
+        session = self._present_registry().session
+        others = values.broker_ids(session.children_if_any(paths.REPLICATED_BROKERS))
+        return sorted({*others, self._logs.table.home})
+
+    def create_topic(self, topic: str, homes: Mapping[int, int], timeout_s: float) -> None:
+        """Record all partitions of a topic without replicas; wait until live homes have them.
+
+        Raises:
+            TopicExistsError: a home has the topic.
+            RegistryUnreachableError: there is no session with ZooKeeper.
+        """
+        self._present_registry().create_topic(topic, homes, timeout_s)
+
+    def is_home(self, topic: str) -> bool:
+        """Return whether the registry has partitions of a topic on this broker."""
+        registry = self._present_registry()
+        return self._logs.table.home in registry.homes_of([topic])[topic]
+
+    def _present_registry(self) -> Registry:
+        if self.registry is None or not self.has_session:
+            raise RegistryUnreachableError("there is no session with ZooKeeper at present")
+        return self.registry
+
     def settings_of(self, topic: str) -> Mapping[str, str]:
         """Return the settings of a topic in ZooKeeper, by name."""
         return {} if self.settings is None else self.settings.last_good(topic)
@@ -153,6 +187,7 @@ class ClusterMembership:
             rack=config.rack,
             is_clean=self._logs.loaded.was_clean,
             has_replicas=lambda: self._logs.table.has_replicas,
+            on_assigned=self._create_assigned,
             endpoints=_for_brokers_first(endpoints, config.inter_broker_listener),
         )
         for topic in topics.names():
@@ -228,6 +263,11 @@ class ClusterMembership:
         self._show_topic(topic)
         if self.registry is not None:
             self._register_topic(self.registry, topic, is_new=is_new)
+
+    def _create_assigned(self, topic: str, partition_count: int) -> None:
+        """Create this broker's part of a topic that another one has recorded as a whole."""
+        with suppress(TopicExistsError, UnknownTopicError):  # it is here, or is being deleted
+            self._logs.creation.create_topic(topic, partition_count)
 
     def _note_deleted_topic(self, topic: str) -> None:
         self._view.set_own_topic(topic, 0)

@@ -1,9 +1,8 @@
 """A broker's view of the whole cluster: its brokers, and who leads each partition.
 
-The registry tells which brokers are live and how many partitions each has of a topic; the broker's
-own topics are known before they are registered. The partitions of a broker that leaves stay known,
-without a leader; of one that was away from the start, the first of each topic, as the registry does
-not tell their number. For partitions with replicas, the controller's states take precedence.
+The registry tells which brokers are live and how many partitions each has of a topic, live or not;
+the broker's own topics are known before they are registered. The partitions of a broker that is
+away have no leader. For partitions with replicas, the controller's states take precedence.
 
 Any thread may take a snapshot. All topics share the encoded partitions of a broker: memory grows
 with the number of topics, not of partitions, except for partitions with replicas.
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,10 +34,6 @@ MAX_METADATA_BYTES = 32 << 20
 """The largest metadata response: about a million partitions."""
 LARGE_TOPIC_COUNT = 200
 """A response about more topics is encoded on a worker thread: it takes a millisecond."""
-_RETRY_S = 1.0
-
-AbsentHomes = Callable[[Iterable[str]], Mapping[str, Collection[int]]]
-"""Returns which brokers that are not live have each topic; see `Registry.absent_homes`."""
 
 
 class _Topic(NamedTuple):
@@ -243,9 +238,7 @@ class ClusterView:
         self._controller_id = NO_CONTROLLER
         self._own_counts: dict[str, int] = {}
         self._own_creation_ids: dict[str, str] = {}
-        self._registered: dict[str, dict[int, int]] = {}  # of other brokers
-        self._gone: dict[str, dict[int, int]] = {}  # registered once, and not since
-        self._away: dict[str, set[int]] = {}  # homes that are not live and have the topic
+        self._registered: dict[str, dict[int, int]] = {}
         self._replicated: dict[str, dict[TopicPartition, ReplicatedPartition]] = {}
         self._topics: dict[str, _Topic] = {}
         self._snapshot: ClusterMetadata | None = None
@@ -323,58 +316,30 @@ class ClusterView:
         self,
         brokers: Mapping[int, responses.BrokerAddress] | None,
         counts: Mapping[str, Mapping[int, int]],
-        absent_homes: AbsentHomes,
-    ) -> None:
+    ) -> list[str]:
         """Note a change of the registry: its live brokers, None if unchanged, and changed topics.
 
-        `counts` has the registered partitions of those topics, by broker. `absent_homes` is asked
-        about the topics of brokers that have left.
+        `counts` has all partitions of those topics, by home broker. Returns the topics that this
+        broker is to have, and has not.
         """
         with self._lock:
             if brokers is not None:
                 self._set_brokers(brokers)
             for topic, homes in counts.items():
-                self._set_counts(topic, dict(homes))
+                self._registered[topic] = dict(homes)
             self._merge(counts)
-            if not self.ready.done():  # homes of any topic may have left before
-                doubtful = list(counts)
-            else:
-                doubtful = [
-                    topic
-                    for topic in ({*self._gone, *self._away} if brokers is not None else counts)
-                    if not self._brokers.keys()
-                    >= {*self._gone.get(topic, ()), *self._away.get(topic, ())}
-                ]
-        if doubtful:
-            # a broker may have deleted the topic before it left
-            away = absent_homes(doubtful)
-            with self._lock:
-                for topic in doubtful:
-                    self._away[topic] = set(away.get(topic, ())) - self._brokers.keys()
-                self._merge(doubtful)
+            assigned = [
+                topic
+                for topic, homes in counts.items()
+                if self._own.id in homes and topic not in self._own_counts
+            ]
         if not self.ready.done():
             self.ready.set_result(None)
+        return assigned
 
     def _set_brokers(self, brokers: Mapping[int, responses.BrokerAddress]) -> None:
         self._brokers = {**brokers, self._own.id: self._own}
         self._snapshot = None
-        for topic, homes in list(self._away.items()):
-            if not homes.isdisjoint(self._brokers):
-                self._away[topic] = homes - self._brokers.keys()
-                self._merge([topic])
-
-    def _set_counts(self, topic: str, homes: dict[int, int]) -> None:
-        homes.pop(self._own.id, None)  # see `set_own_topic`
-        gone = {**self._gone.get(topic, {}), **self._registered.get(topic, {})}
-        gone = {home: count for home, count in gone.items() if home not in homes}
-        if gone:
-            self._gone[topic] = gone
-        else:
-            self._gone.pop(topic, None)
-        if homes:
-            self._registered[topic] = homes
-        else:
-            self._registered.pop(topic, None)
 
     def apply_partition_states(
         self, partitions: Iterable[ReplicatedPartition], gone: Iterable[TopicPartition] = ()
@@ -394,11 +359,13 @@ class ClusterView:
     def _merge(self, topics: Iterable[str]) -> None:
         """Rebuild topics from all sources; caller holds the lock."""
         for topic in topics:
-            gone, away = self._gone.get(topic, {}), self._away.get(topic, ())
-            counts = {home: gone.get(home, 1) for home in away}
-            counts.update(self._registered.get(topic, {}))
+            counts = dict(self._registered.get(topic, {}))
+            # of its own topics the broker knows first, also that they are deleted
+            is_assigned = counts.pop(self._own.id, 0) > 0
             if topic in self._own_counts:
                 counts[self._own.id] = self._own_counts[topic]
+            elif is_assigned and topic not in self._topics and topic not in self._replicated:
+                continue  # shown as a whole, once its part is here
             replicated = dict(self._replicated.get(topic, {})) or _NOTHING
             creation_ids = {
                 one.home: info.kept_id or info.creation_id for one, info in replicated.items()
@@ -409,6 +376,7 @@ class ClusterView:
                 self._topics[topic] = _Topic(counts, replicated, creation_ids)
             else:
                 self._topics.pop(topic, None)
+                self._registered.pop(topic, None)
             self._snapshot = None
 
     def close(self) -> None:
@@ -423,7 +391,6 @@ class RegistryFeed:
     def __init__(self, registry: Registry, view: ClusterView) -> None:
         self._registry = registry
         self._view = view
-        self._stopped = threading.Event()
         from broker.zk.watched_registry import WatchedRegistry  # late: kazoo, as the registry
 
         self._watched = WatchedRegistry(
@@ -440,7 +407,6 @@ class RegistryFeed:
 
     def request_stop(self) -> None:
         """Ask the thread to end."""
-        self._stopped.set()
         self._watched.stop()
 
     def join(self) -> None:
@@ -455,11 +421,4 @@ class RegistryFeed:
                 for one in change.brokers.values()
             }
             self._view.set_endpoints({id: one.endpoints for id, one in change.brokers.items()})
-        while not self._stopped.is_set():
-            try:
-                self._view.set_registered(brokers, change.counts, self._registry.absent_homes)
-            except errors.RegistryUnreachableError as error:
-                logger.warning("the view of the cluster may be stale: %s", error)
-                self._stopped.wait(_RETRY_S)
-            else:
-                return
+        self._registry.note_assigned(self._view.set_registered(brokers, change.counts))

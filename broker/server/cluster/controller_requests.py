@@ -103,7 +103,7 @@ class ControllerRequests:
     def _create(
         self, request: CreateReplicatedTopicRequest, controller: Controller
     ) -> list[ReplicatedPartition]:
-        homes = self._registry.topic_partitions(request.topic)
+        homes = self._registry.homes_of([request.topic])[request.topic]
         known = {*controller.context.topics, *controller.context.unreadable}
         if homes and request.topic not in known:
             raise errors.TopicExistsError(
@@ -122,13 +122,12 @@ class ControllerRequests:
         self, request: ReplicateTopicRequest, controller: Controller
     ) -> list[ReplicatedPartition]:
         topic = request.topic
-        counts = self._registry.topic_partitions(topic)
+        counts = self._registry.homes_of([topic])[topic]
         if not counts and topic not in controller.context.topics:
-            raise errors.UnknownTopicError(f"no live broker has topic '{topic}'")
-        away = self._registry.absent_homes([topic]).get(topic, [])
+            raise errors.UnknownTopicError(f"no broker has topic '{topic}'")
         partitions = [
             TopicPartition(topic, home, index)
-            for home, count in {**counts, **dict.fromkeys(away, 1)}.items()
+            for home, count in counts.items()
             for index in range(count)
         ]
         creations = read_creations(self._registry.session, partitions)

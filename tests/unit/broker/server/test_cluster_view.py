@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 
 import pytest
 
@@ -17,30 +17,12 @@ TWO = BrokerAddress(2, "two", 9092)
 THREE = BrokerAddress(3, "three", 9093)
 
 
-class Registry:
-    """Says which homes that are away still have a topic."""
-
-    def __init__(self) -> None:
-        self.absent: dict[str, Collection[int]] = {}
-        self.asked: list[str] = []
-
-    def absent_homes(self, topics: Iterable[str]) -> Mapping[str, Collection[int]]:
-        asked = list(topics)
-        self.asked += asked
-        return {topic: self.absent.get(topic, ()) for topic in asked}
-
-
 @pytest.fixture
-def registry() -> Registry:
-    return Registry()
-
-
-@pytest.fixture
-def view(registry: Registry) -> ClusterView:
+def view() -> ClusterView:
     """Of broker 1, with one partition of `t`, and broker 2, with two."""
     view = ClusterView("zk:2181", OWN)
     view.set_own_topic("t", 1)
-    view.set_registered({1: OWN, 2: TWO}, {"t": {1: 1, 2: 2}}, registry.absent_homes)
+    view.set_registered({1: OWN, 2: TWO}, {"t": {1: 1, 2: 2}})
     return view
 
 
@@ -94,69 +76,43 @@ def test_view_when_a_topic_is_created_here_then_has_it_before_it_is_registered(
 
 
 def test_view_when_the_registry_lags_behind_a_deletion_then_goes_by_the_own_logs(
-    view: ClusterView, registry: Registry
+    view: ClusterView,
 ) -> None:
     view.set_own_topic("t", 0)
-    view.set_registered(None, {"t": {1: 1, 2: 3}}, registry.absent_homes)
+    view.set_registered(None, {"t": {1: 1, 2: 3}})
 
     assert leaders(view, "t") == {"2-0": 2, "2-1": 2, "2-2": 2}
 
 
-@pytest.mark.parametrize("leaves_in_order", [True, False])
 def test_view_when_a_broker_goes_then_its_partitions_stay_without_leader_until_it_is_back(
-    view: ClusterView, registry: Registry, leaves_in_order: bool
+    view: ClusterView,
 ) -> None:
-    if leaves_in_order:
-        view.set_registered(None, {"t": {1: 1}}, registry.absent_homes)
-        assert leaders(view, "t") == {"1-0": 1}
-    registry.absent = {"t": [2]}
-    view.set_registered({1: OWN}, {"t": {1: 1}}, registry.absent_homes)
+    view.set_registered({1: OWN}, {})
 
     assert leaders(view, "t") == {"1-0": 1, "2-0": NO_LEADER, "2-1": NO_LEADER}
     errors = [one.error for one in listed(view, "t").topics[0].partitions]
     assert errors == [0, LeaderNotAvailableError.code, LeaderNotAvailableError.code]
 
-    view.set_registered({1: OWN, 2: TWO}, {}, registry.absent_homes)
-    assert leaders(view, "t") == {"1-0": 1}
-    view.set_registered(None, {"t": {1: 1, 2: 2}}, registry.absent_homes)
+    view.set_registered({1: OWN, 2: TWO}, {})
     assert leaders(view, "t") == {"1-0": 1, "2-0": 2, "2-1": 2}
 
 
-def test_view_when_a_broker_deletes_a_topic_and_goes_then_the_topic_is_gone(
-    view: ClusterView, registry: Registry
+def test_view_when_the_last_home_deletes_a_topic_then_the_topic_is_gone(view: ClusterView) -> None:
+    view.set_own_topic("t", 0)
+    assert leaders(view, "t") == {"2-0": 2, "2-1": 2}
+
+    view.set_registered(None, {"t": {}})
+    assert listed(view, "t").topics[0].error == UnknownTopicError.code
+
+
+def test_view_when_a_new_topic_is_recorded_then_it_is_shown_once_this_broker_has_its_part(
+    view: ClusterView,
 ) -> None:
-    view.set_registered(None, {"t": {1: 1}}, registry.absent_homes)
-    view.set_registered({1: OWN}, {}, registry.absent_homes)
+    assert view.set_registered(None, {"new": {1: 2, 2: 1, 3: 1}}) == ["new"]
+    assert listed(view, "new").topics[0].error == UnknownTopicError.code
 
-    assert leaders(view, "t") == {"1-0": 1}
-
-
-def test_view_when_nobody_is_away_then_the_registry_is_not_asked_who_is(
-    view: ClusterView, registry: Registry
-) -> None:
-    registry.asked.clear()  # at the first read
-    view.set_registered({1: OWN, 2: TWO, 3: THREE}, {"t": {1: 1, 2: 2}}, registry.absent_homes)
-
-    assert registry.asked == []
-
-
-def test_view_when_a_home_left_before_the_first_read_then_its_first_partition_is_known(
-    registry: Registry,
-) -> None:
-    registry.absent = {"t": [2], "u": [2]}
-    view = ClusterView("zk:2181", OWN)
-    view.set_own_topic("t", 1)
-    view.set_registered({1: OWN}, {"t": {1: 1}, "u": {}}, registry.absent_homes)
-
-    assert leaders(view, "t") == {"1-0": 1, "2-0": NO_LEADER}
-    assert leaders(view, "u") == {"2-0": NO_LEADER}
-
-    registry.absent = {"t": [2], "u": []}  # deleted meanwhile
-    view.set_registered({1: OWN, 3: THREE}, {}, registry.absent_homes)
-    assert listed(view, "u").topics[0].error == UnknownTopicError.code
-
-    view.set_registered({1: OWN, 2: TWO, 3: THREE}, {"t": {1: 1, 2: 2}}, registry.absent_homes)
-    assert leaders(view, "t") == {"1-0": 1, "2-0": 2, "2-1": 2}
+    view.set_own_topic("new", 2)
+    assert leaders(view, "new") == {"1-0": 1, "1-1": 1, "2-0": 2, "3-0": NO_LEADER}
 
 
 def test_view_when_states_of_replicated_partitions_come_then_they_go_before_the_homes(
