@@ -116,13 +116,7 @@ class LogCreation:
         With `has_replicas` the controller has created it, and given it a creation id.
         """
         topics = self.table.topics
-        validate_topic_name(topic, self.maker.settings.broker.max_topic_name_length)
-        if not 1 <= partition_count <= MAX_PARTITIONS:
-            raise errors.WrongPartitionError(
-                f"topic '{topic}' cannot have {partition_count} partitions: "
-                f"from 1 to {MAX_PARTITIONS} are possible"
-            )
-        log_directory_name(topic, partition_count - 1)
+        validate_new_topic(topic, partition_count, self.maker.settings.broker.max_topic_name_length)
         with self.table.lock:
             topics.validate_not_deleting(topic)
             if topic in topics:
@@ -202,6 +196,17 @@ class LogCreation:
             raise errors.StorageError(f"cannot make {log.directory} a replica: {error}") from error
         log.replicate(EpochFile(log.directory, read_epochs(log.directory)))
         self.table.replica_creation_ids[log.partition] = creation_id
+
+
+def validate_new_topic(topic: str, partition_count: int, max_name_length: int) -> None:
+    """Validate that a broker can have a topic with so many partitions."""
+    validate_topic_name(topic, max_name_length)
+    if not 1 <= partition_count <= MAX_PARTITIONS:
+        raise errors.WrongPartitionError(
+            f"topic '{topic}' cannot have {partition_count} partitions: "
+            f"from 1 to {MAX_PARTITIONS} are possible"
+        )
+    log_directory_name(topic, partition_count - 1)
 
 
 def refuse_until_ordered(log: Log) -> None:

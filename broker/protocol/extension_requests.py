@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntFlag
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from broker.errors import InvalidRequestError
 from broker.protocol import layouts, requests
@@ -85,14 +85,34 @@ class ShutdownRequest(ControlRequest):
     force: bool
 
 
+class HomeCount(NamedTuple):
+    """How many partitions of a topic a home broker has."""
+
+    broker_id: int
+    partition_count: int
+
+
 class CreateTopicRequest(ControlRequest):
-    """Create a topic with a number of partitions on the broker asked."""
+    """Create a topic without replicas; the response names the brokers that have it by that.
+
+    With a partition count: on the broker asked. With `homes`, pairs of a broker id and a number of
+    partitions: as a whole on these, or without ZooKeeper the part of the broker asked. With
+    neither: as a first message of 0.7 would, unless it exists.
+    """
 
     TYPE = requests.RequestType.CREATE_TOPIC
-    BODY = Fields(topic=layouts.TOPIC, partition_count=layouts.INT32)
+    BODY = Fields(
+        topic=layouts.TOPIC,
+        partition_count=layouts.INT32,
+        homes=layouts.array(
+            layouts.record(HomeCount, broker_id=layouts.INT32, partition_count=layouts.INT32)
+        ),
+    )
+    RESPONSE = layouts.BROKER_IDS
 
     topic: str
-    partition_count: int
+    partition_count: int = 0
+    homes: tuple[HomeCount, ...] = ()
 
 
 def _without_nul(directory: str) -> str:

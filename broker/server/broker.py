@@ -129,7 +129,7 @@ class Broker:
             replicas.table,
             replicas.brokers,
             view.snapshot,
-            self._membership.settings_of,
+            self._membership,
         )
         self._forwarder = Forwarder(
             replicas.table, replicas.brokers, self._creations, clock, config.max_request_bytes
@@ -319,6 +319,7 @@ class Broker:
                 self._view,
                 self._clock,
                 self._server.workers,
+                self._creations,
                 metrics.errors,
             ),
             metrics,

@@ -50,6 +50,7 @@ from broker.server.cluster.storage_faults import damage_in
 from broker.server.requests.judge import Rights
 from broker.server.requests.metrics import RequestErrors
 from broker.server.requests.purgatory import DelayedResponse, Part, RequestGroup, Response
+from broker.server.requests.topic_creations import TopicCreations
 from broker.topic import TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ class AdminHandler:
         view: ClusterView,
         clock: Clock,
         workers: ThreadPoolExecutor,
+        creations: TopicCreations,
         refusals: RequestErrors,
     ) -> None:
         self._host = host
@@ -97,6 +99,7 @@ class AdminHandler:
         self._replicas = replicas
         self._clock = clock
         self._workers = workers
+        self._creations = creations
         self._refusals = refusals
         self._encoded_partitions = b""
         self._hello_body = b""
@@ -245,17 +248,16 @@ class AdminHandler:
 
     def create_topic(
         self, request: CreateTopicRequest, header: RequestHeader, rights: Rights | None
-    ) -> Response:
-        """Create a topic without replicas."""
-        try:
-            if request.topic in self._replicas.topics:
-                raise errors.TopicExistsError(
-                    f"topic '{request.topic}' exists with replicas: the controller adds partitions"
-                )
-            self._logs.creation.create_topic(request.topic, request.partition_count)
-        except errors.TopicExistsError as error:
-            raise error if rights is None else rights.hidden(request.topic, error) from None
-        return Response(responses.encode_extension_response(header.correlation_id, b""))
+    ) -> Future[list[Response]]:
+        """Create a topic without replicas, on a thread that may wait for other brokers."""
+
+        def make_body() -> bytes:
+            try:
+                return request.RESPONSE.encode(self._creations.carry_out(request))
+            except errors.TopicExistsError as error:
+                raise error if rights is None else rights.hidden(request.topic, error) from None
+
+        return self._creations.workers.submit(lambda: [_respond(header, make_body)])
 
     def delete_topic(
         self, request: DeleteTopicRequest, header: RequestHeader

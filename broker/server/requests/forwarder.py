@@ -132,8 +132,8 @@ class Forwarder:
                     raise
 
     def _attempt(self, one: PartitionSet) -> None:
-        if self._creations.needs_controller(one.partition.topic):
-            self._creations.validate(one.partition.topic)
+        if self._creations.needs_cluster(one.partition.topic):
+            self._creations.create(one.partition.topic)
         connection = self._connect(self._leader_of(one.partition))
         request = PublishRequest(Acks.WRITTEN, int(_TIMEOUT_S * 1000), (one,))
         (published,) = responses.decode_publish_response(_call(connection, request))
@@ -226,6 +226,8 @@ class Forwarder:
     def _leader_of(self, partition: TopicPartition) -> int:
         """Return the id of a partition's leader, or raise `LeaderNotAvailableError`."""
         leader_id = self._replicas.leader_id(partition)
+        if leader_id < 0 and partition.topic not in self._replicas.topics:
+            leader_id = partition.home
         if self._brokers.epoch_of(leader_id) is None:
             raise errors.LeaderNotAvailableError(f"no broker that is live leads {partition}")
         return leader_id

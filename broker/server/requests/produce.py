@@ -209,7 +209,7 @@ class ProduceHandler:
                 return None
             log_append.valid = joined, count
         for log_append in appends.values():
-            self._write(log_append, refused, request.acks)
+            self._write(log_append, refused, request.acks, is_publish=request.is_publish)
             if log_append.error is not None and not request.is_publish:
                 raise log_append.error
         response = self._respond(
@@ -258,7 +258,7 @@ class ProduceHandler:
                 break  # those behind it are not appended either
         for log_append in appends:
             if log_append.error is None:
-                self._write(log_append, refused, acks)
+                self._write(log_append, refused, acks, is_publish=is_publish)
             if log_append.error is not None and not is_publish:
                 raise log_append.error
         if forwarded:
@@ -286,8 +286,8 @@ class ProduceHandler:
         return self._has_replicas(partition.topic) and not self._replicas.leads(partition)
 
     def _has_replicas(self, topic: str) -> bool:
-        """Return whether a topic has replicas, or its first message gives it some."""
-        return topic in self._replicas.topics or self._creations.needs_controller(topic)
+        """Return whether other brokers take part in an append: replicas, or a new topic's homes."""
+        return topic in self._replicas.topics or self._creations.needs_cluster(topic)
 
     def _validate(
         self, partition: TopicPartition, message_set: Buffer, refused: RefusedPartitions
@@ -308,7 +308,14 @@ class ProduceHandler:
             self._fail(log_append, error)
         return log_append
 
-    def _write(self, log_append: _LogAppend, refused: RefusedPartitions, acks: Acks) -> None:
+    def _write(
+        self,
+        log_append: _LogAppend,
+        refused: RefusedPartitions,
+        acks: Acks,
+        *,
+        is_publish: bool,
+    ) -> None:
         assert log_append.valid is not None
         messages, message_count = log_append.valid
         partition = log_append.partition
@@ -323,7 +330,7 @@ class ProduceHandler:
                     return
                 if index == ANY_PARTITION:
                     index = self._logs.table.choose_partition(topic)
-                log = log_append.log = self._get_or_create(topic, index)
+                log = log_append.log = self._get_or_create(topic, index, is_publish=is_publish)
             if refused and (earlier := refused.get(log.partition)) is not None:
                 raise earlier.again()
             needs_commit = acks is Acks.COMMITTED or (acks is Acks.AUTO and log.is_replicated)
@@ -347,12 +354,15 @@ class ProduceHandler:
         log_append.valid = None  # the response may wait for long, and needs no messages
         log_append.sets.clear()
 
-    def _get_or_create(self, topic: str, index: int) -> Log:
+    def _get_or_create(self, topic: str, index: int, *, is_publish: bool) -> Log:
         log = self._logs.table.get(topic, index)
         if log is None:
             # raises NotLeaderError if the partition has its replicas on other brokers
             self._replicas.find_served(TopicPartition(topic, self._broker_id, index))
-            self._creations.validate(topic)
+            if topic not in self._logs.topics:
+                if is_publish:  # its clients ask for a topic first, and know a deleted one by this
+                    raise self._creations.absence(topic)
+                self._creations.validate_allowed(topic)
             log = self._logs.creation.get_or_create(topic, index)
         return log
 

@@ -1,33 +1,59 @@
-"""Topics created by their first message, if the settings forbid that or ask for replicas."""
+"""Topics created by their first message, or by a client that is about to send it.
+
+Without ZooKeeper this broker creates the topic. In a cluster it is created as a whole: all its
+partitions are in the registry before a client can find any of them, so that all clients spread
+keys over the same ones.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
+from typing import Protocol
 
 from broker import errors
 from broker.config import BrokerConfig
+from broker.log.creation import validate_new_topic
 from broker.log.manager import LogManager
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.server.cluster.cluster_view import ClusterMetadata
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.requests.judge import Rights
+from broker.topic import validate_topic_name
 
 logger = logging.getLogger(__name__)
 
 _TIMEOUT_S = 10.0
-_MAX_REFUSALS = 1000
+_POLL_S = 0.005
+_WORKERS = 4
+_ABSENT_S = 1.0
+_MAX_ASKING = 100
+
+
+class Membership(Protocol):
+    """This broker in its cluster; see `ClusterMembership`."""
+
+    def live_ids(self) -> list[int]:
+        """Return the live brokers that can be homes of a new topic."""
+
+    def create_topic(self, topic: str, homes: Mapping[int, int], timeout_s: float) -> None:
+        """Record all partitions of a topic without replicas; wait until live homes have them."""
+
+    def is_home(self, topic: str) -> bool:
+        """Return whether the registry has partitions of a topic on this broker."""
+
+    def settings_of(self, topic: str) -> Mapping[str, str]:
+        """Return the settings in ZooKeeper, for a topic to be created."""
 
 
 class TopicCreations:
-    """Decides about first messages, and has the controller create topics in the background.
-
-    Meanwhile producers are told that the topic has no leader, so that they try again.
-    """
+    """Decides about first messages, and creates topics in the background."""
 
     def __init__(
         self,
@@ -36,89 +62,158 @@ class TopicCreations:
         replicas: ReplicaTable,
         brokers: LiveBrokers,
         snapshot: Callable[[], ClusterMetadata],
-        settings_of: Callable[[str], Mapping[str, str]],
+        membership: Membership,
     ) -> None:
         self._me = config.broker_id
         self._is_allowed = config.auto_create_topics
         self._factor = config.default_replication_factor
+        self._max_name_length = config.max_topic_name_length
+        self._is_clustered = bool(config.zookeeper_connect)
         self._logs = logs
         self._replicas = replicas
         self._brokers = brokers
         self._snapshot = snapshot
-        self._settings_of = settings_of  # in ZooKeeper, for a topic to be created
+        self._membership = membership
         self._lock = threading.Lock()  # guards the next two
-        self._under_way: set[str] = set()
-        self._refusals: dict[str, errors.ServerError] = {}  # of the controller, each raised once
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="topic-creations")
+        self._asking: set[str] = set()
+        self._absent_until_s: dict[str, float] = {}
+        self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="topic-creations")
+        """For what waits until other brokers have a topic."""
 
     def stop(self) -> None:
-        """Ask for no more topics."""
-        self._worker.shutdown(wait=False, cancel_futures=True)
+        """Create no more topics."""
+        self.workers.shutdown(wait=False, cancel_futures=True)
 
-    def needs_controller(self, topic: str) -> bool:
-        """Return whether a first message has to wait for the controller to create the topic."""
-        if self._factor == 1 or not self._is_allowed:
+    def needs_cluster(self, topic: str) -> bool:
+        """Return whether a first message has to wait until the cluster has the topic."""
+        if not self._is_clustered or not self._is_allowed:
             return False
         if topic in self._logs.topics or topic in self._replicas.topics:
             return False
-        # a topic that other brokers have without replicas gets none here
+        # a topic that other brokers have gets another home here, as in 0.7
         return self._snapshot().topic(topic) is None
 
     def refusal(self, topic: str, rights: Rights) -> errors.ServerError | None:
         """Return why a client may not make a topic by its first message; None if that is off."""
         return rights.creation_refusal(topic) if self._is_allowed else None
 
-    def validate(self, topic: str) -> None:
-        """Validate that a message may be appended to a topic here, though it may be its first."""
-        if topic in self._logs.topics:
-            return
+    def validate_allowed(self, topic: str) -> None:
+        """Validate that a first message of 0.7 may create the topic here."""
         if not self._is_allowed:
             raise errors.UnknownTopicError(
                 f"there is no topic '{topic}' on broker {self._me}, and its "
                 "auto.create.topics.enable is false: create the topic first (pylogctl topic create)"
             )
-        if not self.needs_controller(topic):
-            return
+
+    def absence(self, topic: str) -> errors.ServerError:
+        """Return the error for a publish to a topic that this broker does not have.
+
+        Another broker may have shown the topic to the client before this one has heard of it: so
+        the registry is asked, and meanwhile the client is told to try again.
+        """
+        now_s = time.monotonic()
         with self._lock:
-            if (refusal := self._refusals.pop(topic, None)) is not None:
-                raise refusal
-            if topic not in self._under_way:
-                self._under_way.add(topic)
-                self._worker.submit(self._create, topic)
-        raise errors.LeaderNotAvailableError(
-            f"topic '{topic}' is being created with {self._factor} replicas; try again"
+            is_absent = now_s < self._absent_until_s.get(topic, 0.0)
+            if self._is_clustered and not is_absent:
+                if topic not in self._asking and len(self._asking) < _MAX_ASKING:
+                    self._asking.add(topic)
+                    self.workers.submit(self._ask_registry, topic)
+                return errors.LeaderNotAvailableError(
+                    f"topic '{topic}' is not on broker {self._me}, perhaps not yet; try again"
+                )
+        return errors.UnknownTopicError(
+            f"there is no topic '{topic}' on broker {self._me}: it was deleted, or never created"
         )
 
-    def _create(self, topic: str) -> None:
-        refusal: errors.ServerError | None = None
-        about: dict[str, object] = {"topic": topic}
+    def _ask_registry(self, topic: str) -> None:
+        """Note for a while that the registry has no partition of a topic on this broker."""
+        is_assigned = True
         try:
-            # as many partitions at each home as a topic without replicas gets
-            count = self._logs.topics.partition_count(topic) * len(self._snapshot().brokers)
-            settings = tuple(Setting(*item) for item in self._settings_of(topic).items())
-            request = CreateReplicatedTopicRequest(topic, count, self._factor, settings)
-            connection = self._brokers.connect(self._brokers.controller_id, timeout_s=_TIMEOUT_S)
-            if connection is None:
-                raise errors.NotControllerError("no controller is known at present")
-            with closing(connection):
-                connection.call(request)
-            logger.info("topic '%(topic)s' was created by its first message", about)
-        except errors.TopicExistsError as error:  # this broker hears of it soon
-            about["error"] = error
-            logger.info("topic '%(topic)s' was not created by its first message: %(error)s", about)
-        except errors.ServerError as error:
-            about["error"] = error
-            if error.is_retriable:  # by the next message
-                logger.warning("topic '%(topic)s' is not created yet: %(error)s", about)
-            else:
-                logger.error(
-                    "topic '%(topic)s' is not created by its first message: %(error)s", about
-                )
-                refusal = error
+            is_assigned = self._membership.is_home(topic)
         except errors.BrokerError as error:
-            about["error"] = error
-            logger.warning("whether topic '%(topic)s' was created is not known: %(error)s", about)
+            logger.warning("whether topic '%s' exists is not known: %s", topic, error)
+        now_s = time.monotonic()
         with self._lock:
-            self._under_way.discard(topic)
-            if refusal is not None and len(self._refusals) < _MAX_REFUSALS:
-                self._refusals[topic] = refusal
+            self._asking.discard(topic)
+            if not is_assigned:
+                kept = self._absent_until_s.items()
+                self._absent_until_s = {one: until_s for one, until_s in kept if until_s > now_s}
+                self._absent_until_s[topic] = now_s + _ABSENT_S
+
+    def carry_out(self, request: CreateTopicRequest) -> tuple[int, ...]:
+        """Create a topic as a client asks; return the brokers that have it by that.
+
+        Raises:
+            ServerError: it is refused, or cannot be created now.
+        """
+        try:
+            return self._carry_out(request)
+        except errors.ServerError:
+            raise
+        except errors.BrokerError as error:  # of ZooKeeper, or the controller
+            raise errors.LeaderNotAvailableError(
+                f"topic '{request.topic}' cannot be created now, try again: {error}"
+            ) from error
+
+    def _carry_out(self, request: CreateTopicRequest) -> tuple[int, ...]:
+        topic, count = request.topic, request.partition_count
+        if not count and not request.homes:
+            self.create(topic)
+            return ()
+        if topic in self._replicas.topics:
+            raise errors.TopicExistsError(
+                f"topic '{topic}' exists with replicas: the controller adds partitions"
+            )
+        homes = dict(request.homes)
+        if not homes or not self._is_clustered:
+            self._logs.creation.create_topic(topic, homes.get(self._me, count))
+            return (self._me,)
+        for one in homes.values():
+            validate_new_topic(topic, one, self._max_name_length)
+        self._membership.create_topic(topic, homes, _TIMEOUT_S)
+        self._await_shown(topic)
+        return tuple(sorted(homes))
+
+    def create(self, topic: str) -> None:
+        """Create a topic as its first message would, unless it exists; wait for all live brokers.
+
+        Raises:
+            BrokerError: it is refused, or cannot be created now.
+        """
+        if topic in self._logs.topics or topic in self._replicas.topics:
+            return
+        validate_topic_name(topic, self._max_name_length)
+        self.validate_allowed(topic)
+        # as many partitions at each home as its settings say here
+        count = self._logs.topics.partition_count(topic)
+        with suppress(errors.TopicExistsError):  # another client asked for it, too
+            if not self._is_clustered:
+                self._logs.creation.create_topic(topic, count)
+            elif self._snapshot().topic(topic) is None:
+                self._create_in_cluster(topic, count)
+            logger.info("topic '%s' was created by its first message", topic)
+        self._await_shown(topic)
+
+    def _create_in_cluster(self, topic: str, count: int) -> None:
+        if self._factor == 1:
+            homes = dict.fromkeys(self._membership.live_ids(), count)
+            self._membership.create_topic(topic, homes, _TIMEOUT_S)
+            return
+        settings = tuple(Setting(*item) for item in self._membership.settings_of(topic).items())
+        total = count * len(self._snapshot().brokers)
+        request = CreateReplicatedTopicRequest(topic, total, self._factor, settings)
+        connection = self._brokers.connect(self._brokers.controller_id, timeout_s=_TIMEOUT_S)
+        if connection is None:
+            raise errors.NotControllerError("no controller is known at present")
+        with closing(connection):
+            connection.call(request)
+
+    def _await_shown(self, topic: str) -> None:
+        """Wait until the clients of this broker find a topic that was created."""
+        give_up_s = time.monotonic() + _TIMEOUT_S
+        while not self._snapshot().has(topic):
+            if time.monotonic() > give_up_s:
+                raise errors.LeaderNotAvailableError(
+                    f"broker {self._me} has not yet got its part of topic '{topic}'; try again"
+                )
+            time.sleep(_POLL_S)

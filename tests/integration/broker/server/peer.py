@@ -6,9 +6,12 @@ import json
 import select
 import socket
 import ssl
+from collections.abc import Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from broker.errors import ServerError
 from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
     Acks,
@@ -19,6 +22,8 @@ from broker.protocol.client_requests import (
     ReadRequest,
 )
 from broker.protocol.extension_requests import (
+    CreateTopicRequest,
+    DeleteTopicRequest,
     ExtensionRequest,
     StatusRequest,
 )
@@ -118,6 +123,7 @@ class Peer:
         address: str = "127.0.0.1",
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._made: set[str] = set()
         self.socket = socket.socket()
         if receive_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -200,9 +206,27 @@ class Peer:
         return decode_offsets_response(self.receive())
 
     def call(self, request: ExtensionRequest, correlation_id: int = 1) -> Reader:
-        """Send one of our own requests and return the body of its answer."""
+        """Send one of our own requests and return the body of its answer.
+
+        The topics of a publish are created first, as by our producers; to publish to a topic that
+        does not exist, send the request.
+        """
+        if isinstance(request, PublishRequest):
+            self.make_topics(one.partition.topic for one in request.sets)
+        if isinstance(request, CreateTopicRequest):
+            self._made.add(request.topic)
+        if isinstance(request, DeleteTopicRequest):
+            self._made.discard(request.topic)
         self.send_extension(request, correlation_id)
         return self.receive_extension(correlation_id)
+
+    def make_topics(self, topics: Iterable[str]) -> None:
+        """Have topics created that were not made on this connection; the broker may refuse."""
+        for topic in set(topics) - self._made:
+            self.send_extension(CreateTopicRequest(topic))
+            with suppress(ServerError):
+                self.receive_extension()
+            self._made.add(topic)
 
     def receive_extension(self, correlation_id: int = 1) -> Reader:
         found, body = decode_extension_response(self.receive())

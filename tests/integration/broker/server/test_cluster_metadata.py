@@ -52,7 +52,7 @@ def leaders(peer: Peer, topic: str) -> dict[str, int]:
 
 
 def has_all(peer: Peer) -> bool:
-    return len(leaders(peer, "events")) == 3 and leaders(peer, "audit") == {"2-0": 2}
+    return len(leaders(peer, "events")) == 3 and leaders(peer, "audit") == {"1-0": 1, "2-0": 2}
 
 
 def test_metadata_when_asked_of_any_broker_then_of_the_whole_cluster(

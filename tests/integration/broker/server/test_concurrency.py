@@ -36,6 +36,7 @@ def publisher(broker: Broker, client: int, offsets: dict[int, list[int]]) -> Cal
     def publish() -> None:
         found: list[int] = []
         with Peer(broker.port) as peer:
+            peer.make_topics(["events"])
             for first in range(0, SETS, 30):
                 numbers = range(first, first + 30)
                 requests = [

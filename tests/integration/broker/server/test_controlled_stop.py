@@ -51,6 +51,7 @@ def test_stop_when_publishes_are_on_their_way_then_all_that_is_stored_is_answere
 ) -> None:
     broker = start_broker()
     client = connect(broker)
+    client.make_topics(["events"])
     message_set = encode([b"x" * size])
     sent_count = 0
     is_over = threading.Event()

@@ -11,7 +11,6 @@ from broker.errors import (
     NO_ERROR,
     ConfigError,
     InvalidReplicationFactorError,
-    LeaderNotAvailableError,
     UnknownTopicError,
 )
 from broker.protocol.client_requests import (
@@ -20,6 +19,7 @@ from broker.protocol.client_requests import (
     PublishRequest,
 )
 from broker.protocol.codec import encode
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.requests import LATEST_TIME
 from broker.protocol.responses import PartitionMetadata, Published, decode_publish_response
 from broker.server.broker import Broker
@@ -99,12 +99,10 @@ def test_first_message_when_default_replication_factor_is_two_then_its_partition
     wait_until(
         lambda: brokers[2]._membership.settings_of("t"), "the broker to hear of the settings"
     )
-    first = TopicPartition("t", 2, 1)
-
-    assert publish(connect, brokers[2], first).error == LeaderNotAvailableError.code
-    wait_until(
-        lambda: publish(connect, brokers[2], first).error == NO_ERROR, "the topic to be created"
-    )
+    peer = connect(brokers[2])
+    peer.call(CreateTopicRequest("t"))
+    peer.close()
+    assert publish(connect, brokers[2], TopicPartition("t", 2, 1)).error == NO_ERROR
 
     found = partitions_of(brokers[2], open_connection, "t")
     assert sorted(found) == ["0-0", "0-1", "1-0", "1-1", "2-0", "2-1"]
@@ -139,16 +137,12 @@ def test_first_message_when_live_brokers_are_too_few_then_it_is_refused_by_name(
     start_broker: BrokerFactory, connect: PeerFactory, zookeeper: str, tmp_path: Path
 ) -> None:
     (broker,) = start_cluster(start_broker, zookeeper, tmp_path, size=1)
-    refusals: list[Published] = []
 
-    def is_refused() -> bool:
-        refusals.append(publish(connect, broker, TopicPartition("t", 0, 0)))
-        return refusals[-1].error == InvalidReplicationFactorError.code
-
-    wait_until(is_refused, "the controller's refusal")
-    assert (
-        "topic 't' cannot have 2 replicas of a partition: 1 brokers are live" in refusals[-1].text
-    )
+    with pytest.raises(
+        InvalidReplicationFactorError,
+        match="topic 't' cannot have 2 replicas of a partition: 1 brokers are live",
+    ):
+        connect(broker).call(CreateTopicRequest("t"))
 
 
 def test_first_message_when_auto_create_is_off_then_it_is_refused_and_makes_no_topic(
@@ -157,9 +151,9 @@ def test_first_message_when_auto_create_is_off_then_it_is_refused_and_makes_no_t
     broker = start_broker(data_dir=tmp_path / "data", auto_create_topics=False)
     peer = connect(broker)
 
-    refusal = peer.publish("t", MESSAGES)
-    assert refusal.error == UnknownTopicError.code
-    assert "topic create" in refusal.text
+    with pytest.raises(UnknownTopicError, match="topic create"):
+        peer.call(CreateTopicRequest("t"))
+    assert peer.publish("t", MESSAGES).error == UnknownTopicError.code
     peer.produce("t", MESSAGES)
     assert peer.is_closed()
     assert broker.status()["topics"] == 0

@@ -277,6 +277,7 @@ def test_produce_when_fetch_stands_between_then_fetch_sees_what_came_before(
 def test_publish_when_many_are_in_flight_then_answered_in_order_by_few_flushes(
     peer: Peer, running_broker: Broker, held_flushes: threading.Event
 ) -> None:
+    peer.make_topics(["events"])
     peer.send_bytes(
         b"".join(extension_frame(publish_request("events", ONE), n) for n in range(500))
     )

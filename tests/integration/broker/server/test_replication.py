@@ -159,7 +159,9 @@ class ScriptedCluster:
         timeout_ms: int = 50_000,
     ) -> Published:
         request = PublishRequest(acks, timeout_ms, (PartitionSet(PARTITION, message_set),))
-        (published,) = decode_publish_response(self.peer(broker_id).call(request))
+        peer = self.peer(broker_id)
+        peer.send_extension(request)  # the topic is the controller's to create
+        (published,) = decode_publish_response(peer.receive_extension())
         return published
 
     def read(self, broker_id: int, offset: int, *, max_wait_ms: int = 0) -> ReadPart:

@@ -324,6 +324,7 @@ def test_tls_when_a_client_ends_it_then_the_requests_before_are_answered(
     tls_broker: Broker, connect_tls: ConnectTls
 ) -> None:
     client = connect_tls(tls_broker)
+    client.make_topics(["events"])
     client.send_extension(publish_request("events", encode([b"last"])))
     secure = cast(ssl.SSLSocket, client.socket)
     secure.settimeout(60)
