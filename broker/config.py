@@ -70,7 +70,7 @@ class BrokerConfig(ListenerConfig):
             "default.replication.factor",
             "default_replication_factor",
             _INT,
-            "replicas of a topic that its first message makes; 1: none, it stays on this broker",
+            "replicas of a topic that its first message makes; 1: its partitions stay at home",
             1,
         ),
         _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),

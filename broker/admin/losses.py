@@ -19,6 +19,7 @@ from broker.topic import TopicPartition
 from broker.units import format_size
 from broker.zk.creations import absent_homes
 from broker.zk.registry import Registry
+from broker.zk.replicated_topics import ReplicatedTopics
 
 
 class Losses(NamedTuple):
@@ -33,7 +34,7 @@ def find_losses(registry: Registry, connect: Connect) -> Losses:
     cluster = RegistryCluster(registry)
     topics = registry.topics()
     live = {one.id for one in registry.brokers()}
-    replicated = {topic for topic in topics if cluster.assigned(topic)}
+    replicated = set(ReplicatedTopics(registry.session).topics())
     counts = registry.partitions_of(topics)
     homes = absent_homes(registry.session, set(topics) - replicated, ())
     sure = [

@@ -10,7 +10,6 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -21,6 +20,7 @@ from broker.admin.replicas import replicas_of
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import ask_controller
 from broker.client.selection import select_partitions
+from broker.client.topic_creation import create_on
 from broker.cluster_state import ReplicatedPartition
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
@@ -28,7 +28,7 @@ from broker.protocol.cluster_requests import (
     ReplicateTopicRequest,
     Setting,
 )
-from broker.protocol.extension_requests import CreateTopicRequest, StatusParts
+from broker.protocol.extension_requests import StatusParts
 from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress, PartitionMetadata
 from broker.topic import TopicPartition, validate_topic_name
@@ -173,29 +173,6 @@ def check_absent(topic: str, plan: Sequence[TopicCreation]) -> None:
             raise errors.TopicExistsError(
                 existing_text(topic, one), hints=["--if-not-exists leaves it as it is"]
             )
-
-
-def create_on(connect: Connect, topic: str, creation: TopicCreation) -> bool:
-    """Create a topic on one broker; return False if it was created concurrently."""
-    with closing(connect(creation.broker)) as connection:
-        try:
-            connection.call(CreateTopicRequest(topic, creation.partition_count))
-        except errors.TopicExistsError:
-            return False
-    return True
-
-
-def await_topic(cluster: Cluster, topic: str, homes: set[int], *, timeout_s: float) -> None:
-    """Wait until the brokers in `homes` have registered a topic that they have just created."""
-    give_up_s = time.monotonic() + timeout_s
-    while missing := homes - {partition.home for partition in cluster.partitions(topic)}:
-        if time.monotonic() >= give_up_s:
-            where = ", ".join(map(str, sorted(missing)))
-            raise errors.RequestTimeoutError(
-                f"topic '{topic}' is created but not registered by broker {where} "
-                f"after {timeout_s:g}s"
-            )
-        time.sleep(_POLL_S)
 
 
 def plan_replicated(
@@ -413,18 +390,22 @@ def _create_on_brokers(
     )
     if not exist_ok:
         check_absent(wanted.name, plan)
-    needed = [one for one in plan if one.is_needed]
-    for step in () if is_plan else needed:
+    needed = {one.broker.id: one for one in plan if one.is_needed}
+    counts = {one: step.partition_count for one, step in needed.items()}
 
-        def create_one(is_repeated: bool, step: TopicCreation = step) -> bool:
-            return create_on(connect, wanted.name, step) or is_repeated
+    def create_all(is_repeated: bool) -> set[int]:
+        brokers = [one.broker for one in needed.values()]
+        return create_on(connect, wanted.name, counts, brokers, is_repeated=is_repeated)
 
-        if not _until_answered(create_one, give_up_s) and not exist_ok:
+    if not is_plan and needed:
+        late = needed.keys() - _until_answered(create_all, give_up_s)
+        if late and not exist_ok:
+            where = ", ".join(map(str, sorted(late)))
             raise errors.TopicExistsError(
-                f"topic '{wanted.name}' was created on broker {step.broker.id} meanwhile"
+                f"topic '{wanted.name}' was created on broker {where} meanwhile"
             )
     homes = {one.partition.home for one in present} | {one.broker.id for one in plan}
-    total = len(present) + sum(one.partition_count for one in needed)
+    total = len(present) + sum(counts.values())
     return topics.TopicInfo(wanted.name, total, None, tuple(sorted(homes)), 0)
 
 

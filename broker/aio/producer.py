@@ -18,7 +18,6 @@ from broker.api.producer import (
     CLOSE_AFTER_ERROR_S,
     COMMIT_S,
     MAX_AGE_S,
-    REFRESH_S,
 )
 from broker.api.values import (
     UNSET,
@@ -240,7 +239,7 @@ class AsyncProducer:
         self._failures = Failures()
         self._in_turn_count = 0  # messages queued since other tasks had their turn
         self._finding: dict[str, asyncio.Task[Known]] = {}  # partitions of topics
-        self._partitions = TopicPartitions(cluster, partitioner, refresh_s=REFRESH_S)
+        self._partitions = TopicPartitions(cluster, partitioner)
         self._packer = Packer(codec=codec, max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES)
         self._sending = SendLoop(
             cluster,

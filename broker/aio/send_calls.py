@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Literal
 
 from broker.aio.access import AsyncAccess
@@ -22,11 +21,9 @@ from broker.api.values import (
     payload_of,
     seconds_of,
 )
-from broker.errors import BrokerError
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.protocol.client_requests import Acks
 from broker.protocol.compression import Codec
-from broker.topic import TopicPartition
 
 _POLL_S = 0.02
 
@@ -38,8 +35,6 @@ class SendCalls:
         self._access = access
         self._senders: dict[Acks, AsyncProducer] = {}  # of `send`
         self._producers: set[AsyncProducer] = set()
-        self._found: set[TopicPartition] = set()  # by readers; for `send`
-        self._finding: dict[TopicPartition, asyncio.Task[None]] = {}
         self._sends_no_more = False
 
     async def send(
@@ -78,9 +73,7 @@ class SendCalls:
         )
         if not await delivery._done_by(give_up_s):
             raise _late(delivery, seconds)
-        receipt = delivery.result()
-        await self._await_found([receipt], give_up_s)
-        return receipt
+        return delivery.result()
 
     async def send_many(
         self,
@@ -121,7 +114,6 @@ class SendCalls:
                 failed[place] = found
             else:
                 receipts.append(delivery.result())
-        await self._await_found(receipts, give_up_s)
         if not failed:
             return receipts
         first = failed[min(failed)]
@@ -194,38 +186,9 @@ class SendCalls:
     def _deadline(self, seconds: float | None) -> float | None:
         return None if seconds is None else self._access.loop.time() + seconds
 
-    async def _await_found(self, receipts: Iterable[Receipt], give_up_s: float | None) -> None:
-        """Wait until a reader finds the partitions, which these messages may have made."""
-        # They are acknowledged: their receipts are good, whatever this look meets.
-        new = {one.partition for one in receipts if one.offset >= 0} - self._found
-        if new:
-            looks = [self._finding.get(one) or self._find(one) for one in new]
-            rest_s = None if give_up_s is None else max(0.0, give_up_s - self._access.loop.time())
-            await asyncio.wait(looks, timeout=rest_s)
-
-    def _find(self, partition: TopicPartition) -> asyncio.Task[None]:
-        """Wait until a reader finds a partition, once for all tasks that wait for that."""
-
-        async def look() -> None:
-            give_up_s = self._deadline(self._access.timeout_s)
-            with suppress(BrokerError):
-                while partition not in await self._access.look_up(
-                    self._access.cluster.partitions, partition.topic
-                ):
-                    if give_up_s is not None and self._access.loop.time() > give_up_s:
-                        return
-                    await asyncio.sleep(_POLL_S)
-                self._found.add(partition)
-
-        task = self._finding[partition] = self._access.loop.create_task(look())
-        task.add_done_callback(lambda _: self._finding.pop(partition))
-        return task
-
     async def _end_sending(self, timeout: Timeout) -> None:
         """Close the producers, all at once; see `AsyncClient.close`."""
         self._sends_no_more = True
-        for task in self._finding.values():
-            task.cancel()
         senders = list(self._senders.values())
         producers = [*senders, *self._producers]
         ends = await asyncio.gather(

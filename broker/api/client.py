@@ -56,7 +56,6 @@ from broker.protocol.compression import Codec
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import ClientSecurity
-from broker.topic import TopicPartition
 from broker.zk.security import ZooKeeperSecurity, security_in
 
 if TYPE_CHECKING:
@@ -220,7 +219,6 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         super().__init__(cluster, make_connection, timeout, retries, registry, security, resources)
         self._counts = ClientCounts()
         self._producers: dict[Acks, Producer] = {}  # of `send`
-        self._found: set[TopicPartition] = set()  # by readers; for `send`
         self._open: set[_Closable] = set()  # producers and groups
         self._readers: WeakSet[Reader] = WeakSet()  # one that is dropped closes itself
         _clients.add(self)
@@ -270,9 +268,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         sender = self._sender(acks)
         with self._call(timeout):
             delivery = sender.send(topic, value, key=key, partition=partition, timeout=None)
-            receipt = delivery.result(None)
-            self._await_found([receipt])
-        return receipt
+            return delivery.result(None)
 
     def send_many(
         self,
@@ -310,7 +306,6 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                     receipts.append(delivery.result(None))
                 except Error as error:
                     failed[place] = error
-            self._await_found(receipts)
         if not failed:
             return receipts
         first = failed[min(failed)]
@@ -377,16 +372,6 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                     on_close=self._forget,
                 )
             return sender
-
-    def _await_found(self, receipts: Iterable[Receipt]) -> None:
-        """Wait until a reader finds the partitions, which these messages may have made."""
-        # They are acknowledged: their receipts are good, whatever this look meets.
-        new = {one.partition for one in receipts if one.offset >= 0} - self._found
-        for partition in new:
-            with suppress(BrokerError):
-                while partition not in self._cluster.partitions(partition.topic):
-                    deadlines.sleep(_POLL_S)
-                self._found.add(partition)
 
     def read(
         self,

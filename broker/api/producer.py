@@ -45,7 +45,6 @@ logger = logging.getLogger("pylogctl")
 
 BATCH_BYTES = 1 << 20
 BUFFER_BYTES = 32 << 20
-REFRESH_S = 1.0
 MAX_AGE_S = 10.0  # of the partitions of a topic
 COMMIT_S = 30.0  # that a broker may take to commit a set
 CLOSE_AFTER_ERROR_S = 1.0
@@ -184,7 +183,6 @@ class Producer:
             partitioner=partitioner,
             acks=acks,
             codec=codec,
-            refresh_s=REFRESH_S,
             queueing=QueueRules(
                 batches, lingers_when_full=False, refresh_s=MAX_AGE_S, logs_failures=False
             ),

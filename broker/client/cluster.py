@@ -68,8 +68,18 @@ class Cluster(Protocol):
         """Return a topic's partitions by home and index; none for an unknown topic."""
 
     def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic with replicas, also those without a leader now."""
-        return []
+        """Return all partitions of a topic, also those without a leader now.
+
+        Those of a broker of 0.7 that is away are not known.
+        """
+        return self.partitions(topic)
+
+    def create(self, topic: str) -> None:
+        """Have a topic created as its first message would, on all live brokers.
+
+        Brokers of 0.7 create it with that message. An existing topic stays as it is.
+        """
+        return
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the brokers that have each topic and are not live, where they are known."""

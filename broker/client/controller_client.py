@@ -66,14 +66,20 @@ def cluster_metadata(
     brokers: Sequence[BrokerAddress], connect: Connect, topics: tuple[str, ...] | None
 ) -> ClusterMetadataResponse:
     """Return the response of the first broker that responds; `topics` None means all."""
+    return ClusterMetadataResponse.decode(ask_any(brokers, connect, ClusterMetadataRequest(topics)))
+
+
+def ask_any(
+    brokers: Sequence[BrokerAddress], connect: Connect, request: ExtensionRequest
+) -> Reader:
+    """Return the body of the response of the first broker that knows the request and responds."""
     last: errors.BrokerError = errors.BrokerUnreachableError("there is no broker to ask")
     for broker in brokers:
         try:
             with closing(connect(broker)) as connection:
-                if not connection.understands(ClusterMetadataRequest):
+                if not connection.understands(type(request)):
                     raise errors.UnsupportedVersionError(f"{connection.name} knows only of itself")
-                body = connection.call(ClusterMetadataRequest(topics))
-                return ClusterMetadataResponse.decode(body)
+                return connection.call(request)
         except errors.BrokerError as error:
             last = error
     raise last

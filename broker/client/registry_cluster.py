@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from broker import deadlines
 from broker.client.cluster import BRIEFLY_S, Cluster, Connect
 from broker.client.connection import Connection
-from broker.client.controller_client import cluster_metadata
+from broker.client.controller_client import ask_any, cluster_metadata
 from broker.client.read_replicas import InSyncReplicas
 from broker.cluster_state import PartitionState
 from broker.errors import (
@@ -20,6 +20,7 @@ from broker.errors import (
     UnsupportedVersionError,
 )
 from broker.ids import NO_LEADER
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
@@ -53,8 +54,16 @@ class RegisteredCluster(Cluster):
         return self.registry.topics()
 
     def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic with replicas, also those without a leader now."""
-        return self._replicated_topics.assigned(topic)
+        """Return all partitions of a topic, also those without a leader now."""
+        homes = partitions_at(topic, self.registry.homes_of([topic])[topic])
+        return sorted({*homes, *self._replicated_topics.assigned(topic)})
+
+    def create(self, topic: str) -> None:
+        """Have a topic created on all live brokers, by the first that responds."""
+        brokers = self.brokers()
+        if self._connect is not None and brokers:
+            with suppress(UnsupportedVersionError):
+                ask_any(brokers, self._connect, CreateTopicRequest(topic))
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the brokers that have each topic and are not live."""
@@ -194,8 +203,8 @@ class RegistryCluster(RegisteredCluster):
         names = list(topics)
         found = [
             partition
-            for topic, counts in self.registry.partitions_of(names).items()
-            for partition in partitions_at(topic, counts)
+            for topic, homes in self.registry.homes_of(names, live_only=True).items()
+            for partition in partitions_at(topic, homes)
         ]
         led = self._read_led(names)
         return sorted({*found, *led}) if led else found

@@ -18,6 +18,7 @@ from broker.protocol.client_requests import (
     ClusterMetadataRequest,
     MetadataRequest,
 )
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import FetchRequest
 from broker.topic import TopicPartition, validate_topic_name
@@ -299,8 +300,20 @@ class StaticCluster:
         return [one.partition for one in self._partitions(topic) if one.leader != NO_LEADER]
 
     def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic with replicas, also those without a leader now."""
-        return [one.partition for one in self._partitions(topic) if one.is_replicated]
+        """Return all partitions of a topic, also those without a leader now."""
+        return [one.partition for one in self._partitions(topic)]
+
+    def create(self, topic: str) -> None:
+        """Have a topic created on all brokers of the cluster, or on each listed one that responds.
+
+        Brokers of 0.7 create it with its first message.
+        """
+        self._answers((topic,))
+        asked = [one for one in self._listed if not one.is_absent]
+        for one in asked if self._last is None else [self._last]:
+            connection = one.connection
+            if connection.understands(CreateTopicRequest):
+                connection.repeat_if_lost(partial(connection.call, CreateTopicRequest(topic)))
 
     def _partitions(self, topic: str) -> list[responses.PartitionMetadata]:
         validate_topic_name(topic)

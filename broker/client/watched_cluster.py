@@ -80,8 +80,9 @@ class WatchedCluster(RegisteredCluster):
         return sorted({*found, *led}) if led else found
 
     def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic with replicas, also those without a leader now."""
-        return self._find_replicated(topic).assigned
+        """Return all partitions of a topic, also those without a leader now."""
+        homes = partitions_at(topic, self._watched.counts(topic))
+        return sorted({*homes, *self._find_replicated(topic).assigned})
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """Request the leaders of the partitions of topics that have replicas again."""
@@ -96,7 +97,7 @@ class WatchedCluster(RegisteredCluster):
         if found is None:
             try:
                 led = list(self._read_led([topic]))
-                found = _Replicated(led, super().assigned(topic))
+                found = _Replicated(led, self._replicated_topics.assigned(topic))
             except RegistryUnreachableError:
                 if topic not in self._former_replicated:
                     raise

@@ -21,6 +21,7 @@ from broker.topic import TopicPartition, validate_topic_name
 
 _GONE_S = 1.0
 _MAX_GONE_S = 30.0
+_REFRESH_S = 1.0  # until brokers of 0.7 have a topic
 _RENEWAL_S = 1.0  # for a look at partitions that are known already
 
 # takes the key, if there is one, and the number of partitions; returns an index in 0..n-1
@@ -113,13 +114,14 @@ class _Present(NamedTuple):
 class TopicPartitions:
     """The partitions of a producer's topics: read once, and again when the cluster changes.
 
-    For a topic on no broker these are partitions 0 of all brokers, as in 0.7. Messages without a
-    key skip partitions without a leader, and brokers that could not be connected to: for a second
-    or, if they fail again, up to half a minute; but not if that leaves none. Safe for several
-    threads if the cluster is.
+    A topic that does not exist is created first, so that its partitions are known. Brokers of 0.7
+    create it with its first message: of such a topic these are partitions 0 of all brokers, as in
+    0.7, until it is there. Messages without a key skip partitions without a leader, and brokers
+    that could not be connected to: for a second or, if they fail again, up to half a minute; but
+    not if that leaves none. Safe for several threads if the cluster is.
 
-    Partitions of a topic that was on no broker are read again after `refresh_s`, those of any topic
-    after `max_age_s`; never, if `forget_all` is called when the cluster has changed.
+    Partitions of any topic are read again after `max_age_s`; never, if `forget_all` is called when
+    the cluster has changed.
     """
 
     def __init__(
@@ -127,12 +129,12 @@ class TopicPartitions:
         cluster: Cluster,
         partitioner: Partitioner,
         *,
-        refresh_s: float = math.inf,
         max_age_s: float = math.inf,
+        creates: bool = True,
     ) -> None:
         self._cluster = cluster
         self._partitioner = partitioner
-        self._refresh_s = refresh_s
+        self._creates = creates  # topics that do not exist
         self._max_age_s = max_age_s
         self._known: dict[str, Known] = {}
         self._last_known: dict[str, list[TopicPartition]] = {}
@@ -228,30 +230,38 @@ class TopicPartitions:
         """Read a topic's partitions into `known`, which `forget_all` may replace meanwhile."""
         validate_topic_name(topic)
         self._asked_s[topic] = time.monotonic()
+        last_known = self._last_known.get(topic, [])
+        partitions: list[TopicPartition] = []
+        led: list[TopicPartition] = []
         try:
-            led = self._cluster.partitions(topic)
-            partitions = with_assigned(self._cluster, topic, led)
+            led, partitions = self._read(topic)
+            if not partitions and not last_known and self._creates:
+                self._cluster.create(topic)
+                led, partitions = self._read(topic)
         except errors.BrokerError as error:
-            if not error.is_retriable or topic not in self._last_known:
+            if not error.is_retriable or not last_known:
                 raise
-            partitions = self._last_known[topic]  # its brokers may be back soon
-            found = known[topic] = Known(partitions, partitions, time.monotonic() + _GONE_S)
-            return found
         until_s = time.monotonic() + self._max_age_s
-        if not partitions:
+        if not partitions and last_known:
+            # its brokers may be back soon; they refuse messages to a topic that was deleted
+            partitions = led = last_known
+            until_s = time.monotonic() + _GONE_S
+        elif not partitions:
             partitions = led = self._of_new_topic(topic)
-            until_s = time.monotonic() + self._refresh_s
-            if topic not in self._last_known:
-                self._new_topics.add(topic)
+            until_s = time.monotonic() + _REFRESH_S
+            self._new_topics.add(topic)
         self._last_known[topic] = partitions
         found = known[topic] = Known(partitions, led, until_s)
         return found
 
+    def _read(self, topic: str) -> tuple[list[TopicPartition], list[TopicPartition]]:
+        """Return the partitions of a topic that have a leader, and all of them."""
+        led = self._cluster.partitions(topic)
+        return led, with_assigned(self._cluster, topic, led)
+
     def _of_new_topic(self, topic: str) -> list[TopicPartition]:
-        # As in 0.7's producers. Without any live broker these are the last known ones: their
-        # messages wait.
-        brokers = self._cluster.brokers()
-        partitions = [TopicPartition(topic, one.id, 0) for one in brokers]
+        # brokers of 0.7 create it with its first message
+        partitions = [TopicPartition(topic, one.id, 0) for one in self._cluster.brokers()]
         partitions = partitions or self._last_known.get(topic, [])
         if not partitions:
             raise errors.BrokerUnreachableError(
@@ -265,13 +275,12 @@ class TopicPartitions:
         Empty if no live broker has any: unlike `partitions`, this adds new ones only for a topic
         that was on no broker before the producer, then on each broker that has none.
         """
-        led = self._cluster.partitions(topic)
+        led, partitions = self._read(topic)
         if topic in self._new_topics:
             homes = {one.home for one in led}
             others = [one for one in self._of_new_topic(topic) if one.home not in homes]
-            led = sorted([*led, *others])
+            led, partitions = sorted([*led, *others]), sorted({*partitions, *others})
         if led:
-            partitions = with_assigned(self._cluster, topic, led)
             self._known = {topic: Known(partitions, led, time.monotonic() + self._max_age_s)}
             self._last_known[topic] = partitions
         return led
@@ -287,8 +296,8 @@ class TopicPartitions:
             return
         now_s = self._asked_s[topic] = time.monotonic()
         with suppress(errors.BrokerError), deadlines.Limit(_RENEWAL_S):
-            if led := self._cluster.partitions(topic):
-                partitions = with_assigned(self._cluster, topic, led)
+            led, partitions = self._read(topic)
+            if partitions:
                 self._known[topic] = Known(partitions, led, now_s + self._max_age_s)
                 self._last_known[topic] = partitions
 
@@ -297,7 +306,7 @@ class TopicPartitions:
         self._known = {}
 
     def is_new(self, topic: str) -> bool:
-        """Return whether a topic did not exist when its partitions were first read."""
+        """Return whether brokers of 0.7 create a topic with the first message of this producer."""
         return topic in self._new_topics
 
     def await_known(self, topics: Iterable[str], timeout_s: float) -> None:

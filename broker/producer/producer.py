@@ -86,8 +86,8 @@ class Producer:
             thread that calls `send`, `flush` or `wait_until_readable`, or by the producer's own
             threads.
         waits: whether `send` waits for the acknowledgement.
-        refresh_s: age at which the partitions of a new topic are read again.
-        max_age_s: the same for any topic.
+        max_age_s: age at which the partitions of a topic are read again.
+        creates_topics: whether a topic that does not exist is created.
         queueing: makes the producer asynchronous, and says how it queues.
         callbacks: see and change queued messages.
         moves: whether messages without a key go to another partition when the broker of theirs is
@@ -120,8 +120,8 @@ class Producer:
         reconnect: ReconnectRule = NO_RECONNECT,
         on_delivery: OnDelivery | None = None,
         waits: bool = False,
-        refresh_s: float = math.inf,
         max_age_s: float = math.inf,
+        creates_topics: bool = True,
         queueing: QueueRules | None = None,
         callbacks: ProducerCallbacks | None = None,
         moves: bool = True,
@@ -133,7 +133,7 @@ class Producer:
         self._failures = Failures()
         self._resources = ExitStack()
         self._partitions = TopicPartitions(
-            cluster, partitioner, refresh_s=refresh_s, max_age_s=max_age_s
+            cluster, partitioner, max_age_s=max_age_s, creates=creates_topics
         )
         self._packer = packer = Packer(
             encoder=encoder,
@@ -197,7 +197,6 @@ class Producer:
         encoder: Encoder = bytes_encoder,
         callbacks: ProducerCallbacks | None = None,
         on_delivery: OnDelivery | None = None,
-        refresh_s: float = 1.0,
     ) -> Self:
         """Return a producer with 0.7's properties, synchronous or asynchronous; close it.
 
@@ -210,7 +209,6 @@ class Producer:
             encoder: makes payloads of the messages given to `send`.
             callbacks: see and change messages (`producer.type=async` only).
             on_delivery: called with reports on messages; see the class.
-            refresh_s: see the class; not used with `zk.connect`, which watches topics.
 
         Raises:
             ConfigError: not exactly one of `zk.connect` and `broker.list` is set, or a value is
@@ -229,7 +227,6 @@ class Producer:
                 encoder=encoder,
                 on_delivery=on_delivery,
                 waits=queueing is None,
-                refresh_s=math.inf if config.zookeeper else refresh_s,
                 max_age_s=_max_age_s_of(config),
                 queueing=queueing,
                 callbacks=callbacks,
@@ -298,7 +295,7 @@ class Producer:
         not raise if it is refused: read the delivery.
 
         Args:
-            partition: the target.
+            partition: the target; its topic exists, as after `partitions` or `choose_partition`.
             message_set: whole entries.
             on_complete: called in this or a later call, once the set is acknowledged or failed; for
                 sets of one partition in order, unless a broker refuses one for its content.
@@ -325,7 +322,7 @@ class Producer:
         """Queue messages for a partition, in this order.
 
         Args:
-            partition: the target.
+            partition: the target; its topic exists, as after `partitions` or `choose_partition`.
             messages: the payloads.
             on_complete: called by a thread of the producer once they are acknowledged or failed.
             can_move: whether they may go to another partition, as messages without a key.
@@ -369,34 +366,15 @@ class Producer:
     def partitions(self, topic: str, *, again: bool = False) -> list[TopicPartition]:
         """Return the partitions messages of a topic can go to, by home and index.
 
-        For a topic that does not exist yet these are the ones it can be created with. `again` reads
-        them even if they are known.
+        A topic that does not exist is created; brokers of 0.7 do that with its first message, so
+        that these are the partitions it can have there. `again` reads them even if they are known.
         """
         if again:
             self._partitions.refresh(topic)
         return self._partitions.partitions(topic)
 
-    def make_topic(self, topic: str) -> list[TopicPartition]:
-        """Create a topic that does not exist yet on every broker; return its partitions in order.
-
-        Then messages are spread over all of its partitions. A topic that exists is unchanged, and
-        brokers of 0.7 create theirs with the first message.
-
-        Raises:
-            ConfigError: the producer is asynchronous.
-            RequestTimeoutError: the topic cannot be found in time.
-            BrokerError: a broker refuses it, or fails.
-        """
-        if not isinstance(self._sending, SyncProducer):
-            raise ConfigError("topics are made by producers that send in the caller's thread")
-        partitions = self.partitions(topic)
-        if self.is_new(topic) and self._sending.touch(partitions):
-            self._partitions.await_known([topic], self._timeout_s)
-            partitions = self._partitions.refresh(topic)
-        return partitions
-
     def is_new(self, topic: str) -> bool:
-        """Return whether a topic did not exist when its partitions were first read."""
+        """Return whether brokers of 0.7 create a topic with the first message of this producer."""
         return self._partitions.is_new(topic)
 
     def poll(self) -> None:

@@ -10,7 +10,6 @@ from broker.producer.dispatcher import Dispatcher, Moved, OnWait
 from broker.producer.encoder import Packer
 from broker.producer.partitioner import TopicPartitions
 from broker.protocol.primitives import Buffer
-from broker.protocol.responses import NO_TERM
 from broker.topic import TopicPartition
 
 
@@ -109,14 +108,6 @@ class SyncProducer:
         failure = self._dispatcher.take_failure()
         if failure is not None:
             raise failure
-
-    def touch(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Create partitions of a new topic with empty sets; return False for 0.7, which cannot."""
-        barriers = self._dispatcher.send_barriers(partitions)
-        for barrier in barriers:
-            if barrier.error is not None:
-                raise barrier.error
-        return any(barrier.term != NO_TERM for barrier in barriers)
 
     def watch(self, on_wait: OnWait, on_move: Callable[[Moved], object] | None) -> None:
         """Set the callbacks for messages that wait, and for sets that move."""

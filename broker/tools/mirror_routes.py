@@ -7,19 +7,17 @@ each source partition one target partition, so that its messages keep their orde
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import NamedTuple
 
 from broker import errors
 from broker.client.cluster import Cluster, Connect
+from broker.client.topic_creation import await_topic, create_on
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_topic_name
-
-_POLL_S = 0.05
 
 
 def place_by_order(
@@ -78,41 +76,22 @@ def create_topic(
     """
     validate_topic_name(topic)
     live = {one.id: one for one in cluster.brokers()}
-    created: set[int] = set()
-    for broker_id, count in counts.items():
+    for broker_id in counts:
         if broker_id not in live:
             raise errors.BrokerUnreachableError(
                 f"there is no live broker {broker_id} to create topic '{topic}' on"
             )
-        if _create_on(connect, live[broker_id], CreateTopicRequest(topic, count)):
-            created.add(broker_id)
-    found = _await_topic(cluster, topic, created, timeout_s)
+    ours = {one: live[one] for one in counts if _can_create(connect, live[one])}
+    create_on(connect, topic, {one: counts[one] for one in ours}, ours.values())
+    found = await_topic(cluster, topic, ours, timeout_s=timeout_s)
     homes = {one.home for one in found}
     return sorted([*found, *(TopicPartition(topic, one, 0) for one in counts if one not in homes)])
 
 
-def _create_on(connect: Connect, broker: BrokerAddress, request: CreateTopicRequest) -> bool:
-    """Create a topic on one broker; return False if the broker cannot."""
-    with closing(connect(broker)) as connection, suppress(errors.TopicExistsError):
-        if connection.hello() is None:
-            return False
-        connection.call(request)
-    return True
-
-
-def _await_topic(
-    cluster: Cluster, topic: str, homes: set[int], timeout_s: float
-) -> list[TopicPartition]:
-    give_up_s = time.monotonic() + timeout_s
-    while True:
-        found = cluster.partitions(topic)
-        if homes <= {one.home for one in found}:
-            return found
-        if time.monotonic() >= give_up_s:
-            raise errors.RequestTimeoutError(
-                f"topic '{topic}' is created but cannot be found after {timeout_s:g}s"
-            )
-        time.sleep(_POLL_S)
+def _can_create(connect: Connect, broker: BrokerAddress) -> bool:
+    """Return whether a broker knows the request that creates a topic."""
+    with closing(connect(broker)) as connection:
+        return connection.understands(CreateTopicRequest)
 
 
 _UNESCAPED_AMPERSAND = re.compile(r"(\\.)|&")

@@ -89,7 +89,7 @@ def replay(
     with _open_producer(env) as (producer, stop):
         run = _Run(
             files,
-            _choose_partition(env, producer, topic, partition),
+            _choose_partition(producer, topic, partition),
             None if env.settings.dry_run else MirrorProducer(producer),
             None if rate is None else Pacer(parse_rate(rate), env.clock, stop.wait),
             stop,
@@ -116,19 +116,16 @@ def _open_producer(env: Environment) -> Iterator[tuple[Producer, StopRequest]]:
             delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
             max_in_flight=MAX_IN_FLIGHT,
             timeout_s=min(env.timeout_s(STREAM_TIMEOUT_S), STREAM_TIMEOUT_S),
+            creates_topics=not env.settings.dry_run,
         )
         stack.callback(producer.close)
         producer.watch(BrokerWaits(stop, env.warn).on_wait)
         yield producer, stop
 
 
-def _choose_partition(
-    env: Environment, producer: Producer, topic: str, name: str | None
-) -> TopicPartition:
+def _choose_partition(producer: Producer, topic: str, name: str | None) -> TopicPartition:
     if name is not None:
         return partition_for(producer, topic, name, parse_partition(name))
-    if not env.settings.dry_run:
-        producer.make_topic(topic)
     return producer.choose_partition(topic, None)
 
 

@@ -124,7 +124,7 @@ class _Run:
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
         self._sender = self._make_sender(receipts)
         self._receipt = receipt
-        fixed = _fixed_partition(plan, peers.producer, is_dry=env.settings.dry_run)
+        fixed = _fixed_partition(plan, peers.producer)
         where = f"partitions of {plan.topic}" if fixed is None else str(fixed)
         env.trace(1, f"sending to {where}, acks {acks_of(plan.config).name.lower()}")
         self._batcher = Batcher(
@@ -279,13 +279,11 @@ class _Run:
         return ExitStatus.PARTIAL if self._refusals.count else ExitStatus.OK
 
 
-def _fixed_partition(plan: Plan, producer: Producer, *, is_dry: bool) -> TopicPartition | None:
+def _fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
     """Return the partition of all messages; None if each message has its own."""
     if plan.partition is not None:
         return partition_for(producer, plan.topic, plan.target.partition or "", plan.partition)
     key = plan.target.key
-    if (key is not None or not plan.has_fixed_partition) and not is_dry:
-        producer.make_topic(plan.topic)  # messages are placed among all of its partitions
     if plan.has_fixed_partition:
         encoded = None if key is None else key.encode("utf-8", "surrogateescape")
         return producer.choose_partition(plan.topic, encoded)
@@ -364,6 +362,7 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
             max_message_bytes=config.max_message_bytes,
             reconnect=reconnect_rule_of(config),
             moves=plan.loss_rule.moves,
+            creates_topics=not env.settings.dry_run,
         )
         try:
             yield Peers(cluster, connect, producer, make_producer)

@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from broker.admin import topic_changes, topic_deletion
+from broker.admin.topics import metadata_of
 from broker.client.cluster import Cluster
+from broker.client.topic_creation import await_topic, create_on
 from broker.errors import TopicExistsError, TopicNotFoundError
 from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
@@ -44,7 +46,10 @@ def create_topic(
     )
     if not if_not_exists:
         topic_changes.check_absent(topic, plan)
-    if cluster.assigned(topic):  # perhaps on none of these brokers, which refuse to create it
+    present = metadata_of(cluster, connect, (topic,)).get(topic, ())
+    if any(
+        one.is_replicated for one in present
+    ):  # perhaps on none of these brokers, which refuse to create it
         if not if_not_exists:
             raise TopicExistsError(f"topic '{topic}' exists with replicas")
         env.note(f"topic '{topic}' exists with replicas; it stays as it is")
@@ -61,18 +66,18 @@ def create_topic(
         env.note(f"topic {topic}: {placement}; {_UNCHANGED}")
         return
 
-    def create_one(one: topic_changes.TopicCreation) -> CreateRow:
-        is_new = one.is_needed and topic_changes.create_on(connect, topic, one)
-        return _create_row(topic, one, "created" if is_new else "exists")
-
-    rows, done = for_each(env, "brokers", plan, create_one)
-    homes = {row.broker for row in rows}
-    topic_changes.await_topic(cluster, topic, homes, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
+    needed = {one.broker.id: one.partition_count for one in plan if one.is_needed}
+    brokers = [one.broker for one in plan if one.is_needed]
+    made = create_on(connect, topic, needed, brokers)
+    if needed.keys() > made and not if_not_exists:
+        raise TopicExistsError(f"topic '{topic}' was created by another client meanwhile")
+    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+    await_topic(cluster, topic, set(counts), timeout_s=timeout_s)
+    rows = [
+        _create_row(topic, one, "created" if one.broker.id in made else "exists") for one in plan
+    ]
     render(env, CREATE, rows)
-    if rows:
-        made = {row.broker: counts[row.broker] for row in rows}
-        env.note(f"topic {topic}: {topic_changes.placement_text(made)}")
-    raise_failures(env, done)
+    env.note(f"topic {topic}: {placement}")
 
 
 def _create_row(topic: str, creation: topic_changes.TopicCreation, action: str) -> CreateRow:

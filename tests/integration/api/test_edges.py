@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import pylogctl
-from broker.errors import BrokerUnreachableError
 from pylogctl.testing import Broker, ephemeral_cluster, memory_cluster
 from tests.support.waiting import wait_until
 
@@ -286,19 +285,6 @@ def test_read_when_a_broker_of_the_topic_is_away_then_says_which() -> None:
 
         wait_until(lambda: "broker 1, which is away; give `partition`" in refusal(), "the news")
         assert [one.text() for one in client.read("t", partition="0-0")] == ["here"]
-
-
-def test_send_when_acknowledged_then_a_failed_look_for_its_partition_hides_no_receipt(
-    pylog: pylogctl.Client, pylog_topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Away:
-        def partitions(self, topic: str) -> list[pylogctl.TopicPartition]:
-            raise BrokerUnreachableError("gone since")
-
-    pylog.send(pylog_topic, "a")
-    monkeypatch.setattr(pylog, "_found", set())
-    monkeypatch.setattr(pylog, "_cluster", Away())
-    assert pylog.send(pylog_topic, "b").offset == 11
 
 
 @pytest.mark.parametrize("broker_count", [1, 2])

@@ -20,6 +20,7 @@ from broker.protocol.client_requests import (
     PublishRequest,
 )
 from broker.protocol.codec import encode
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.topic import TopicPartition
@@ -45,6 +46,7 @@ def test_connector_when_zookeeper_goes_away_then_fails_clearly_and_shuts_down(
     partition = TopicPartition("t", 0, 0)
     connection = Connection(BrokerAddress(0, "127.0.0.1", broker.port))
     sets = (PartitionSet(partition, encode([b"a", b"b", b"c"])),)
+    connection.call(CreateTopicRequest("t"))
     connection.call(PublishRequest(Acks.COMMITTED, 10_000, sets))
     connection.close()
     connector = ConsumerConnector(

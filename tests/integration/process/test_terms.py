@@ -19,6 +19,7 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
+    CreateTopicRequest,
     DeleteTopicRequest,
 )
 from broker.protocol.responses import LISTED_OFFSETS, NO_TERM, Published, decode_publish_response
@@ -38,6 +39,7 @@ def stop(broker: BrokerProcess) -> None:
 
 def publish(broker: BrokerProcess, acks: Acks = Acks.AUTO) -> Published:
     with closing(broker.connect()) as connection:
+        connection.call(CreateTopicRequest(PARTITION.topic))
         request = PublishRequest(acks, 60_000, (PartitionSet(PARTITION, ONE),))
         (published,) = decode_publish_response(connection.call(request))
         assert published.error == 0
@@ -123,6 +125,7 @@ def test_term_when_a_set_is_refused_then_there_is_none(
 ) -> None:
     broker = start_process()
     with closing(broker.connect()) as connection:
+        connection.call(CreateTopicRequest("events"))
         request = PublishRequest(acks, 1000, (PartitionSet(TopicPartition("events", 0, 7), ONE),))
         (published,) = decode_publish_response(connection.call(request))
     assert (published.error, published.term) == (3, NO_TERM)

@@ -76,6 +76,7 @@ async def connected(
 async def publish(connection: AsyncConnection, payloads: list[bytes]) -> list[int]:
     """Return the offset of each message, and the one after the last."""
     sets = PartitionSet(PARTITION, encode(payloads))
+    await connection.call(CreateTopicRequest(PARTITION.topic))
     body = await connection.call(PublishRequest(Acks.COMMITTED, 60_000, (sets,)))
     (published,) = decode_publish_response(body)
     offsets = [published.base_offset]

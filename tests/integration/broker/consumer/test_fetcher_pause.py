@@ -14,6 +14,7 @@ from broker.protocol.client_requests import (
     PublishRequest,
 )
 from broker.protocol.codec import encode
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.topic import TopicPartition
@@ -28,6 +29,7 @@ def broker(start_broker: Callable[..., Broker]) -> Broker:
     broker = start_broker(num_partitions=2)
     connection = Connection(BrokerAddress(0, "127.0.0.1", broker.port))
     sets = (PartitionSet(ONE, MESSAGE_SET), PartitionSet(TWO, MESSAGE_SET))
+    connection.call(CreateTopicRequest(ONE.topic))
     connection.call(PublishRequest(Acks.COMMITTED, 10_000, sets))
     connection.close()
     return broker

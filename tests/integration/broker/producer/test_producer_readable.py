@@ -42,6 +42,7 @@ def test_wait_until_readable_after_any_acknowledgement_makes_all_readable(
     broker: Broker, cluster: StaticCluster, acks: Acks
 ) -> None:
     with Producer(cluster, Connection, acks=acks) as producer:
+        assert T in producer.partitions("t")
         producer.send_set(T, SET)
         producer.send_set(T, SET)
         producer.wait_until_readable()
@@ -52,14 +53,13 @@ def test_wait_until_readable_when_nothing_was_sent_to_a_new_topic_does_not_wait_
     cluster: StaticCluster,
 ) -> None:
     with Producer(cluster, Connection, timeout_s=60) as producer:
-        assert producer.partitions("t") == [T]
-        assert producer.is_new("t")
+        assert producer.partitions("t") == [T, TopicPartition("t", 0, 1)]
         producer.wait_until_readable()
 
 
 def test_partitions_when_the_topic_exists_are_all_it_has(cluster: StaticCluster) -> None:
     with Producer(cluster, Connection) as first:
-        first.send_set(T, SET)
+        first.send("t", [b"abc"])
     with Producer(cluster, Connection) as second:
         assert second.partitions("t") == [T, TopicPartition("t", 0, 1)]
         assert not second.is_new("t")

@@ -22,6 +22,7 @@ from broker.protocol.client_requests import (
     PublishRequest,
 )
 from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
@@ -76,6 +77,7 @@ def test_wrappers_when_read_then_inner_messages_are_numbered(running_broker: Bro
     sets = build_set([b"a", b"b"], Codec.GZIP) + build_set([b"c"]) + build_set([b"d"], Codec.ZSTD)
     connection = Connection(BrokerAddress(-1, "127.0.0.1", running_broker.port))
     target = PartitionSet(TopicPartition("events", 0, 0), sets)
+    connection.call(CreateTopicRequest("events"))
     connection.call(PublishRequest(Acks.COMMITTED, 10_000, (target,)))
     connection.close()
 

@@ -27,6 +27,7 @@ from broker.protocol.client_requests import (
     PublishRequest,
 )
 from broker.protocol.codec import encode
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper
@@ -797,6 +798,7 @@ def test_status_when_a_disk_fails_then_warns_of_its_directory_once_and_lists_all
     dirs = (tmp_path / "a", tmp_path / "b")
     broker = start_broker(data_dirs=dirs, num_partitions=4, checkpoint_interval_ms=20)
     with closing(Connection(BrokerAddress(-1, "127.0.0.1", broker.port))) as connection:
+        connection.call(CreateTopicRequest("t"))
         for index in range(4):
             sets = (PartitionSet(TopicPartition("t", 0, index), encode([b"x"])),)
             connection.call(PublishRequest(Acks.COMMITTED, 10_000, sets))

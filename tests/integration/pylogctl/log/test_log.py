@@ -26,6 +26,7 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.message_set import build_set, wrap
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -462,6 +463,7 @@ def test_move_when_the_broker_has_two_directories_then_the_log_is_in_the_other(
     broker = start_broker(data_dirs=dirs)
     with closing(Connection(BrokerAddress(-1, "127.0.0.1", broker.port))) as connection:
         sets = (PartitionSet(TopicPartition("t", 0, 0), encode([b"x"] * 9)),)
+        connection.call(CreateTopicRequest("t"))
         connection.call(PublishRequest(Acks.COMMITTED, 10_000, sets))
     at = f"127.0.0.1:{broker.port}"
     moved = invoke("log", "move", "t[0-0]", "--to", str(dirs[1]), "-b", at, "--output", "json")

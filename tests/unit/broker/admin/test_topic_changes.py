@@ -6,11 +6,11 @@ import pytest
 
 from broker.admin.topic_changes import (
     TopicCreation,
-    await_topic,
     check_absent,
     plan_creation,
 )
 from broker.client.cluster import Cluster
+from broker.client.topic_creation import await_topic
 from broker.errors import BrokerNotFoundError, RequestTimeoutError, TopicExistsError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
