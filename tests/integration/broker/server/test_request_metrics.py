@@ -212,6 +212,7 @@ def test_times_when_a_publish_waits_for_its_flush_then_remote_and_total_have_it(
 ) -> None:
     broker = start_broker()
     peer = connect(broker)
+    peer.make_topics(["events"])
     peer.send_extension(publish_request("events", ONE))
     wait_until(
         lambda: broker.status()["metrics"]["Purgatory"]["PublishWaiting"], "the delayed publish"
