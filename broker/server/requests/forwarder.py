@@ -86,12 +86,15 @@ class Forwarder:
         for connection in self._connections.values():
             connection.close()
 
-    def produce(self, sets: list[PartitionSet]) -> Future[Response | None]:
+    def produce(
+        self, sets: list[PartitionSet], refusal: errors.ServerError | None = None
+    ) -> Future[Response | None]:
         """Have message sets, which own their bytes, appended by their leaders in order.
 
-        Done, without a response, when all are appended; fails with a `BrokerError` if one is not.
+        Done, without a response, when all are appended; fails with a `BrokerError` if one is not,
+        or with the `refusal` of a set behind them.
         """
-        return self._workers.submit(self._produce, sets)
+        return self._workers.submit(self._produce, sets, refusal)
 
     def read(self, positions: Sequence[PartitionPosition]) -> Future[list[responses.ReadPart]]:
         """Read the messages that are readable now: a part for each position, in their order.
@@ -107,9 +110,11 @@ class Forwarder:
         """Have the leader handle an offsets request of 0.7."""
         return self._readers.submit(self._offsets, partition, time_ms, max_offsets)
 
-    def _produce(self, sets: list[PartitionSet]) -> None:
+    def _produce(self, sets: list[PartitionSet], refusal: errors.ServerError | None) -> None:
         for one in sets:
             self._append(one)
+        if refusal is not None:
+            raise refusal
 
     def _append(self, one: PartitionSet) -> None:
         """Have one set appended, with retries; after an error the outcome may be unknown."""

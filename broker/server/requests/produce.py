@@ -256,13 +256,17 @@ class ProduceHandler:
             appends.append(log_append)
             if log_append.error is not None and not is_publish:
                 break  # those behind it are not appended either
+        refusal: errors.ServerError | None = None
         for log_append in appends:
             if log_append.error is None:
                 self._write(log_append, refused, acks, is_publish=is_publish)
             if log_append.error is not None and not is_publish:
-                raise log_append.error
+                refusal = log_append.error
+                break
         if forwarded:
-            return self._forwarder.produce(forwarded)
+            return self._forwarder.produce(forwarded, refusal)
+        if refusal is not None:
+            raise refusal
         return self._respond(
             acks, timeout_ms, appends, lambda: _encode(correlation_id or 0, appends)
         )

@@ -252,7 +252,8 @@ def test_listeners_when_one_demands_no_login_then_0_7_is_judged_there_as_anonymo
     for one in REQUESTS:
         if not isinstance(one, AuthenticateRequest):
             with Peer(outer) as peer:
-                assert code_of(bind(peer.call, one)) == errors.AuthenticationStateError.code
+                peer.send_extension(one)
+                assert code_of(peer.receive_extension) == errors.AuthenticationStateError.code
     with Peer(outer) as peer:
         peer.call(AuthenticateRequest("TEST", 0, str(ROOT).encode()))
         peer.call(HelloRequest())
