@@ -39,26 +39,17 @@ class _Member:
         self.group = group
         self._is_wanted = None if payload_filter is None else payload_filter.compile()
         self._stream = group._stream
-        self._committed_chunks: Iterator[None] | None = None
 
     def load(self) -> Iterator[Message | None] | None:
         """Return the messages of the next chunk, none after `TURN_S`; None at the end."""
         try:
             with translated():
                 if self.group._commit == "before":
-                    return self._load_committed()
+                    return self.group._next_batch()
                 assigned = self._stream.next_messages()
                 return None if assigned is None else self._given_out(assigned)
         except ConsumerTimeoutError:
             return iter(())
-
-    def _load_committed(self) -> Iterator[Message | None] | None:
-        chunks = self._committed_chunks or self.group._committed_chunks()
-        self._committed_chunks = None  # an error ends it
-        if next(chunks, self) is self:
-            return None
-        self._committed_chunks = chunks
-        return self.group._left_of_chunk()
 
     def _given_out(self, assigned: AssignedPartition) -> Iterator[Message | None]:
         """Give the messages of a chunk, each finished when the next is requested; in the loop.

@@ -11,7 +11,9 @@ from types import TracebackType
 from typing import NamedTuple
 
 from broker.api.values import number_of
+from broker.consumer.ahead import AheadCommits
 from broker.consumer.committer import AssignedPartition
+from broker.consumer.offset_store import position_after
 from broker.protocol.codec import Message
 from broker.tools import retry
 from broker.topic import MessagePosition, share_of
@@ -100,7 +102,7 @@ class Work(NamedTuple):
 
     assigned: AssignedPartition
     messages: list[Message]
-    end: int | None  # None if they are finished already
+    end: int
     seek_count: int  # of the partition
 
 
@@ -113,14 +115,23 @@ class Workers:
     Args:
         handle: handles a message.
         may_handle: returns whether work is still this member's; may wait until that is known.
+        finish: marks what is before a position as finished; returns whether it is this member's.
+        ahead: commits messages before they are handled; None to finish them afterwards.
         count: of threads; with one, messages are handled by the thread that adds them.
     """
 
     def __init__(
-        self, handle: Callable[[Message], object], may_handle: Callable[[Work], bool], count: int
+        self,
+        handle: Callable[[Message], object],
+        may_handle: Callable[[Work], bool],
+        finish: Callable[[AssignedPartition, MessagePosition], bool],
+        ahead: AheadCommits | None,
+        count: int,
     ) -> None:
         self._handle = handle
         self._may_handle = may_handle
+        self._finish = finish
+        self._ahead = ahead
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
         self._queues: list[queue.Queue[Work | None]] = []
@@ -191,18 +202,19 @@ class Workers:
 
     def _do(self, work: Work) -> None:
         assigned, messages, end, _ = work
-        for message in messages:
+        committed = 0
+        for number, message in enumerate(messages):
             if self._stopping.is_set() or not self._may_handle(work):
                 return
+            if self._ahead is not None:
+                if number == committed:
+                    rest = (messages[at] for at in range(number, len(messages)))
+                    bounds = ((one.offset, one.next_offset) for one in rest)
+                    committed += self._ahead.commit(assigned, bounds)
+                if number == committed or not self._finish(assigned, position_after(message)):
+                    return
             self._handle(message)
-            if end is not None and self._may_handle(work):
-                _finish(assigned, message)
-        if end is not None and self._may_handle(work):
-            assigned.finish(end)
-
-
-def _finish(assigned: AssignedPartition, message: Message) -> None:
-    if message.next_offset == message.offset:
-        assigned.finish_inner(MessagePosition(message.offset, message.inner + 1))
-    else:
-        assigned.finish(message.next_offset)
+            if self._ahead is None and self._may_handle(work):
+                self._finish(assigned, position_after(message))
+        if self._may_handle(work):
+            self._finish(assigned, MessagePosition(end))

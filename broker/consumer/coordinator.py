@@ -123,9 +123,12 @@ class Coordinator(StoppableThread):
         super().stop()
         self._changed.set()
 
+    def drop_all(self) -> list[AssignedPartition]:
+        """Stop handing out all partitions, and return them; after `join`."""
+        return self._drop(self._feeds.keys())
+
     def release_all(self) -> None:
-        """Revoke all partitions and delete their owner nodes, without a commit; after `join`."""
-        self._drop(self._feeds.keys())
+        """Delete the owner nodes of all partitions; after `drop_all`."""
         self._ownership.release(self._claimed)
 
     def run(self) -> None:

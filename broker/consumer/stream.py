@@ -141,6 +141,38 @@ class ConsumerStream:
         self._messages = _NOTHING
         return assigned
 
+    def next_messages_ahead(
+        self,
+    ) -> tuple[AssignedPartition, Iterator[tuple[int, int, bytes]]] | None:
+        """Return a partition and its next messages, None at the end of the stream.
+
+        For applications that give them out by `hand_out`. What they do not take from the iterator
+        comes again with the next call. Errors are those of `__iter__`.
+        """
+        assigned = self._await_messages()
+        return None if assigned is None else (assigned, self._messages)
+
+    def hand_out(self, assigned: AssignedPartition, position: MessagePosition) -> bool:
+        """Finish all before a position; False if the partition was revoked or the stream ended."""
+        with self._changed:
+            if assigned.is_revoked or self._is_ended:
+                return False
+            assigned.finish_inner(position)
+            return True
+
+    def rewind_current(self) -> None:
+        """Have messages of the partition in hand come again that were not handed out."""
+        if self._current is not None:
+            # the current message is finished first, when the next one is requested
+            self._current.current_messages.clear()
+            self._wanted_rewind = self._current
+
+    def rewind(self) -> None:
+        """Have messages come again that were taken and are not finished, but for blocked ones."""
+        for assigned in self.assigned.values():
+            if not assigned.is_blocked and assigned.position != (assigned.offset, assigned.inner):
+                self._rewind(assigned)
+
     @property
     def lease(self) -> Lease:
         """Return the lease without which no message may be given out."""
@@ -221,9 +253,7 @@ class ConsumerStream:
             elif isinstance(item, BrokerError):
                 self._queue.append((assigned, item))
         if assigned is self._current:
-            # the current message is finished first, when the next one is requested
-            assigned.current_messages.clear()
-            self._wanted_rewind = assigned
+            self.rewind_current()
         elif assigned.offset >= 0 and not assigned.is_blocked:
             assigned.rewind(MessagePosition(assigned.offset, assigned.inner))
         self._on_room()
@@ -237,11 +267,6 @@ class ConsumerStream:
             assigned.seek_offset = assigned.offset  # chunks may have been dropped since
         assigned.is_paused = False
         self._on_room()
-
-    def is_paused(self, partition: TopicPartition) -> bool:
-        """Return whether a partition is assigned and paused."""
-        assigned = self._assigned(partition)
-        return assigned is not None and assigned.is_paused
 
     def _rewind(self, assigned: AssignedPartition) -> None:
         if self._fault and self._fault[0] is assigned:
