@@ -39,7 +39,7 @@ from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets, position_after
-from broker.consumer.stream import ConsumerStream
+from broker.consumer.stream import Assigned, ConsumerStream
 from broker.errors import ArgumentError, ConsumerTimeoutError
 from broker.protocol.codec import Message, decode_messages
 from broker.protocol.payload_filter import PayloadFilter
@@ -151,8 +151,7 @@ class Group(Iterator[Message]):
         self._batch: Iterator[Message] = iter(())  # committed, if positions are committed before
         self._seek_counts: dict[TopicPartition, int] = {}
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
-        self._told: dict[TopicPartition, AssignedPartition] = {}  # to these callbacks
-        if on_assigned is not None or on_revoked is not None:
+        if commit == "manual" or on_assigned is not None or on_revoked is not None:
             self._stream.watch(self._tell_changes)
         self._user: threading.Thread | None = None  # iterates, or did so last
         self._is_inside = False  # it waits for the next message
@@ -349,11 +348,11 @@ class Group(Iterator[Message]):
 
     def _may_handle(self, work: Work) -> bool:
         """Return whether work is still of this member, once that is certain."""
-        partition = work.assigned.partition
-        while not work.assigned.is_revoked:
+        assigned, partition = work.assigned, work.assigned.partition
+        while not assigned.is_revoked:
             if self._seek_counts.get(partition, 0) != work.seek_count:
                 return False
-            if self._connector.is_certain and not work.assigned.is_paused:
+            if self._connector.is_certain and not assigned.is_paused:
                 return True
             if self._closing.wait(_LOOK_S):
                 return False
@@ -367,8 +366,8 @@ class Group(Iterator[Message]):
 
         Raises:
             ArgumentError: positions are committed otherwise.
-            Conflict: a partition was lost, and another member reads its messages again; the
-                positions of the others are committed.
+            Conflict: a partition went without `on_revoked`, which see, or with the session, and
+                another member reads its messages again; the positions of the others are committed.
             Error: the store of the offsets failed.
             Closed: the group was left; its positions can be of another member now.
         """
@@ -384,7 +383,8 @@ class Group(Iterator[Message]):
     def _commit_all(self) -> set[TopicPartition]:
         if self._in_hand is not None:
             self._stream.finish(self._in_hand)
-        lost = {one for one, assigned in self._uncommitted.items() if assigned.is_revoked}
+        begun = self._uncommitted.copy()  # a task of asyncio may get messages meanwhile
+        lost = {one for one, assigned in begun.items() if assigned.is_released}
         lost |= self._connector.commit_offsets()
         self._uncommitted.clear()
         return lost
@@ -393,10 +393,10 @@ class Group(Iterator[Message]):
         if not isinstance(message, Message):
             raise TypeError(f"give a message of this group, not {type(message).__name__}")
         partition = message.partition
-        assigned = self._uncommitted.get(partition) or self._stream.assigned.get(partition)
+        assigned = self._uncommitted.get(partition) or self._connector.assigned(partition)
         is_inside = message.next_offset == message.offset  # of a compressed set
         position = MessagePosition(message.next_offset, message.inner + 1 if is_inside else 0)
-        if assigned is None or assigned.is_revoked:
+        if assigned is None or assigned.is_released:
             self._uncommitted.pop(partition, None)
             return {partition}
         return set() if self._connector.commit_at(assigned, position) else {partition}
@@ -450,16 +450,17 @@ class Group(Iterator[Message]):
         matchers = [matcher_of(given) for given in partitions]
         return [one for one in there if not matchers or any(fits(one) for fits in matchers)]
 
-    def _tell_changes(self) -> None:
+    def _tell_changes(self, revoked: Assigned, gained: Assigned) -> None:
         """Call `on_revoked` and `on_assigned`, between two messages."""
-        former, now = self._told, self._stream.assigned
-        self._told = now
-        revoked = frozenset(one for one, assigned in former.items() if now.get(one) is not assigned)
-        gained = frozenset(one for one, assigned in now.items() if former.get(one) is not assigned)
+        if self._workers is not None:
+            self._workers.await_end(revoked.values())
+        in_time = [partition for partition, one in revoked.items() if not one.is_released]
         if revoked and self._on_revoked is not None:
-            self._on_revoked(self, revoked)
+            self._on_revoked(self, frozenset(revoked))
+        for partition in in_time:  # it could be committed
+            self._uncommitted.pop(partition, None)
         if gained and self._on_assigned is not None:
-            self._on_assigned(self, gained)
+            self._on_assigned(self, frozenset(gained))
 
     def _assigned_one(self, partition: PartitionLike) -> TopicPartition:
         found = list(filter(matcher_of(partition), self.assigned))

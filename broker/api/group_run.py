@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +22,7 @@ from broker.topic import MessagePosition, share_of
 Handler = Callable[[Message], object]
 _QUEUED_CHUNKS = 2  # for a thread
 _LOOK_S = 0.1
+_POLL_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,7 @@ class Workers:
         self._may_handle = may_handle
         self._finish = finish
         self._ahead = ahead
+        self._busy: set[AssignedPartition] = set()
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
         self._queues: list[queue.Queue[Work | None]] = []
@@ -173,6 +176,11 @@ class Workers:
         """Return whether all that was added is handled."""
         return not any(works.unfinished_tasks for works in self._queues)
 
+    def await_end(self, revoked: Collection[AssignedPartition]) -> None:
+        """Wait until no thread handles a message of revoked partitions, or they are released."""
+        while any(one in self._busy and not one.is_released for one in revoked):
+            time.sleep(_POLL_S)
+
     def add(self, work: Work) -> None:
         """Handle messages, or queue them for the thread of their partition."""
         if not self._queues:
@@ -191,6 +199,7 @@ class Workers:
 
     def _run(self, works: queue.Queue[Work | None]) -> None:
         while (work := works.get()) is not None:
+            self._busy.add(work.assigned)
             try:
                 if not self._stopping.is_set():
                     self._do(work)
@@ -198,6 +207,7 @@ class Workers:
                 self._failure = self._failure or error
                 self._stopping.set()
             finally:
+                self._busy.discard(work.assigned)
                 works.task_done()
 
     def _do(self, work: Work) -> None:
@@ -214,7 +224,12 @@ class Workers:
                 if number == committed or not self._finish(assigned, position_after(message)):
                     return
             self._handle(message)
-            if self._ahead is None and self._may_handle(work):
-                self._finish(assigned, position_after(message))
+            if self._ahead is None and (self._may_handle(work) or _may_finish(assigned)):
+                assigned.finish_inner(position_after(message))
         if self._may_handle(work):
             self._finish(assigned, MessagePosition(end))
+
+
+def _may_finish(assigned: AssignedPartition) -> bool:
+    """Return whether a partition is being revoked, and what is handled already still counts."""
+    return assigned.is_revoked and not assigned.is_released

@@ -41,6 +41,7 @@ class AssignedPartition(PartitionReader):
         "finished",
         "is_blocked",
         "is_paused",
+        "is_released",
         "is_revoked",
         "next_inner",
         "seek_offset",
@@ -72,6 +73,7 @@ class AssignedPartition(PartitionReader):
         self.fetch_offset = None if stored is None else stored.offset
         self.seek_offset: int | None = None  # set by a seek for the fetcher thread
         self.is_revoked = False  # no more of its messages may be handed out
+        self.is_released = False  # its positions may be committed no more
         self.is_blocked = False  # the next message is unreadable, or the offset does not exist
         self.is_paused = False  # by the application; nothing of it is fetched or handed out
         # decoded and being handed out; a revocation empties the list

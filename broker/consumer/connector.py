@@ -217,6 +217,10 @@ class ConsumerConnector:
         """Return whether a partition was created while the group was reading its topic."""
         return self._member is not None and self._member.coordinator.came_later(partition)
 
+    def assigned(self, partition: TopicPartition) -> AssignedPartition | None:
+        """Return a partition whose positions this member may commit, else None."""
+        return next((one for one in self._places() if one.partition == partition), None)
+
     @property
     def is_certain(self) -> bool:
         """Return whether the ZooKeeper session is certain to exist; else the streams wait."""

@@ -25,6 +25,9 @@ from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
 from broker.topic import MessagePosition, TopicPartition
 
+Assigned = dict[TopicPartition, AssignedPartition]
+OnNews = Callable[[Assigned, Assigned], object]
+
 _NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
 
 
@@ -79,8 +82,9 @@ class ConsumerStream:
         self._fault: tuple[AssignedPartition, Fault] | None = None
         self._wanted_seek: tuple[AssignedPartition, MessagePosition] | None = None
         self._wanted_rewind: AssignedPartition | None = None
-        self._on_news: Callable[[], object] | None = None
-        self._has_news = False
+        self._on_news: OnNews | None = None
+        self._has_news = self._is_telling = False
+        self._told: Assigned = {}  # to `_on_news`
         self._iterator: Iterator[GroupMessage] | None = None
 
     def __iter__(self) -> Iterator[GroupMessage]:
@@ -282,8 +286,8 @@ class ConsumerStream:
         with self._changed:
             return sorted(self._assigned_partitions)
 
-    def watch(self, on_news: Callable[[], object]) -> None:
-        """Set what is called after partitions were assigned or revoked, between two messages.
+    def watch(self, on_news: OnNews) -> None:
+        """Set what is called with revoked and newly assigned partitions, between two messages.
 
         The thread that takes messages calls it; the first time before the next message.
         """
@@ -292,7 +296,7 @@ class ConsumerStream:
             self._note_news()
 
     @property
-    def assigned(self) -> dict[TopicPartition, AssignedPartition]:
+    def assigned(self) -> Assigned:
         """Return the partitions assigned to the stream now, with their positions."""
         with self._changed:
             return dict(self._assigned_partitions)
@@ -315,7 +319,7 @@ class ConsumerStream:
             is_dropped = assigned.is_paused and isinstance(item, Chunk)
             if not (assigned.is_revoked or self._is_ended or is_dropped):
                 self._queue.append((assigned, item))
-                self._changed.notify()
+                self._changed.notify_all()
 
     def put_start(self, assigned: AssignedPartition, offset: int) -> None:
         """Queue the offset at which a partition starts, unless the application sought another."""
@@ -333,23 +337,46 @@ class ConsumerStream:
     def revoke(self, assigned: AssignedPartition) -> None:
         """Remove a partition: drop its queued chunks, and hand out no more of its messages."""
         with self._changed:
+            if assigned.is_revoked:
+                return
             assigned.is_revoked = True
             assigned.current_messages.clear()
             self._assigned_partitions.pop(assigned.partition, None)
             kept = [one for one in self._queue if one[0] is not assigned]
             self._queue = deque(kept)
             self._note_news()
-            self._changed.notify()
         self._on_room()
+
+    def await_told(self, assigned: AssignedPartition, timeout_s: float) -> None:
+        """Wait until `watch` was told that a partition is revoked, if it knows of the partition."""
+        partition = assigned.partition
+        with self._changed:
+            self._changed.wait_for(
+                lambda: (
+                    self._is_ended
+                    or not (self._is_telling or self._told.get(partition) is assigned)
+                ),
+                timeout_s,
+            )
 
     def _note_news(self) -> None:
         self._has_news = self._on_news is not None
-        self._changed.notify()
+        self._changed.notify_all()
 
     def _tell_news(self) -> None:
-        self._has_news = False
-        if self._on_news is not None:
-            self._on_news()
+        with self._changed:
+            self._has_news = False
+            former, now = self._told, self.assigned
+            self._told, self._is_telling = now, True
+        revoked = {key: one for key, one in former.items() if now.get(key) is not one}
+        gained = {key: one for key, one in now.items() if former.get(key) is not one}
+        try:
+            if self._on_news is not None:
+                self._on_news(revoked, gained)
+        finally:
+            with self._changed:
+                self._is_telling = False
+                self._changed.notify_all()
 
     def end(self) -> None:
         """End the iteration, and drop all queued chunks."""

@@ -215,6 +215,49 @@ def test_group_when_a_partition_is_paused_then_its_messages_come_once_it_is_resu
     asyncio.run(main())
 
 
+def test_group_when_it_commits_in_on_revoked_then_the_next_owner_goes_on_behind(
+    cluster: Cluster,
+) -> None:
+    topic = f"shared-{next(_numbers)}"
+    with cluster.connect() as client:
+        client.create_topic(topic, partitions=2)
+        for one in client.describe(topic):
+            client.send_many(topic, ["a", "b", "c"], partition=one.partition)
+
+    async def main() -> None:
+        told: list[tuple[str, frozenset[pylogctl.TopicPartition]]] = []
+
+        async def revoke(
+            group: pylogctl.AsyncGroup, some: frozenset[pylogctl.TopicPartition]
+        ) -> None:
+            await group.commit()
+            told.append(("revoked", some))
+
+        async with (
+            pylogctl.aconnect(cluster.address) as client,
+            client.group(
+                "billing",
+                topic,
+                start="earliest",
+                commit="manual",
+                idle=1,
+                on_assigned=lambda _, some: told.append(("assigned", some)),
+                on_revoked=revoke,
+            ) as group,
+        ):
+            assert len([one async for one in group]) == 6
+            told.clear()
+            async with client.group("billing", topic, commit="manual", idle=5) as second:
+                while not second.assigned:
+                    assert [one async for one in group] == []
+                assert told == [("revoked", second.assigned)]
+                assert [one async for one in second] == []
+            with pytest.raises(TypeError, match="give on_revoked as a function, not int"):
+                await client.group("billing", topic, on_revoked=5)  # type: ignore[arg-type]
+
+    asyncio.run(main())
+
+
 def test_group_when_it_cannot_join_then_raises_what_the_other_client_raises(
     cluster: Cluster, pylog_address: str, topic: str
 ) -> None:
