@@ -281,6 +281,7 @@ def test_group_when_workers_connect_again_after_errors_then_all_partitions_have_
     partitions = [one.partition for one in client.describe(topic)]
     ends = [threading.Event() for _ in range(5)]
     errors: list[pylogctl.Error] = []
+    handled = dict.fromkeys(partitions, 0)
 
     def feed() -> None:
         while not ends[-1].is_set():
@@ -288,19 +289,28 @@ def test_group_when_workers_connect_again_after_errors_then_all_partitions_have_
                 client.send_many(topic, ["x"] * 5, partition=one)
             ends[-1].wait(0.02)
 
+    def commit(group: pylogctl.Group, _: frozenset[pylogctl.TopicPartition]) -> None:
+        group.commit()
+
     def work(end: threading.Event) -> None:
-        how = {"on_revoked": lambda group, _: group.commit()} if commits_in_on_revoked else {}
         while not end.is_set():
             try:
                 with (
                     cluster.connect() as connected,
                     connected.group(
-                        group_name, topic, start="earliest", commit="manual", idle=0.2, **how
+                        group_name,
+                        topic,
+                        start="earliest",
+                        commit="manual",
+                        idle=0.2,
+                        on_revoked=commit if commits_in_on_revoked else None,
                     ) as group,
                 ):
+                    numbers = itertools.count(1)
                     while not end.is_set():
-                        for number, _ in enumerate(group):
-                            if number % 1000 == 999:
+                        for message in group:
+                            handled[message.partition] += 1
+                            if next(numbers) % 500 == 0:
                                 group.commit()
                             if end.wait(0.001):
                                 break
@@ -316,6 +326,12 @@ def test_group_when_workers_connect_again_after_errors_then_all_partitions_have_
             ),
             f"an owner of each partition, {count} members, after {errors}",
             deadline_s=10,
+        )
+        before = handled.copy()
+        wait_until(
+            lambda: all(handled[one] > before[one] + 20 for one in partitions),
+            f"messages of each partition, after {errors}",
+            deadline_s=30,
         )
 
     threads = [threading.Thread(target=work, args=(end,)) for end in ends[:4]]
@@ -336,8 +352,9 @@ def test_group_when_workers_connect_again_after_errors_then_all_partitions_have_
     finally:
         for end in ends:
             end.set()
-        for thread in [*threads, feeder]:
+        for thread in filter(threading.Thread.is_alive, [*threads, feeder]):
             thread.join(60)
+    assert not errors  # each made a worker leave, and the others divide the partitions again
 
 
 def await_members(client: pylogctl.Client, group: str, count: int) -> None:
