@@ -668,7 +668,7 @@ __pylogctl_values() {
     'pylogctl consume --order') words='arrival partition' ;;
     'pylogctl consume -g' | 'pylogctl consume --group') words='@group' ;;
     'pylogctl consume --default-offset') words='start end' ;;
-    'pylogctl consume --commit') words='auto exit none' ;;
+    'pylogctl consume --commit') words='auto before exit none' ;;
     'pylogctl consume --grep-at') words='consumer broker' ;;
     'pylogctl consume --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --on-corrupt') words='stop skip raw' ;;

@@ -339,7 +339,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s e -l exit-at-end -l 
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l order -d 'As messages come, or one partition after another (needs an end)' -r -a 'arrival partition'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s g -l group -d 'Share the topics with the other members of this group; all topics if none is named' -r -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l default-offset -d 'Where a group starts in a partition it has no offset of' -r -a 'start end'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit -d 'When the group'\''s offsets are stored' -r -a 'auto exit none'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit -d 'When the group'\''s offsets are stored' -r -a 'auto before exit none'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l metrics-port -d 'Serve metrics for Prometheus, without HOST for this machine alone; 0 picks a free port' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l grep -d 'Only messages whose payload matches; -n counts those' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s i -l ignore-case -d 'For --grep'

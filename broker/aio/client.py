@@ -34,7 +34,7 @@ from broker.errors import BrokerError
 from broker.protocol.payload_filter import PayloadFilter
 
 if TYPE_CHECKING:
-    from broker.aio.group import AsyncGroup
+    from broker.aio.group import AsyncGroup, AsyncOnChange
     from broker.api.group import Commit
     from broker.consumer.offset_store import OffsetStore
 
@@ -229,12 +229,15 @@ class AsyncClient(SendCalls, AsyncCalls):
         offsets: OffsetStore | None = None,
         filter: bytes | str | PayloadFilter | None = None,
         idle: float | None = None,
+        on_assigned: AsyncOnChange | None = None,
+        on_revoked: AsyncOnChange | None = None,
         timeout: Timeout = UNSET,
     ) -> AsyncGroup:
         """Return the messages that a consumer group gives to this member of it.
 
-        Arguments and errors are those of `Client.group`, without `on_assigned` and `on_revoked`;
-        the errors are raised when it joins: by `async for`, `async with` or `await`.
+        Arguments and errors are those of `Client.group`; `on_assigned` and `on_revoked` are called
+        in the loop, with this group, and may be coroutine functions. The errors are raised when it
+        joins: by `async for`, `async with` or `await`.
         """
         self._access.check()
         from broker.aio.group import TURN_S, AsyncGroup  # late: loads kazoo
@@ -258,6 +261,8 @@ class AsyncClient(SendCalls, AsyncCalls):
             ),
             payload_filter=payload_filter,
             idle_s=idle,
+            on_assigned=on_assigned,
+            on_revoked=on_revoked,
         )
         self._groups.add(group)
         return group

@@ -12,11 +12,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
+from inspect import isawaitable
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask
 from broker.api.errors import Closed, translated
-from broker.api.group import Group
+from broker.api.group import Group, OnChange
 from broker.api.values import UNSET, Timeout
 from broker.consumer.chunk import GroupMessage, InnerMessage
 from broker.consumer.committer import AssignedPartition
@@ -27,6 +28,8 @@ from broker.topic import MessagePosition, TopicPartition
 
 TURN_S = 0.1
 """How long the thread waits for messages before other calls of the group have their turn."""
+
+AsyncOnChange = Callable[["AsyncGroup", frozenset[TopicPartition]], object]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -39,26 +42,17 @@ class _Member:
         self.group = group
         self._is_wanted = None if payload_filter is None else payload_filter.compile()
         self._stream = group._stream
-        self._committed_chunks: Iterator[None] | None = None
 
     def load(self) -> Iterator[Message | None] | None:
         """Return the messages of the next chunk, none after `TURN_S`; None at the end."""
         try:
             with translated():
                 if self.group._commit == "before":
-                    return self._load_committed()
+                    return self.group._next_batch()
                 assigned = self._stream.next_messages()
                 return None if assigned is None else self._given_out(assigned)
         except ConsumerTimeoutError:
             return iter(())
-
-    def _load_committed(self) -> Iterator[Message | None] | None:
-        chunks = self._committed_chunks or self.group._committed_chunks()
-        self._committed_chunks = None  # an error ends it
-        if next(chunks, self) is self:
-            return None
-        self._committed_chunks = chunks
-        return self.group._left_of_chunk()
 
     def _given_out(self, assigned: AssignedPartition) -> Iterator[Message | None]:
         """Give the messages of a chunk, each finished when the next is requested; in the loop.
@@ -67,6 +61,7 @@ class _Member:
         """
         partition, is_wanted, lease = assigned.partition, self._is_wanted, self._stream.lease
         topic, inner, now_s = partition.topic, assigned.next_inner, time.monotonic
+        uncommitted = self.group._uncommitted if self.group._commit == "manual" else {}
         for offset, next_offset, value in assigned.current_messages:
             while now_s() >= lease.until_s:
                 yield None
@@ -76,6 +71,7 @@ class _Member:
             if next_offset == offset or inner:
                 inner = assigned.next_inner = inner + 1 if next_offset == offset else 0
             if is_wanted is None or is_wanted(value):
+                uncommitted[partition] = assigned
                 yield Message(topic, partition, offset, next_offset, value, place)
             if inner:
                 assigned.finish_inner(MessagePosition(offset, inner))
@@ -120,6 +116,8 @@ def _in_thread(
             member.take_in_hand(self._in_hand)
             return call(member.group, *args, **named)
 
+        if self._is_telling:  # its thread waits for the callback
+            return await self._access.in_thread(made)
         return await self._access.loop.run_in_executor(self._thread, made)
 
     return run
@@ -137,13 +135,15 @@ class AsyncGroup(AsyncIterator[Message]):
     def __init__(
         self,
         access: AsyncAccess,
-        join: Callable[[], Group],
+        join: Callable[..., Group],
         *,
         payload_filter: PayloadFilter | None,
         idle_s: float | None,
+        **callbacks: AsyncOnChange | None,
     ) -> None:
         self._access = access
         self._join = join
+        self._callbacks = callbacks
         self._filter = payload_filter
         self._idle_s = idle_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="pylogctl-aio-group")
@@ -153,6 +153,7 @@ class AsyncGroup(AsyncIterator[Message]):
         self._left: Iterator[Message | None] = iter(())
         self._in_hand: Message | None = None
         self._one_task = OneTask("group")
+        self._is_telling = False  # a callback runs
         self._is_closed = False
 
     def __await__(self) -> Generator[Any, None, AsyncGroup]:
@@ -195,10 +196,27 @@ class AsyncGroup(AsyncIterator[Message]):
         return None if self._is_closed else self._member
 
     async def _begin(self) -> None:
-        group = await self._access.in_thread(self._join)
+        callbacks = {name: self._in_loop(one) for name, one in self._callbacks.items()}
+        group = await self._access.in_thread(self._join, **callbacks)
         self._member = _Member(group, self._filter)
         if self._is_closed:  # meanwhile
             await self.close()
+
+    def _in_loop(self, callback: AsyncOnChange | None) -> OnChange | None:
+        """Return a function by which the member's thread has the loop run a callback."""
+        if not callable(callback):
+            return callback  # None, or refused by `Client.group`
+
+        async def tell(changed: frozenset[TopicPartition]) -> None:
+            self._is_telling = True
+            try:
+                if isawaitable(done := callback(self, changed)):
+                    await done
+            finally:
+                self._is_telling = False
+
+        loop = self._access.loop
+        return lambda _, changed: asyncio.run_coroutine_threadsafe(tell(changed), loop).result()
 
     def __aiter__(self) -> AsyncGroup:
         return self

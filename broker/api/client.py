@@ -491,7 +491,10 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             idle: as for `read`.
             on_assigned: called with the group and the partitions that it has got, by the thread
                 that iterates, between two messages. All methods of the group may be called in it.
-            on_revoked: the same, with the partitions that the group has not any more.
+            on_revoked: the same, before partitions go to other members: all that was given is
+                handled, and `commit` in it still counts. They go without it if it has not returned
+                5 s after the rebalance began, as when a message takes longer; a commit is a
+                `Conflict` then.
             timeout: seconds for this call, not for the iteration; by default the client's.
 
         Raises:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from copy import copy
+from itertools import islice
 from typing import Literal
 
 from broker import deadlines, errors
@@ -31,13 +32,14 @@ from broker.api.values import (
 from broker.client.cluster import Connect
 from broker.client.counts import ClientCounts
 from broker.client.registry_cluster import RegistryCluster
+from broker.consumer.ahead import AheadCommits
 from broker.consumer.chunk import GroupMessage, InnerMessage
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
-from broker.consumer.offset_store import OffsetStore, RegistryOffsets
-from broker.consumer.stream import ConsumerStream
+from broker.consumer.offset_store import OffsetStore, RegistryOffsets, position_after
+from broker.consumer.stream import Assigned, ConsumerStream
 from broker.errors import ArgumentError, ConsumerTimeoutError
 from broker.protocol.codec import Message, decode_messages
 from broker.protocol.payload_filter import PayloadFilter
@@ -59,8 +61,11 @@ class Group(Iterator[Message]):
     committed position, whichever member read before. With `commit="after"` a message counts as
     handled when the next one is asked for, so none is lost by a crash and a few may come twice; a
     message in hand when the iteration is left by an exception or `break` does not count. With
-    `"before"` a few may be lost and none comes twice. It is for one thread at a time; `close`, from
-    any thread, ends the iteration.
+    `"before"` it counts when it is given, and none comes twice: positions are committed in front,
+    by as many messages as are handled in 10 ms, at least 1 and at most 1,000, and back when the
+    partition is revoked or the group left; so many can be lost if the process is killed. The
+    messages of a compressed set are committed together. It is for one thread at a time; `close`,
+    from any thread, ends the iteration.
 
     Errors while iterating: `CorruptMessage`: the partition is blocked until `skip_corrupt` or
     `seek`, iterate again for the others; `OffsetOutOfRange`; `RuntimeError` for a second thread.
@@ -132,6 +137,7 @@ class Group(Iterator[Message]):
             connect=connect,
             payload_filter=payload_filter,
             counts=counts,
+            commits_ahead=commit == "before",
         )
         try:
             self._stream = self._subscribe(topics)
@@ -141,12 +147,11 @@ class Group(Iterator[Message]):
         self._is_wanted = None if payload_filter is None else payload_filter.compile()
         self._in_hand: GroupMessage | None = None
         self._uncommitted: dict[TopicPartition, AssignedPartition] = {}  # if commits are manual
-        # not given out yet, if they are committed before
-        self._committed: dict[TopicPartition, deque[Message]] = {}
+        self._ahead = AheadCommits(self._connector.commit_ahead)
+        self._batch: Iterator[Message] = iter(())  # committed, if positions are committed before
         self._seek_counts: dict[TopicPartition, int] = {}
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
-        self._told: dict[TopicPartition, AssignedPartition] = {}  # to these callbacks
-        if on_assigned is not None or on_revoked is not None:
+        if commit == "manual" or on_assigned is not None or on_revoked is not None:
             self._stream.watch(self._tell_changes)
         self._user: threading.Thread | None = None  # iterates, or did so last
         self._is_inside = False  # it waits for the next message
@@ -219,36 +224,39 @@ class Group(Iterator[Message]):
             yield Message(*message, inner)
 
     def _committed_first(self) -> Iterator[Message]:
-        yield from self._left_of_chunk()
-        for _ in self._committed_chunks():
-            yield from self._left_of_chunk()
+        while True:
+            yield from iter(lambda: next(self._batch, None), None)
+            if (batch := self._next_batch()) is None:
+                return
+            self._batch = batch
 
-    def _committed_chunks(self) -> Iterator[None]:
-        """Commit each chunk, and then have its messages in `_committed`."""
-        for assigned in self._stream.chunks():
-            messages, fault = self._take(assigned)
-            if self._commit_ahead(assigned):
-                self._committed.setdefault(assigned.partition, deque()).extend(messages)
-                yield
-            if fault is not None:
-                raise fault
+    def _next_batch(self) -> Iterator[Message] | None:
+        """Commit the next messages of a partition, and return them; None at the end.
 
-    def _left_of_chunk(self) -> Iterator[Message]:
-        while (messages := self._next_committed()) is not None:
-            yield messages.popleft()
+        Each is handed out, and finished, as it is taken from the iterator.
+        """
+        found = self._stream.next_messages_ahead()
+        if found is None:
+            return None
+        assigned, messages = found
+        bounds = ((offset, next_offset) for offset, next_offset, _ in copy(messages))
+        count = self._ahead.commit(assigned, bounds)
+        if not count:
+            self._stream.rewind_current()
+        return self._handed_out(assigned, islice(messages, count))
 
-    def _next_committed(self) -> deque[Message] | None:
-        """Return committed messages of a partition that is not paused; None if there are none."""
-        for partition, messages in self._committed.items():
-            if messages and not self._is_closed and not self._stream.is_paused(partition):
-                return messages
-        return None
-
-    def _commit_ahead(self, assigned: AssignedPartition) -> bool:
-        """Commit all that was taken of a partition; return whether it is still this member's."""
-        if not assigned.finish(assigned.offset):
-            return False
-        return assigned.partition not in self._connector.commit_offsets()
+    def _handed_out(
+        self, assigned: AssignedPartition, messages: Iterator[tuple[int, int, bytes]]
+    ) -> Iterator[Message]:
+        partition, is_wanted, inner = assigned.partition, self._is_wanted, assigned.next_inner
+        for offset, next_offset, value in messages:
+            message = Message(partition.topic, partition, offset, next_offset, value, inner)
+            if next_offset == offset or inner:
+                inner = assigned.next_inner = inner + 1 if next_offset == offset else 0
+            if not self._stream.hand_out(assigned, position_after(message)):
+                return
+            if is_wanted is None or is_wanted(value):
+                yield message
 
     def _take(
         self, assigned: AssignedPartition
@@ -259,8 +267,6 @@ class Group(Iterator[Message]):
             assigned.data, assigned.offset, partition.topic, partition
         )
         del messages[:skip]
-        if self._is_wanted is not None:
-            messages = [one for one in messages if self._is_wanted(one.value)]
         try:
             assigned.take_valid(valid_bytes, fault, len(messages))
         except errors.InvalidMessageError as error:
@@ -301,11 +307,17 @@ class Group(Iterator[Message]):
             if retry is not None:
                 retries = stack.enter_context(Retries(handler, retry, self._closing.wait))
                 handle, work = retries.handle, retries.work
-            self._workers = stack.enter_context(Workers(handle, self._may_handle, parallel))
+            if (is_wanted := self._is_wanted) is not None:
+                handle_wanted = handle
+                handle = lambda one: is_wanted(one.value) and handle_wanted(one)  # noqa: E731
+            ahead = self._ahead if self._commit == "before" else None
+            workers = Workers(handle, self._may_handle, self._stream.hand_out, ahead, parallel)
+            self._workers = stack.enter_context(workers)
             self._hand_out(self._workers, work)
 
     def _end_run(self, timeout_s: float | None) -> None:
         self._stream.timeout_s = timeout_s
+        self._stream.rewind()
         self._workers = None
         self._is_inside = self._is_out = False
 
@@ -329,21 +341,18 @@ class Group(Iterator[Message]):
                 return
             seek_count = self._seek_counts.get(assigned.partition, 0)
             messages, fault = self._take(assigned)
-            if self._commit == "after":
-                workers.add(Work(assigned, messages, assigned.offset, seek_count))
-            elif self._commit_ahead(assigned):
-                workers.add(Work(assigned, messages, None, seek_count))
+            workers.add(Work(assigned, messages, assigned.offset, seek_count))
             quiet_since_s = time.monotonic()
             if fault is not None:
                 raise fault
 
     def _may_handle(self, work: Work) -> bool:
         """Return whether work is still of this member, once that is certain."""
-        partition = work.assigned.partition
-        while not work.assigned.is_revoked:
+        assigned, partition = work.assigned, work.assigned.partition
+        while not assigned.is_revoked:
             if self._seek_counts.get(partition, 0) != work.seek_count:
                 return False
-            if self._connector.is_certain and not work.assigned.is_paused:
+            if self._connector.is_certain and not assigned.is_paused:
                 return True
             if self._closing.wait(_LOOK_S):
                 return False
@@ -357,8 +366,8 @@ class Group(Iterator[Message]):
 
         Raises:
             ArgumentError: positions are committed otherwise.
-            Conflict: a partition was lost, and another member reads its messages again; the
-                positions of the others are committed.
+            Conflict: a partition went without `on_revoked`, which see, or with the session, and
+                another member reads its messages again; the positions of the others are committed.
             Error: the store of the offsets failed.
             Closed: the group was left; its positions can be of another member now.
         """
@@ -374,7 +383,8 @@ class Group(Iterator[Message]):
     def _commit_all(self) -> set[TopicPartition]:
         if self._in_hand is not None:
             self._stream.finish(self._in_hand)
-        lost = {one for one, assigned in self._uncommitted.items() if assigned.is_revoked}
+        begun = self._uncommitted.copy()  # a task of asyncio may get messages meanwhile
+        lost = {one for one, assigned in begun.items() if assigned.is_released}
         lost |= self._connector.commit_offsets()
         self._uncommitted.clear()
         return lost
@@ -383,10 +393,10 @@ class Group(Iterator[Message]):
         if not isinstance(message, Message):
             raise TypeError(f"give a message of this group, not {type(message).__name__}")
         partition = message.partition
-        assigned = self._uncommitted.get(partition) or self._stream.assigned.get(partition)
+        assigned = self._uncommitted.get(partition) or self._connector.assigned(partition)
         is_inside = message.next_offset == message.offset  # of a compressed set
         position = MessagePosition(message.next_offset, message.inner + 1 if is_inside else 0)
-        if assigned is None or assigned.is_revoked:
+        if assigned is None or assigned.is_released:
             self._uncommitted.pop(partition, None)
             return {partition}
         return set() if self._connector.commit_at(assigned, position) else {partition}
@@ -406,7 +416,6 @@ class Group(Iterator[Message]):
             ranges = ranges_of(cluster, self._connect, [chosen], place, None)
             self._seek_counts[chosen] = self._seek_counts.get(chosen, 0) + 1
             self._stream.seek(chosen, *ranges[chosen].start)
-        self._committed.pop(chosen, None)
 
     def pause(self, *partitions: PartitionLike) -> None:
         """Give no messages of some assigned partitions, or of all, until `resume`.
@@ -441,16 +450,17 @@ class Group(Iterator[Message]):
         matchers = [matcher_of(given) for given in partitions]
         return [one for one in there if not matchers or any(fits(one) for fits in matchers)]
 
-    def _tell_changes(self) -> None:
+    def _tell_changes(self, revoked: Assigned, gained: Assigned) -> None:
         """Call `on_revoked` and `on_assigned`, between two messages."""
-        former, now = self._told, self._stream.assigned
-        self._told = now
-        revoked = frozenset(one for one, assigned in former.items() if now.get(one) is not assigned)
-        gained = frozenset(one for one, assigned in now.items() if former.get(one) is not assigned)
+        if self._workers is not None:
+            self._workers.await_end(revoked.values())
+        in_time = [partition for partition, one in revoked.items() if not one.is_released]
         if revoked and self._on_revoked is not None:
-            self._on_revoked(self, revoked)
+            self._on_revoked(self, frozenset(revoked))
+        for partition in in_time:  # it could be committed
+            self._uncommitted.pop(partition, None)
         if gained and self._on_assigned is not None:
-            self._on_assigned(self, gained)
+            self._on_assigned(self, frozenset(gained))
 
     def _assigned_one(self, partition: PartitionLike) -> TopicPartition:
         found = list(filter(matcher_of(partition), self.assigned))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
 from broker.api.values import number_of
+from broker.consumer.ahead import AheadCommits
 from broker.consumer.committer import AssignedPartition
+from broker.consumer.offset_store import position_after
 from broker.protocol.codec import Message
 from broker.tools import retry
 from broker.topic import MessagePosition, share_of
@@ -19,6 +22,7 @@ from broker.topic import MessagePosition, share_of
 Handler = Callable[[Message], object]
 _QUEUED_CHUNKS = 2  # for a thread
 _LOOK_S = 0.1
+_POLL_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class Work(NamedTuple):
 
     assigned: AssignedPartition
     messages: list[Message]
-    end: int | None  # None if they are finished already
+    end: int
     seek_count: int  # of the partition
 
 
@@ -113,14 +117,24 @@ class Workers:
     Args:
         handle: handles a message.
         may_handle: returns whether work is still this member's; may wait until that is known.
+        finish: marks what is before a position as finished; returns whether it is this member's.
+        ahead: commits messages before they are handled; None to finish them afterwards.
         count: of threads; with one, messages are handled by the thread that adds them.
     """
 
     def __init__(
-        self, handle: Callable[[Message], object], may_handle: Callable[[Work], bool], count: int
+        self,
+        handle: Callable[[Message], object],
+        may_handle: Callable[[Work], bool],
+        finish: Callable[[AssignedPartition, MessagePosition], bool],
+        ahead: AheadCommits | None,
+        count: int,
     ) -> None:
         self._handle = handle
         self._may_handle = may_handle
+        self._finish = finish
+        self._ahead = ahead
+        self._busy: set[AssignedPartition] = set()
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
         self._queues: list[queue.Queue[Work | None]] = []
@@ -162,6 +176,11 @@ class Workers:
         """Return whether all that was added is handled."""
         return not any(works.unfinished_tasks for works in self._queues)
 
+    def await_end(self, revoked: Collection[AssignedPartition]) -> None:
+        """Wait until no thread handles a message of revoked partitions, or they are released."""
+        while any(one in self._busy and not one.is_released for one in revoked):
+            time.sleep(_POLL_S)
+
     def add(self, work: Work) -> None:
         """Handle messages, or queue them for the thread of their partition."""
         if not self._queues:
@@ -180,6 +199,7 @@ class Workers:
 
     def _run(self, works: queue.Queue[Work | None]) -> None:
         while (work := works.get()) is not None:
+            self._busy.add(work.assigned)
             try:
                 if not self._stopping.is_set():
                     self._do(work)
@@ -187,22 +207,29 @@ class Workers:
                 self._failure = self._failure or error
                 self._stopping.set()
             finally:
+                self._busy.discard(work.assigned)
                 works.task_done()
 
     def _do(self, work: Work) -> None:
         assigned, messages, end, _ = work
-        for message in messages:
+        committed = 0
+        for number, message in enumerate(messages):
             if self._stopping.is_set() or not self._may_handle(work):
                 return
+            if self._ahead is not None:
+                if number == committed:
+                    rest = (messages[at] for at in range(number, len(messages)))
+                    bounds = ((one.offset, one.next_offset) for one in rest)
+                    committed += self._ahead.commit(assigned, bounds)
+                if number == committed or not self._finish(assigned, position_after(message)):
+                    return
             self._handle(message)
-            if end is not None and self._may_handle(work):
-                _finish(assigned, message)
-        if end is not None and self._may_handle(work):
-            assigned.finish(end)
+            if self._ahead is None and (self._may_handle(work) or _may_finish(assigned)):
+                assigned.finish_inner(position_after(message))
+        if self._may_handle(work):
+            self._finish(assigned, MessagePosition(end))
 
 
-def _finish(assigned: AssignedPartition, message: Message) -> None:
-    if message.next_offset == message.offset:
-        assigned.finish_inner(MessagePosition(message.offset, message.inner + 1))
-    else:
-        assigned.finish(message.next_offset)
+def _may_finish(assigned: AssignedPartition) -> bool:
+    """Return whether a partition is being revoked, and what is handled already still counts."""
+    return assigned.is_revoked and not assigned.is_released

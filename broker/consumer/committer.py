@@ -34,12 +34,14 @@ class AssignedPartition(PartitionReader):
     __slots__ = (
         "_inner",
         "committed",
+        "committed_ahead",
         "creation",
         "current_messages",
         "fetch_offset",
         "finished",
         "is_blocked",
         "is_paused",
+        "is_released",
         "is_revoked",
         "next_inner",
         "seek_offset",
@@ -63,6 +65,7 @@ class AssignedPartition(PartitionReader):
         super().__init__(partition, start)
         self.thread_id = thread_id
         self.committed = stored  # the position in the store, if it has one
+        self.committed_ahead = -1  # the offset up to which messages were committed unseen
         self.creation = creation  # of its topic, if known
         self.starts_at_beginning = starts_at_beginning  # without an offset, whatever the reset is
         self.finished = start.offset  # after the last finished message; -1 at first
@@ -70,6 +73,7 @@ class AssignedPartition(PartitionReader):
         self.fetch_offset = None if stored is None else stored.offset
         self.seek_offset: int | None = None  # set by a seek for the fetcher thread
         self.is_revoked = False  # no more of its messages may be handed out
+        self.is_released = False  # its positions may be committed no more
         self.is_blocked = False  # the next message is unreadable, or the offset does not exist
         self.is_paused = False  # by the application; nothing of it is fetched or handed out
         # decoded and being handed out; a revocation empties the list
@@ -100,7 +104,7 @@ class AssignedPartition(PartitionReader):
         return True
 
     def finish_inner(self, position: MessagePosition) -> None:
-        """Mark a message of a wrapper, but not its last one, as processed."""
+        """Mark everything before a position, which may be inside a wrapper, as processed."""
         self._inner = position
         self.finished = position.offset
 
@@ -109,6 +113,7 @@ class AssignedPartition(PartitionReader):
         super().restart_at(offset, inner)
         self.finished = offset
         self._inner = MessagePosition(offset, inner)
+        self.committed_ahead = -1
         self.is_blocked = False
 
     def rewind(self, position: MessagePosition) -> None:
@@ -146,6 +151,19 @@ class Committer:
         """Commit a position, whatever is finished; return False if the partition is lost."""
         with self._lock:
             return not self._commit_owned({assigned.partition: (assigned, position)})
+
+    def commit_ahead(self, assigned: AssignedPartition, offset: int) -> bool:
+        """Commit an offset before the messages in front of it are handed out.
+
+        It goes back to `position` when the partition is revoked. Returns False if that has happened
+        or the partition is lost.
+        """
+        with self._lock:
+            if assigned.is_revoked:
+                return False
+            assigned.committed_ahead = offset
+            assigned.committed = None  # unknown if the commit fails
+            return not self._commit_owned({assigned.partition: (assigned, MessagePosition(offset))})
 
     def _commit_owned(
         self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]
@@ -193,6 +211,9 @@ class Committer:
 
     def _commit(self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]) -> None:
         positions = {partition: position for partition, (_, position) in due.items()}
+        for partition, (assigned, position) in due.items():
+            if position.offset < assigned.committed_ahead:
+                self._store.restart(partition, position.offset)
         refused = self._store.commit(positions)
         if refused:
             refused = self._overwrite({one: positions[one] for one in refused})
@@ -227,8 +248,11 @@ def _due(
     due = {}
     for one in assigned:
         position = one.position
-        if position is not None and position != one.committed:
-            due[one.partition] = (one, position)
+        if position is None or position == one.committed:
+            continue
+        if position.inner and position.offset < one.committed_ahead:
+            continue  # from its start the wrapper's messages would come twice
+        due[one.partition] = (one, position)
     return due
 
 

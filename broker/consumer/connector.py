@@ -69,6 +69,8 @@ class ConsumerConnector:
         payload_filter: chooses messages to deliver; all by default. Brokers that support it do not
             send the others, which count as finished.
         counts: of the client that this member is a part of; else it has its own.
+        commits_ahead: the application calls `commit_ahead`. Finished positions are committed when
+            a partition is revoked and at the end, not at intervals.
 
     Raises:
         ConfigError: no group, a group name that is not valid, or no ZooKeeper address.
@@ -87,6 +89,7 @@ class ConsumerConnector:
         connect: Connect | None = None,
         payload_filter: PayloadFilter | None = None,
         counts: ClientCounts | None = None,
+        commits_ahead: bool = False,
     ) -> None:
         validate_group_name(config.group)
         self._own_counts = ClientCounts()
@@ -95,6 +98,8 @@ class ConsumerConnector:
         if config.consumer_name:
             validate_group_name(config.consumer_name)
         self._config = config
+        self._commits_on_revoke = config.auto_commit or commits_ahead
+        self._commits_at_intervals = config.auto_commit and not commits_ahead
         self._filter = payload_filter
         self._is_wanted = None if payload_filter is None else payload_filter.compile()
         self._connect = connect or self._default_connect
@@ -200,6 +205,10 @@ class ConsumerConnector:
         """Commit a position of a partition, whatever is finished; see `Committer`."""
         return self._member is not None and self._member.committer.commit_at(assigned, position)
 
+    def commit_ahead(self, assigned: AssignedPartition, offset: int) -> bool:
+        """Commit an offset before the messages in front of it are handed out; see `Committer`."""
+        return self._member is not None and self._member.committer.commit_ahead(assigned, offset)
+
     def await_assignment(self, timeout_s: float | None = None) -> bool:
         """Wait until a rebalance has succeeded after the last change; return False on a timeout."""
         return self._member is not None and self._member.coordinator.await_balanced(timeout_s)
@@ -207,6 +216,10 @@ class ConsumerConnector:
     def came_later(self, partition: TopicPartition) -> bool:
         """Return whether a partition was created while the group was reading its topic."""
         return self._member is not None and self._member.coordinator.came_later(partition)
+
+    def assigned(self, partition: TopicPartition) -> AssignedPartition | None:
+        """Return a partition whose positions this member may commit, else None."""
+        return next((one for one in self._places() if one.partition == partition), None)
 
     @property
     def is_certain(self) -> bool:
@@ -266,7 +279,7 @@ class ConsumerConnector:
             self._member = None
             raise
         self._member.lease_keeper.start()
-        if self._config.auto_commit:
+        if self._commits_at_intervals:
             self._member.auto_commit.start()
         self._member.coordinator.start()
 
@@ -281,8 +294,9 @@ class ConsumerConnector:
             one.join(deadlines.join_s())
         member.pool.stop()
         try:
-            if self._config.auto_commit:
-                member.committer.commit(member.coordinator.assigned)
+            assigned = member.coordinator.drop_all()
+            if self._commits_on_revoke:
+                member.committer.commit(assigned)
         finally:
             try:
                 if self._registry.state is SessionState.CONNECTED:
@@ -355,7 +369,7 @@ class ConsumerConnector:
             choose_stream=choose_stream,
             attempts=config.rebalance_retries,
             backoff_s=config.rebalance_backoff_ms / 1000,
-            commits_on_revoke=config.auto_commit,
+            commits_on_revoke=self._commits_on_revoke,
             counts=self._open_counts(),
         )
         return _Member(
@@ -429,6 +443,7 @@ class ConsumerConnector:
 
 def _withdraw(member: _Member) -> None:
     """Delete the nodes of a member, so that the others divide its partitions."""
+    member.coordinator.drop_all()
     member.coordinator.release_all()
     member.membership.deregister()
 

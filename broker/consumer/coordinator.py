@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 _QUIET_S = 0.1
 _MAX_DEBOUNCE_S = 1.0
+# Members of Kafka 0.7 give up after four attempts, 2 s apart, to get a partition.
+_TELLING_S = 5.0
 
 # by partition, its thread id, and the number of partitions of each stream
 ChooseStream = Callable[[TopicPartition, str, Mapping[ConsumerStream, int]], ConsumerStream]
@@ -123,9 +125,12 @@ class Coordinator(StoppableThread):
         super().stop()
         self._changed.set()
 
+    def drop_all(self) -> list[AssignedPartition]:
+        """Stop handing out all partitions, and return them; after `join`."""
+        return self._drop(self._feeds.keys())
+
     def release_all(self) -> None:
-        """Revoke all partitions and delete their owner nodes, without a commit; after `join`."""
-        self._drop(self._feeds.keys())
+        """Delete the owner nodes of all partitions; after `drop_all`."""
         self._ownership.release(self._claimed)
 
     def run(self) -> None:
@@ -283,9 +288,18 @@ class Coordinator(StoppableThread):
         self.register()
 
     def _revoke(self, partitions: Collection[TopicPartition]) -> None:
-        """Stop handing out and fetching, commit, then delete the owner nodes."""
+        """Stop handing out and fetching, commit, then delete the owner nodes.
+
+        An application that watches its stream is told first, and may commit meanwhile.
+        """
         if not partitions:
             return
+        feeds = [self._feeds[one] for one in partitions if one in self._feeds]
+        for assigned, stream in feeds:
+            stream.revoke(assigned)
+        give_up_s = time.monotonic() + _TELLING_S
+        for assigned, stream in feeds:
+            stream.await_told(assigned, max(0.0, give_up_s - time.monotonic()))
         revoked = self._drop(partitions)
         if self._commits_on_revoke:
             self._log_failure(lambda: self._committer.commit(revoked))
@@ -296,6 +310,7 @@ class Coordinator(StoppableThread):
         """Stop handing out and fetching partitions; return those that were assigned."""
         dropped = [self._feeds[one] for one in partitions if one in self._feeds]
         for assigned, stream in dropped:
+            assigned.is_released = True
             stream.revoke(assigned)
             position = assigned.position
             if position is not None and self._commits_on_revoke:

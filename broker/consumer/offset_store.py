@@ -136,11 +136,13 @@ class RegistryOffsets:
         offsets = {partition: position.offset for partition, position in positions.items()}
         with self._lock:
             known = {one: self._known[one] for one in offsets if one in self._known}
-        changed = {
-            one: offset
-            for one, offset in offsets.items()
-            if one not in known or known[one].offset != offset
-        }
+            changed = {
+                one: offset
+                for one, offset in offsets.items()
+                if one not in known or known[one].offset != offset
+            }
+            for one in changed:
+                self._known.pop(one, None)  # unknown if ZooKeeper does not respond
         done = self._replace({one: known[one].version for one in changed if one in known}, offsets)
         done |= self._create({one: at for one, at in changed.items() if one not in known})
         with self._lock:
@@ -296,6 +298,8 @@ class FileOffsets:
         """Store positions for applications without results; `OffsetStoreError` if writing fails."""
         with self._translated():
             self._save(positions, self._results_bytes)
+        with self._lock:
+            self._done.update(positions)
         return set()
 
     def restart(self, partition: TopicPartition, offset: int) -> None:

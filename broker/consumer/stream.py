@@ -25,6 +25,9 @@ from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
 from broker.topic import MessagePosition, TopicPartition
 
+Assigned = dict[TopicPartition, AssignedPartition]
+OnNews = Callable[[Assigned, Assigned], object]
+
 _NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
 
 
@@ -79,8 +82,9 @@ class ConsumerStream:
         self._fault: tuple[AssignedPartition, Fault] | None = None
         self._wanted_seek: tuple[AssignedPartition, MessagePosition] | None = None
         self._wanted_rewind: AssignedPartition | None = None
-        self._on_news: Callable[[], object] | None = None
-        self._has_news = False
+        self._on_news: OnNews | None = None
+        self._has_news = self._is_telling = False
+        self._told: Assigned = {}  # to `_on_news`
         self._iterator: Iterator[GroupMessage] | None = None
 
     def __iter__(self) -> Iterator[GroupMessage]:
@@ -140,6 +144,38 @@ class ConsumerStream:
         assigned = self._await_messages()
         self._messages = _NOTHING
         return assigned
+
+    def next_messages_ahead(
+        self,
+    ) -> tuple[AssignedPartition, Iterator[tuple[int, int, bytes]]] | None:
+        """Return a partition and its next messages, None at the end of the stream.
+
+        For applications that give them out by `hand_out`. What they do not take from the iterator
+        comes again with the next call. Errors are those of `__iter__`.
+        """
+        assigned = self._await_messages()
+        return None if assigned is None else (assigned, self._messages)
+
+    def hand_out(self, assigned: AssignedPartition, position: MessagePosition) -> bool:
+        """Finish all before a position; False if the partition was revoked or the stream ended."""
+        with self._changed:
+            if assigned.is_revoked or self._is_ended:
+                return False
+            assigned.finish_inner(position)
+            return True
+
+    def rewind_current(self) -> None:
+        """Have messages of the partition in hand come again that were not handed out."""
+        if self._current is not None:
+            # the current message is finished first, when the next one is requested
+            self._current.current_messages.clear()
+            self._wanted_rewind = self._current
+
+    def rewind(self) -> None:
+        """Have messages come again that were taken and are not finished, but for blocked ones."""
+        for assigned in self.assigned.values():
+            if not assigned.is_blocked and assigned.position != (assigned.offset, assigned.inner):
+                self._rewind(assigned)
 
     @property
     def lease(self) -> Lease:
@@ -221,9 +257,7 @@ class ConsumerStream:
             elif isinstance(item, BrokerError):
                 self._queue.append((assigned, item))
         if assigned is self._current:
-            # the current message is finished first, when the next one is requested
-            assigned.current_messages.clear()
-            self._wanted_rewind = assigned
+            self.rewind_current()
         elif assigned.offset >= 0 and not assigned.is_blocked:
             assigned.rewind(MessagePosition(assigned.offset, assigned.inner))
         self._on_room()
@@ -237,11 +271,6 @@ class ConsumerStream:
             assigned.seek_offset = assigned.offset  # chunks may have been dropped since
         assigned.is_paused = False
         self._on_room()
-
-    def is_paused(self, partition: TopicPartition) -> bool:
-        """Return whether a partition is assigned and paused."""
-        assigned = self._assigned(partition)
-        return assigned is not None and assigned.is_paused
 
     def _rewind(self, assigned: AssignedPartition) -> None:
         if self._fault and self._fault[0] is assigned:
@@ -257,8 +286,8 @@ class ConsumerStream:
         with self._changed:
             return sorted(self._assigned_partitions)
 
-    def watch(self, on_news: Callable[[], object]) -> None:
-        """Set what is called after partitions were assigned or revoked, between two messages.
+    def watch(self, on_news: OnNews) -> None:
+        """Set what is called with revoked and newly assigned partitions, between two messages.
 
         The thread that takes messages calls it; the first time before the next message.
         """
@@ -267,7 +296,7 @@ class ConsumerStream:
             self._note_news()
 
     @property
-    def assigned(self) -> dict[TopicPartition, AssignedPartition]:
+    def assigned(self) -> Assigned:
         """Return the partitions assigned to the stream now, with their positions."""
         with self._changed:
             return dict(self._assigned_partitions)
@@ -290,7 +319,7 @@ class ConsumerStream:
             is_dropped = assigned.is_paused and isinstance(item, Chunk)
             if not (assigned.is_revoked or self._is_ended or is_dropped):
                 self._queue.append((assigned, item))
-                self._changed.notify()
+                self._changed.notify_all()
 
     def put_start(self, assigned: AssignedPartition, offset: int) -> None:
         """Queue the offset at which a partition starts, unless the application sought another."""
@@ -308,23 +337,46 @@ class ConsumerStream:
     def revoke(self, assigned: AssignedPartition) -> None:
         """Remove a partition: drop its queued chunks, and hand out no more of its messages."""
         with self._changed:
+            if assigned.is_revoked:
+                return
             assigned.is_revoked = True
             assigned.current_messages.clear()
             self._assigned_partitions.pop(assigned.partition, None)
             kept = [one for one in self._queue if one[0] is not assigned]
             self._queue = deque(kept)
             self._note_news()
-            self._changed.notify()
         self._on_room()
+
+    def await_told(self, assigned: AssignedPartition, timeout_s: float) -> None:
+        """Wait until `watch` was told that a partition is revoked, if it knows of the partition."""
+        partition = assigned.partition
+        with self._changed:
+            self._changed.wait_for(
+                lambda: (
+                    self._is_ended
+                    or not (self._is_telling or self._told.get(partition) is assigned)
+                ),
+                timeout_s,
+            )
 
     def _note_news(self) -> None:
         self._has_news = self._on_news is not None
-        self._changed.notify()
+        self._changed.notify_all()
 
     def _tell_news(self) -> None:
-        self._has_news = False
-        if self._on_news is not None:
-            self._on_news()
+        with self._changed:
+            self._has_news = False
+            former, now = self._told, self.assigned
+            self._told, self._is_telling = now, True
+        revoked = {key: one for key, one in former.items() if now.get(key) is not one}
+        gained = {key: one for key, one in now.items() if former.get(key) is not one}
+        try:
+            if self._on_news is not None:
+                self._on_news(revoked, gained)
+        finally:
+            with self._changed:
+                self._is_telling = False
+                self._changed.notify_all()
 
     def end(self) -> None:
         """End the iteration, and drop all queued chunks."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import chain
 
 from broker import errors
 from broker.client.cluster import Connect
@@ -18,16 +19,19 @@ from broker.client.list_offsets import OffsetLister
 from broker.client.metrics import consumer_readings
 from broker.client.registry_cluster import RegistryCluster
 from broker.cluster_state import Creation
+from broker.consumer.ahead import AheadCommits
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets
+from broker.consumer.partition_reader import PartitionReader
 from broker.consumer.stream import ConsumerStream
 from broker.exposition import exposition_text
 from broker.metrics_server import served_metrics
 from broker.positions import Mark, resolve
+from broker.protocol.message_set import Entry
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
@@ -237,6 +241,24 @@ class GroupReader:
         return False
 
 
+class CommitAhead:
+    """Commits entries of a partition before they are handled; see `Consumption.may_handle`."""
+
+    def __init__(self, connector: ConsumerConnector, stream: ConsumerStream) -> None:
+        self._ahead = AheadCommits(connector.commit_ahead)
+        self._stream = stream
+
+    def __call__(self, reader: PartitionReader, entries: Iterator[Entry]) -> bool:
+        """Commit and finish the next entry; return False if the partition is lost."""
+        if not isinstance(reader, AssignedPartition) or (entry := next(entries, None)) is None:
+            return False
+        if entry.offset >= reader.committed_ahead:
+            bounds = ((one.offset, one.next_offset) for one in chain([entry], entries))
+            if not self._ahead.commit(reader, bounds):
+                return False
+        return self._stream.hand_out(reader, MessagePosition(entry.next_offset))
+
+
 def run_in_group(
     env: Environment,
     request: Request,
@@ -285,6 +307,7 @@ def run_in_group(
                 connect=connect,
                 payload_filter=request.plan.payload_filter,
                 counts=counts,
+                commits_ahead=group.commit == "before",
             )
         )
         if request.topics:
@@ -294,6 +317,8 @@ def run_in_group(
             (stream,) = connector.create_message_streams_by_filter(chosen, 1)
         if group.commit == "exit":
             stack.callback(connector.commit_offsets)
+        if group.commit == "before":
+            consumption.may_handle = CommitAhead(connector, stream)
         reader = GroupReader(
             connector,
             stream,

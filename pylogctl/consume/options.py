@@ -64,10 +64,11 @@ class MembershipOptions(Choice):
         "while the group was reading their topic are read from their start.",
         default="end",
     )
-    commit: Literal["auto", "exit", "none"] = option(
+    commit: Literal["auto", "before", "exit", "none"] = option(
         "--commit",
         "Limits",
-        "When the group's offsets are stored. None: a look that moves nothing.",
+        "When the group's offsets are stored. Before: in front of each message, so that none comes "
+        "twice. None: a look that moves nothing.",
         default="auto",
     )
     metrics_port: shared.MetricsPortOption = None

@@ -7,7 +7,7 @@ Everything else is handled message by message.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from broker.consumer.partition_reader import PartitionReader
@@ -70,6 +70,8 @@ class Consumption:
         self.failed_count = 0
         self._corrupt = CorruptMessages(env, plan.on_corrupt)
         self.end_reason = ""
+        self.may_handle: Callable[[PartitionReader, Iterator[Entry]], bool] | None = None
+        """Commits and finishes the first of some entries; None to finish entries afterwards."""
 
     def run(self, source: Source) -> ExitStatus:
         """Write messages until a limit, the end of the source, or a signal; return the exit status.
@@ -160,7 +162,8 @@ class Consumption:
         plan, data, end = self._plan, reader.data, reader.end
         if not len(data):
             return  # a filter skipped all messages
-        if plan.delimiter is None or not plan.is_plain or reader.inner or (end and end.inner):
+        is_each_handled = not plan.is_plain or reader.inner or self.may_handle is not None
+        if plan.delimiter is None or is_each_handled or (end and end.inner):
             self._handle_each(reader, source)
             return
         limit = -1 if plan.max_messages is None else plan.max_messages - self.message_count
@@ -187,6 +190,11 @@ class Consumption:
         done = start
         for entry in iter_entries(reader.data, start):
             skip = first_skip if entry.offset == start else 0
+            if self.may_handle is not None:
+                rest = iter_entries(reader.data[entry.offset - reader.offset :], entry.offset)
+                if not self.may_handle(reader, rest):
+                    reader.take(done - reader.offset)
+                    return
             next_offset = entry.next_offset
             messages: Iterable[MessageFacts]
             try:
@@ -201,6 +209,7 @@ class Consumption:
                     self._write_message(message)
                 if self.has_enough() or self._is_cut_short():
                     is_last = message.next_offset == entry.next_offset
+                    is_last = is_last or self.may_handle is not None
                     done = entry.next_offset if is_last else entry.offset
                     reader.take(done - reader.offset)
                     return
@@ -293,7 +302,7 @@ class Consumption:
         if executor.take(message):
             return
         self.failed_count += 1
-        if self._plan.group:
+        if self._plan.group and self.may_handle is None:
             raise CliError(
                 ExitStatus.PARTIAL,
                 f"{message.partition}: the group stays at the message at {message.offset}, "

@@ -255,7 +255,7 @@ class GroupOptions(NamedTuple):
     """The options for a consumer group."""
 
     group: str
-    commit: str = "auto"  # or `exit`, `none`
+    commit: str = "auto"  # or `before`, `exit`, `none`
     default_offset: str = "end"  # or `start`: for partitions that the group has no offset of
     pattern: str = ".*"  # chooses topics if none is named
     metrics_port: ListenAddress | None = None

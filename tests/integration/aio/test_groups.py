@@ -67,9 +67,7 @@ def test_group_when_positions_are_committed_before_then_no_message_comes_twice(
     async def main() -> None:
         async with pylogctl.aconnect(cluster.address) as client:
             assert await read(client, topic, limit=2, commit="before") == ["a", "b"]
-            with cluster.connect() as sender:
-                await asyncio.to_thread(sender.send_many, topic, ["x", "end"], key="k")
-            assert await read(client, topic, commit="before") == ["x"]
+            assert await read(client, topic, commit="before") == ["c", "d"]
 
     asyncio.run(main())
 
@@ -213,6 +211,49 @@ def test_group_when_a_partition_is_paused_then_its_messages_come_once_it_is_resu
             assert [one.text() async for one in group] == []
             await group.resume()
             assert [one.text() async for one in group] == ["b", "c", "d", "end"]
+
+    asyncio.run(main())
+
+
+def test_group_when_it_commits_in_on_revoked_then_the_next_owner_goes_on_behind(
+    cluster: Cluster,
+) -> None:
+    topic = f"shared-{next(_numbers)}"
+    with cluster.connect() as client:
+        client.create_topic(topic, partitions=2)
+        for one in client.describe(topic):
+            client.send_many(topic, ["a", "b", "c"], partition=one.partition)
+
+    async def main() -> None:
+        told: list[tuple[str, frozenset[pylogctl.TopicPartition]]] = []
+
+        async def revoke(
+            group: pylogctl.AsyncGroup, some: frozenset[pylogctl.TopicPartition]
+        ) -> None:
+            await group.commit()
+            told.append(("revoked", some))
+
+        async with (
+            pylogctl.aconnect(cluster.address) as client,
+            client.group(
+                "billing",
+                topic,
+                start="earliest",
+                commit="manual",
+                idle=1,
+                on_assigned=lambda _, some: told.append(("assigned", some)),
+                on_revoked=revoke,
+            ) as group,
+        ):
+            assert len([one async for one in group]) == 6
+            told.clear()
+            async with client.group("billing", topic, commit="manual", idle=5) as second:
+                while not second.assigned:
+                    assert [one async for one in group] == []
+                assert told == [("revoked", second.assigned)]
+                assert [one async for one in second] == []
+            with pytest.raises(TypeError, match="give on_revoked as a function, not int"):
+                await client.group("billing", topic, on_revoked=5)  # type: ignore[arg-type]
 
     asyncio.run(main())
 

@@ -186,6 +186,184 @@ def test_group_when_all_is_committed_by_hand_after_a_loss_then_the_others_are_co
         assert {next(again).partition for _ in range(4)} == {lost}
 
 
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_group_when_it_commits_in_on_revoked_then_the_next_owner_goes_on_behind(
+    client: pylogctl.Client, topic: str, one_by_one: bool
+) -> None:
+    last: dict[pylogctl.TopicPartition, pylogctl.Message] = {}
+    committed: list[pylogctl.TopicPartition] = []
+
+    def commit(group: pylogctl.Group, revoked: frozenset[pylogctl.TopicPartition]) -> None:
+        if one_by_one:
+            for one in revoked:
+                group.commit(last[one])
+        else:
+            group.commit()
+        committed.extend(revoked)
+
+    with join(client, topic, commit="manual", idle=1, on_revoked=commit) as group:
+        last = {one.partition: one for one in group}
+        with join(client, topic, commit="manual", idle=60) as second:
+            wait_until(lambda: list(group) or len(second.assigned) == 1, "a partition to go")
+            assert committed == list(second.assigned)
+            client.send(topic, "late", partition=committed[0].name)
+            assert next(second).text() == "late"
+        group.commit()
+
+
+def test_group_when_on_revoked_does_not_return_then_partitions_go_and_its_commit_is_a_conflict(
+    client: pylogctl.Client, topic: str
+) -> None:
+    may_go = threading.Event()
+    errors: list[pylogctl.Error] = []
+
+    def hang(group: pylogctl.Group, _: frozenset[pylogctl.TopicPartition]) -> None:
+        may_go.wait(60)
+        try:
+            group.commit()
+        except pylogctl.Conflict as error:
+            errors.append(error)
+
+    with join(client, topic, commit="manual", on_revoked=hang) as group:
+        take(group, 8)
+        worker = threading.Thread(target=lambda: next(group))
+        worker.start()
+        with join(client, topic, commit="manual") as second:
+            wait_until(lambda: len(second.assigned) == 1, "a partition to go", deadline_s=20)
+            (gone,) = second.assigned
+            may_go.set()
+            wait_until(lambda: errors, "a conflict")
+            assert gone.name in str(errors[0])
+            client.send(topic, "late", partition=next(iter(group.assigned)).name)
+            worker.join(60)
+
+
+def test_run_when_a_partition_is_revoked_then_its_message_in_hand_is_handled_first_and_committed(
+    client: pylogctl.Client, topic: str
+) -> None:
+    begun, ended, told = [], [], []
+    may_go = threading.Event()
+
+    def handle(message: pylogctl.Message) -> None:
+        begun.append(message)
+        if message.offset == 0:
+            may_go.wait(60)
+        ended.append(message)
+
+    def note(_: pylogctl.Group, revoked: frozenset[pylogctl.TopicPartition]) -> None:
+        mine = [one for one in begun if one.partition in revoked]
+        told.append(all(one in ended for one in mine))
+
+    group = join(client, topic, on_revoked=note)
+    running = threading.Thread(target=group.run, args=(handle,), kwargs={"parallel": 2})
+    running.start()
+    wait_until(lambda: begun, "a message in hand")
+    with join(client, topic) as second:
+        wait_until(lambda: len(group.assigned) == 1, "a partition to be revoked")
+        may_go.set()
+        wait_until(lambda: second.assigned, "a partition to go")
+        assert told == [True]
+        (gone,) = second.assigned
+        handled = {one.text() for one in ended if one.partition == gone}
+        rest = [] if len(handled) == 4 else take(second, 4 - len(handled))
+        assert handled.isdisjoint(rest)
+        group.close()
+    running.join(60)
+
+
+@pytest.mark.parametrize("commits_in_on_revoked", [False, True])
+def test_group_when_workers_connect_again_after_errors_then_all_partitions_have_an_owner_soon(
+    cluster: Cluster, client: pylogctl.Client, commits_in_on_revoked: bool
+) -> None:
+    topic = f"steered-{next(_numbers)}"
+    client.create_topic(topic, partitions=6)
+    group_name = f"workers-{topic}"
+    partitions = [one.partition for one in client.describe(topic)]
+    ends = [threading.Event() for _ in range(5)]
+    errors: list[pylogctl.Error] = []
+    handled = dict.fromkeys(partitions, 0)
+
+    def feed() -> None:
+        while not ends[-1].is_set():
+            for one in partitions:
+                client.send_many(topic, ["x"] * 5, partition=one)
+            ends[-1].wait(0.02)
+
+    def commit(group: pylogctl.Group, _: frozenset[pylogctl.TopicPartition]) -> None:
+        group.commit()
+
+    def work(end: threading.Event) -> None:
+        while not end.is_set():
+            try:
+                with (
+                    cluster.connect() as connected,
+                    connected.group(
+                        group_name,
+                        topic,
+                        start="earliest",
+                        commit="manual",
+                        idle=0.2,
+                        on_revoked=commit if commits_in_on_revoked else None,
+                    ) as group,
+                ):
+                    numbers = itertools.count(1)
+                    while not end.is_set():
+                        for message in group:
+                            handled[message.partition] += 1
+                            if next(numbers) % 500 == 0:
+                                group.commit()
+                            if end.wait(0.001):
+                                break
+            except pylogctl.Error as error:
+                errors.append(error)
+                end.wait(0.2)
+
+    def await_settled(count: int) -> None:
+        wait_until(
+            lambda: (
+                len(client.describe_group(group_name).members) == count
+                and not client.verify_group(group_name)
+            ),
+            f"an owner of each partition, {count} members, after {errors}",
+            deadline_s=10,
+        )
+        before = handled.copy()
+        wait_until(
+            lambda: all(handled[one] > before[one] + 20 for one in partitions),
+            f"messages of each partition, after {errors}",
+            deadline_s=30,
+        )
+
+    threads = [threading.Thread(target=work, args=(end,)) for end in ends[:4]]
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    try:
+        for thread in threads[:3]:
+            thread.start()
+        await_members(client, group_name, 3)
+        await_settled(3)
+        ends[0].set()
+        await_settled(2)
+        threads[3].start()
+        await_settled(3)
+        ends[1].set()
+        ends[2].set()
+        await_settled(1)
+    finally:
+        for end in ends:
+            end.set()
+        for thread in filter(threading.Thread.is_alive, [*threads, feeder]):
+            thread.join(60)
+    assert not errors  # each made a worker leave, and the others divide the partitions again
+
+
+def await_members(client: pylogctl.Client, group: str, count: int) -> None:
+    def have_joined() -> bool:
+        return any(one.name == group and len(one.members) == count for one in client.groups())
+
+    wait_until(have_joined, f"{count} members")
+
+
 def test_group_when_sought_into_a_compressed_set_then_it_goes_on_at_that_message(
     client: pylogctl.Client, topic: str
 ) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
-from collections.abc import Iterator
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -59,12 +63,154 @@ def test_group_when_left_then_the_next_member_goes_on_behind_what_was_handled(
     assert read(client, topic) == []
 
 
-def test_group_when_committed_before_then_none_comes_twice(
+def test_group_when_committed_before_then_none_comes_twice_and_what_was_not_given_comes(
     client: pylogctl.Client, topic: str
 ) -> None:
     assert read(client, topic, limit=2, commit="before") == ["a", "b"]
-    client.send(topic, "end", key="k")
-    assert read(client, topic, commit="before") == []
+    assert read(client, topic, commit="before") == ["c", "d"]
+
+
+MANY = [f"{number:05d}" for number in range(5000)]
+
+
+def fill(client: pylogctl.Client, topic: str, partitions: int = 1, codec: str = "none") -> None:
+    """Make a topic with `MANY` messages in a few chunks of each partition."""
+    client.create_topic(topic, partitions=partitions)
+    with client.producer(codec=codec) as producer:  # type: ignore[arg-type]  # a parameter of tests
+        for one in client.describe(topic):
+            producer.send_many(topic, MANY, partition=one.partition)
+
+
+def take(client: pylogctl.Client, topic: str, count: int) -> None:
+    with client.group("g", topic, start="earliest", commit="before", idle=60) as group:
+        assert [next(group).text() for _ in range(count)] == MANY[:count]
+
+
+def iterate_and_fail(client: pylogctl.Client, topic: str, count: int) -> None:
+    with (
+        pytest.raises(KeyError),
+        client.group("g", topic, start="earliest", commit="before", idle=60) as group,
+    ):
+        for number, _ in enumerate(group, 1):
+            if number == count:
+                raise KeyError
+
+
+def run_and_fail(client: pylogctl.Client, topic: str, count: int, parallel: int = 1) -> None:
+    numbers = itertools.count(1)
+
+    def handle(_: pylogctl.Message) -> None:
+        if next(numbers) == count:
+            raise KeyError
+
+    with (
+        client.group("g", topic, start="earliest", commit="before", idle=60) as group,
+        pytest.raises(KeyError),
+    ):
+        group.run(handle, parallel=parallel)
+
+
+def run_in_threads_and_fail(client: pylogctl.Client, topic: str, count: int) -> None:
+    run_and_fail(client, topic, count, parallel=2)
+
+
+def run_until_closed(client: pylogctl.Client, topic: str, count: int) -> None:
+    numbers = itertools.count(1)
+    group = client.group("g", topic, start="earliest", commit="before", idle=60)
+    group.run(lambda _: group.close() if next(numbers) == count else None)
+
+
+def take_in_loop(client: pylogctl.Client, topic: str, count: int) -> None:
+    async def main() -> None:
+        async with (
+            pylogctl.aconnect(zookeeper=client.cluster_id) as connected,
+            connected.group("g", topic, start="earliest", commit="before", idle=60) as group,
+        ):
+            assert [(await anext(group)).text() for _ in range(count)] == MANY[:count]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        take,
+        iterate_and_fail,
+        run_and_fail,
+        run_in_threads_and_fail,
+        run_until_closed,
+        take_in_loop,
+    ],
+)
+def test_group_when_committed_before_and_left_then_the_next_goes_on_behind_what_was_given(
+    client: pylogctl.Client, topic: str, end: Callable[[pylogctl.Client, str, int], None]
+) -> None:
+    fill(client, f"many-{topic}")
+    end(client, f"many-{topic}", 1300)
+    with client.group("g", f"many-{topic}", idle=60) as group:
+        assert next(group).text() == MANY[1300]
+
+
+_KILLED = """
+import os, sys, time, pylogctl
+group = pylogctl.connect(sys.argv[1]).group("g", sys.argv[2], start="earliest", commit="before")
+for number, _ in zip(range(1, int(sys.argv[3]) + 1), group):
+    time.sleep(float(sys.argv[4]))
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize(("count", "handling_s", "lost"), [(700, 0, 701), (5, 0.05, 0)])
+def test_group_when_committed_before_and_killed_then_at_most_the_batch_in_hand_is_lost(
+    cluster: Cluster,
+    client: pylogctl.Client,
+    topic: str,
+    count: int,
+    handling_s: float,
+    lost: int,
+) -> None:
+    fill(client, f"many-{topic}")
+    arguments = [cluster.address, f"many-{topic}", str(count), str(handling_s)]
+    ended = subprocess.run([sys.executable, "-c", _KILLED, *arguments], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    with client.group("g", f"many-{topic}", idle=60) as group:
+        assert MANY[count] <= next(group).text() <= MANY[count + lost]
+
+
+def test_group_when_committed_before_and_partitions_go_to_another_member_then_each_comes_once(
+    client: pylogctl.Client, topic: str
+) -> None:
+    fill(client, f"many-{topic}", partitions=2)
+    with join_before(client, f"many-{topic}") as first:
+        got = [next(first) for _ in range(700)]
+        with join_before(client, f"many-{topic}") as second:
+            wait_until(lambda: len(first.assigned) == len(second.assigned) == 1, "a split")
+            got += [next(second) for _ in range(10)]
+        got += list(first)
+    assert sorted((one.partition, one.text()) for one in got) == sorted(
+        (one.partition, text) for one in client.describe(f"many-{topic}") for text in MANY
+    )
+
+
+def join_before(client: pylogctl.Client, topic: str) -> pylogctl.Group:
+    return client.group("g", topic, start="earliest", commit="before", idle=5)
+
+
+def test_group_when_committed_before_and_left_in_a_compressed_set_then_none_of_it_comes_twice(
+    client: pylogctl.Client, topic: str
+) -> None:
+    with client.producer(codec="gzip") as producer:
+        producer.send_many(topic, ["p", "q", "r"], key="k")
+    client.send_many(topic, ["s", "end"], key="k")
+    with client.group("billing", topic, start="earliest", commit="before", idle=60) as group:
+        assert [next(group).text() for _ in range(7)] == ["a", "b", "c", "d", "end", "p", "q"]
+        group.pause()
+        group.resume()
+        assert next(group).text() == "r"
+        group.seek(client.send(topic, "last", key="k").partition, 0)
+        assert [next(group).text() for _ in range(6)] == ["a", "b", "c", "d", "end", "p"]
+    # the offset that is stored can be in front of or behind a set, not inside
+    assert read(client, topic, commit="before") == ["s"]
 
 
 def test_group_when_committed_before_then_an_iteration_left_goes_on_where_it_was(

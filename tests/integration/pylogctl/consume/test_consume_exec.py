@@ -215,6 +215,31 @@ def test_exec_when_killed_before_the_commit_loses_nothing(
 
 
 @pytest.mark.zookeeper
+def test_exec_when_committing_before_and_killed_then_only_the_message_in_hand_is_lost(
+    in_group: GroupArguments, run_process: Invoke, session: Session
+) -> None:
+    script = 'read -r x; if [ "$x" = two ]; then kill -9 $PPID; exit; fi; sleep 0.02; echo "$x"'
+    words = in_group([b"one", b"two", b"three", b"four"], script, "-e", "--commit", "before")
+    killed = run_process(*words)
+    assert (killed.status, killed.stdout) == (-signal.SIGKILL, b"one\n")
+    wait_until(lambda: not session.children(paths.consumer_ids("g")), "the end of its session")
+    assert run_process(*words).stdout == b"three\nfour\n"
+
+
+@pytest.mark.zookeeper
+def test_exec_when_committing_before_and_the_command_fails_then_goes_on_and_ends_with_6(
+    in_group: GroupArguments, run_process: Invoke
+) -> None:
+    words = in_group([b"good", b"bad", b"more"], ECHO, "-e", "--commit", "before")
+    place = words.index("--retry-dir")
+    without = [*words[:place], *words[place + 2 :]]
+    result = run_process(*without)
+    assert (result.status, result.stdout) == (6, b"good\nmore\n")
+    assert "t[0-0] at 14: 'sh' ended with status" in result.stderr
+    assert run_process(*without).stdout == b""
+
+
+@pytest.mark.zookeeper
 def test_exec_when_the_retry_directory_is_in_use_is_a_conflict(
     in_group: GroupArguments, run_process: Invoke, tmp_path: Path
 ) -> None:

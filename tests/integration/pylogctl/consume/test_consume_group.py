@@ -120,6 +120,28 @@ def test_consume_when_nothing_is_to_be_committed_moves_nothing(
         assert consume("t", "--default-offset", "start", "--commit", "none").stdout == b"1\n"
 
 
+def test_consume_when_committing_before_goes_on_behind_what_was_written(
+    publish: Callable[..., None], consume: Callable[..., Result]
+) -> None:
+    numbers = [b"%04d" % number for number in range(3000)]
+    publish("t", numbers)
+    before = ("t", "--default-offset", "start", "--commit", "before")
+    assert consume(*before, "-n", "2").stdout.split() == numbers[:2]
+    assert consume(*before, "-n", "1500").stdout.split() == numbers[2:1502]
+    assert consume(*before).stdout.split() == numbers[1502:]
+    assert consume(*before).stdout == b""
+
+
+def test_consume_when_committing_before_and_limited_inside_a_compressed_set_leaves_its_rest_out(
+    publish: Callable[..., None], consume: Callable[..., Result]
+) -> None:
+    publish("t", [b"1", b"2", b"3"], codec=Codec.GZIP)
+    publish("t", [b"4"])
+    before = ("t", "--default-offset", "start", "--commit", "before")
+    assert consume(*before, "-n", "2").stdout == b"1\n2\n"
+    assert consume(*before).stdout == b"4\n"
+
+
 def test_consume_when_committing_at_exit_stores_the_offsets(
     publish: Callable[..., None],
     consume: Callable[..., Result],
