@@ -295,7 +295,7 @@ class Producer:
         not raise if it is refused: read the delivery.
 
         Args:
-            partition: the target; its topic exists, as after `partitions` or `choose_partition`.
+            partition: the target; its topic is created if it does not exist.
             message_set: whole entries.
             on_complete: called in this or a later call, once the set is acknowledged or failed; for
                 sets of one partition in order, unless a broker refuses one for its content.
@@ -309,6 +309,7 @@ class Producer:
             raise ConfigError(
                 "ready message sets are for producers that send in the caller's thread"
             )
+        self._partitions.find(partition.topic)
         return self._sending.send_set(partition, message_set, on_complete, can_move=can_move)
 
     def send_to(

@@ -169,7 +169,6 @@ def test_send_when_one_set_is_refused_then_only_its_delivery_fails(
     peer: Peer, start_broker: BrokerFactory, running_broker: Broker, open_producer: ProducerFactory
 ) -> None:
     producer = open_producer(running_broker)
-    producer.partitions("events")
     deliveries = [
         producer.send_set(EVENTS, ONE),
         producer.send_set(EVENTS, ONE[:-1] + b"?"),

@@ -16,6 +16,7 @@ from broker.client.connection import Connection
 from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.client_requests import Acks, HelloRequest, PartitionSet, PublishRequest
 from broker.protocol.codec import encode
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.requests import OffsetsRequest, encode_request
 from broker.protocol.responses import BrokerAddress, decode_publish_response
 from broker.security.scram import ScramClient, make_credential
@@ -67,6 +68,7 @@ def broker(start_broker: StartBroker, zookeeper: str, alice: str) -> Broker:
 
 def test_user_when_logged_in_then_publishes_in_its_own_name(broker: Broker, alice: str) -> None:
     with closing(connection_of(broker, alice)) as connection:
+        connection.call(CreateTopicRequest("t"))
         sets = (PartitionSet(TopicPartition("t", 0, 0), ONE),)
         request = PublishRequest(Acks.WRITTEN, 10_000, sets)
         (result,) = decode_publish_response(connection.call(request))
