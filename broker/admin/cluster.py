@@ -134,20 +134,6 @@ def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:
         ]
 
 
-def topics_of_away(cluster: Cluster, connect: Connect) -> dict[int, list[str]]:
-    """Return the topics of each broker that is not live and has replicas of some, by id."""
-    try:
-        metadata = describe_cluster(cluster, connect)
-    except UnsupportedVersionError:
-        return {}
-    live = {one.id for one in metadata.brokers}
-    found: dict[int, set[str]] = {}
-    for one in partitions_of(metadata):
-        for id in set(one.replicas) - live:
-            found.setdefault(id, set()).add(one.partition.topic)
-    return {id: sorted(topics) for id, topics in sorted(found.items())}
-
-
 def check_health(cluster: Cluster, connect: Connect, registry: Registry | None = None) -> Health:
     """Check brokers, disks, leaders, replicas, and with a started `registry` what disks lost."""
     metadata = describe_cluster(cluster, connect)

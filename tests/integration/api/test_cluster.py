@@ -166,6 +166,8 @@ def test_health_when_a_broker_that_has_a_topic_is_gone_then_fails_and_names_it()
 
         assert {one.name for one in client.health().failed} == {"brokers not there", "offline"}
         assert (client.brokers()[1].address, client.brokers()[1].leads) == (None, 0)
+        with pytest.raises(pylogctl.Unreachable, match="broker 1 is down"):
+            client.broker(1)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.zookeeper
 StartCluster = Callable[..., ReplicatedCluster]
 
 
-def test_broker_when_killed_then_describe_and_health_show_it_until_it_is_back(
+def test_broker_when_killed_then_all_that_show_brokers_name_it_until_it_is_back(
     start_cluster: StartCluster, invoke: Invoke
 ) -> None:
     cluster = start_cluster(2)
@@ -42,6 +42,17 @@ def test_broker_when_killed_then_describe_and_health_show_it_until_it_is_back(
         listed = invoke("broker", "list", *where, "--output", "json")
         here, away = json.loads(listed.text)["data"]
         assert (here["state"], away["state"], away["first_topics"]) == ("up", "DOWN", "t"), where
+        every = invoke("broker", "status", *where, "--output", "json")
+        phases = {row["broker"]: row["phase"] for row in json.loads(every.text)["data"]}
+        assert (every.status, phases) == (ExitStatus.PARTIAL, {0: "running", 1: "down"}), where
+        one = invoke("broker", "status", "1", *where)
+        assert one.status == ExitStatus.UNREACHABLE, where
+        assert "broker 1 is down: it is not registered, and has logs of t" in one.stderr
+        assert invoke("broker", "status", "7", *where).status == ExitStatus.NOT_FOUND
+        assert invoke("broker", "stop", "1", *where, "--yes").status == ExitStatus.UNREACHABLE
+        doctor = invoke("doctor", *where)
+        assert doctor.status == ExitStatus.FAILED, where
+        assert "broker 1 is down" in doctor.text
 
     cluster.start(1)
     wait_until(lambda: ask("describe")[1]["live"], "its registration", deadline_s=60)
