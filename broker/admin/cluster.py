@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from broker import deadlines
 from broker.admin.brokers import request_status
 from broker.admin.recovery import find_unknown
 from broker.client.cluster import Cluster, Connect
@@ -15,7 +16,9 @@ from broker.client.controller_client import cluster_metadata
 from broker.errors import (
     NO_ERROR,
     BrokerError,
+    BrokerUnreachableError,
     ClusterAuthorizationError,
+    RequestTimeoutError,
     UnsupportedVersionError,
 )
 from broker.ids import NO_CONTROLLER, NO_LEADER
@@ -64,9 +67,10 @@ class HealthCheck(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The checks of a cluster."""
+    """The checks of a cluster, and its brokers at the same look: live are those that responded."""
 
     checks: tuple[HealthCheck, ...]
+    brokers: tuple[BrokerInfo, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -140,7 +144,8 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
     statuses: dict[int, dict[str, Any] | BrokerError] = {}
     silent: dict[int, BrokerError] = {}
     for address in sorted(metadata.brokers):
-        _, document, error = request_status(connect, address, StatusParts(0))
+        with deadlines.Limit(deadlines.left_s() / 2):  # if it hangs, others have time to respond
+            _, document, error = request_status(connect, address, StatusParts(0))
         if error is not None:
             statuses[address.id] = silent[address.id] = error
         elif document is not None:  # a 0.7 broker has none
@@ -158,7 +163,13 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         proof_check(statuses),
         lost,
     ]
-    return Health((*checks, losses_check(registry, connect)))
+    brokers = tuple(
+        replace(one, is_live=False)
+        if isinstance(silent.get(one.id), BrokerUnreachableError | RequestTimeoutError)
+        else one
+        for one in broker_infos(metadata)
+    )
+    return Health((*checks, losses_check(registry, connect)), brokers)
 
 
 def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:
