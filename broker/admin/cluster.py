@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -169,7 +169,13 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         else one
         for one in broker_infos(metadata)
     )
-    return Health((*checks, losses_check(registry, connect)), brokers)
+    lost_logs = tuple(
+        text
+        for id, status in statuses.items()
+        if not isinstance(status, BrokerError)
+        for text in lost_logs_of(id, status)
+    )
+    return Health((*checks, losses_check(registry, connect, lost_logs)), brokers)
 
 
 def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:
@@ -321,14 +327,28 @@ def lost_check(
     return _check("lost by ZooKeeper", FAIL, (*sorted(topics), *failures), tuple(hidden))
 
 
-def losses_check(registry: Registry | None, connect: Connect) -> HealthCheck:
-    """Check that brokers have what the registry and groups remember of topics."""
+def lost_logs_of(broker_id: int, status: Mapping[str, Any]) -> Iterator[str]:
+    """Yield by topic, as a broker's status tells, which partitions began again on a new disk."""
+    for topic, names in status.get("lost_logs", {}).items():
+        yield (
+            f"{topic} on broker {broker_id}: {', '.join(names)} lost all messages with a disk; "
+            "send them again, or delete the topic and create it again"
+        )
+
+
+def losses_check(
+    registry: Registry | None, connect: Connect, lost_logs: tuple[str, ...] = ()
+) -> HealthCheck:
+    """Check that brokers have what they, the registry and groups remember of topics."""
     name = "lost by disks"
     if registry is None:
-        return HealthCheck(name, UNKNOWN, ("only ZooKeeper remembers what there was",))
+        if lost_logs:
+            return HealthCheck(name, FAIL, lost_logs)
+        return HealthCheck(name, UNKNOWN, ("only ZooKeeper remembers all that there was",))
     from broker.admin.losses import find_losses  # late: kazoo, as the registry
 
     sure, possible = find_losses(registry, connect)
+    sure = (*lost_logs, *sure)
     return _check(name, FAIL if sure else WARN, (*sure, *possible))
 
 

@@ -178,8 +178,8 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
     for address in addresses:
         yield from _check_broker(env, address, clocks)
     for broker_id, topics in away.items():
-        error = away_error(broker_id, topics)
-        yield Finding(Verdict.FAIL, "broker", str(error), *error.hints)
+        down = away_error(broker_id, topics)
+        yield Finding(Verdict.FAIL, "broker", str(down), *down.hints)
     yield from security.check_clocks(clocks)
 
 
@@ -207,6 +207,7 @@ def _check_broker(
     env: Environment, address: BrokerAddress, clocks: list[ClockReading]
 ) -> Iterator[Finding]:
     from broker.admin.brokers import request_status
+    from broker.admin.cluster import lost_logs_of
     from broker.protocol.extension_requests import StatusParts
 
     where = f"{address.host}:{address.port}"
@@ -224,6 +225,8 @@ def _check_broker(
     else:
         broker = f"broker {document['broker']}"
         yield Finding(Verdict.OK, "broker", f"{where} answers as {broker}")
+        for text in lost_logs_of(document["broker"], document):
+            yield Finding(Verdict.FAIL, "lost by disks", text)
         settings = {name: one["value"] for name, one in document["settings"].items()}
         yield security.check_exposure(broker, settings)
         if (certificate := document.get("certificate")) is not None:

@@ -320,12 +320,12 @@ LISTINGS: Mapping[str, Listing] = {
     "topic list": Listing(
         topic.LIST,
         [
-            topic.TopicRow(name, tuple(BROKERS), 400, *state, size, None, first, last)
-            for name, state, size, first, last in (
-                (TOPICS[0], (3, 0, 0, "ok"), OFFSET, 0, OFFSET),
-                (TOPICS[1], (3, 20, 120, "OFFLINE"), UNKNOWN, UNKNOWN, UNKNOWN),
-                (TOPICS[2], (None, 0, 0, "ok"), 0, OFFSET, OFFSET),
-                ("t", (2, 0, 20, "UNDER-REPLICATED"), 12, 0, 12),
+            topic.TopicRow(name, tuple(BROKERS), 400, *state, *sizes)
+            for name, state, sizes in (
+                (TOPICS[0], (3, 0, 0, "ok"), (OFFSET, None, 0, OFFSET)),
+                (TOPICS[1], (3, 20, 120, "OFFLINE"), (UNKNOWN, None, UNKNOWN, UNKNOWN)),
+                (TOPICS[2], (None, 0, 0, "ok"), (0, None, OFFSET, OFFSET)),
+                ("t", (2, 0, 20, "UNDER-REPLICATED"), (12, None, 0, 12)),
             )
         ],
     ),

@@ -105,7 +105,7 @@ async def show_overview(request: Request) -> Response:
         except BrokerError as error:
             return otherwise, str(error)
 
-    brokers: Sequence[BrokerInfo] = ()
+    brokers: Sequence[BrokerInfo] = []
     no_topics: list[TopicInfo] = []
     (health, problem), (topics, _) = await asyncio.gather(
         known(lambda _: sampler.check_health(_SOON_S), None),
@@ -114,7 +114,7 @@ async def show_overview(request: Request) -> Response:
     if health is not None:
         brokers = health.brokers
     elif not problem:  # of Kafka 0.7
-        brokers, problem = await known(lambda client: client.brokers(timeout=_SOON_S), [])
+        brokers, problem = await known(lambda client: client.brokers(timeout=_SOON_S), brokers)
     newest, lags = sampler.newest(), sampler.lags()
     attention = [*_attention(health), *_late_groups(lags.values())]
     topics.sort(key=lambda one: -_traffic(one, newest))
