@@ -82,6 +82,7 @@ def test_list_and_describe_when_one_of_two_home_brokers_is_away_then_mark_its_pa
             ["0-0", "0", "ok", "0"],
             ["7-0", "7", "OFFLINE", "?"],
         ]
+        assert "  offline 1  " in invoke("top", "--batch", "1", *where).text.splitlines()[1]
     with pylogctl.connect(f"127.0.0.1:{here.port}") as client:
         (info,) = client.topics()
         assert (info.partitions, info.offline, info.state) == (2, 1, "offline")
