@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
+from broker.client.controller_client import cluster_metadata
+from broker.client.registry_cluster import RegisteredCluster
 from broker.protocol.extension_requests import (
     ALL_PARTS,
     ShutdownRequest,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from broker.zk.session import Session
 
 _POLL_S = 0.05
+_SHOWN_TOPICS = 3
 
 
 class StatusResponse(NamedTuple):
@@ -129,16 +132,31 @@ class RegisteredBroker(NamedTuple):
     topic_count: int
 
 
-def find_broker(cluster: Cluster, broker_id: int) -> BrokerAddress:
-    """Return the address of a live broker; `BrokerNotFoundError` if there is none of that id."""
+def find_broker(cluster: Cluster, connect: Connect, broker_id: int) -> BrokerAddress:
+    """Return the address of a live broker; `BrokerNotFoundError` if there is none of that id.
+
+    `BrokerUnreachableError` if it is known by its topics, and not live.
+    """
     brokers = cluster.brokers()
     for address in brokers:
         if address.id == broker_id:
             return address
-    known = ", ".join(str(address.id) for address in brokers) or "none"
+    away = find_away(cluster, connect)
+    if broker_id in away:
+        raise away_error(broker_id, away[broker_id])
+    known = ", ".join(map(str, sorted([*away, *(address.id for address in brokers)]))) or "none"
     raise errors.BrokerNotFoundError(
         f"broker '{broker_id}' not found",
         hints=[f"known brokers: {known}", "try: pylogctl broker list"],
+    )
+
+
+def away_error(broker_id: int, topics: Sequence[str]) -> errors.BrokerUnreachableError:
+    """Return the error for a broker that is not live and has logs of topics."""
+    shown = ", ".join(topics[:_SHOWN_TOPICS]) + ", ..." * (len(topics) > _SHOWN_TOPICS)
+    return errors.BrokerUnreachableError(
+        f"broker {broker_id} is down: it is not registered, and has logs of {shown}",
+        hints=[f"start it; if it is gone for good: pylogctl broker decommission {broker_id}"],
     )
 
 
@@ -331,6 +349,30 @@ def registered_brokers(session: Session) -> Iterator[RegisteredBroker]:
             f"0x{stat.ephemeral_owner & (1 << 64) - 1:x}",
             topic_counts.get(name, 0),
         )
+
+
+def find_away(cluster: Cluster, connect: Connect) -> dict[int, list[str]]:
+    """Return the topics of each broker that is not live and has logs of some, by id.
+
+    ZooKeeper tells if the cluster is known from there, else a broker that knows the whole cluster.
+    """
+    if isinstance(cluster, RegisteredCluster):
+        return away_brokers(cluster.registry.session)
+    return told_away(cluster.brokers(), connect)
+
+
+def told_away(brokers: Sequence[BrokerAddress], connect: Connect) -> dict[int, list[str]]:
+    """Return what `find_away` does, as the first of `brokers` that responds tells it."""
+    try:
+        metadata = cluster_metadata(brokers, connect, None)
+    except errors.UnsupportedVersionError:
+        return {}
+    live = {one.id for one in metadata.brokers}
+    found: dict[int, list[str]] = {}
+    for topic in metadata.topics:
+        for id in {id for one in topic.partitions for id in one.replicas} - live:
+            found.setdefault(id, []).append(topic.topic)
+    return dict(sorted(found.items()))
 
 
 def away_brokers(session: Session) -> dict[int, list[str]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from broker import deadlines
 from broker.admin.brokers import request_status
 from broker.admin.recovery import find_unknown
 from broker.client.cluster import Cluster, Connect
@@ -15,7 +16,9 @@ from broker.client.controller_client import cluster_metadata
 from broker.errors import (
     NO_ERROR,
     BrokerError,
+    BrokerUnreachableError,
     ClusterAuthorizationError,
+    RequestTimeoutError,
     UnsupportedVersionError,
 )
 from broker.ids import NO_CONTROLLER, NO_LEADER
@@ -64,9 +67,10 @@ class HealthCheck(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The checks of a cluster."""
+    """The checks of a cluster, and its brokers at the same look: live are those that responded."""
 
     checks: tuple[HealthCheck, ...]
+    brokers: tuple[BrokerInfo, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -134,27 +138,14 @@ def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:
         ]
 
 
-def topics_of_away(cluster: Cluster, connect: Connect) -> dict[int, list[str]]:
-    """Return the topics of each broker that is not live and has replicas of some, by id."""
-    try:
-        metadata = describe_cluster(cluster, connect)
-    except UnsupportedVersionError:
-        return {}
-    live = {one.id for one in metadata.brokers}
-    found: dict[int, set[str]] = {}
-    for one in partitions_of(metadata):
-        for id in set(one.replicas) - live:
-            found.setdefault(id, set()).add(one.partition.topic)
-    return {id: sorted(topics) for id, topics in sorted(found.items())}
-
-
 def check_health(cluster: Cluster, connect: Connect, registry: Registry | None = None) -> Health:
     """Check brokers, disks, leaders, replicas, and with a started `registry` what disks lost."""
     metadata = describe_cluster(cluster, connect)
     statuses: dict[int, dict[str, Any] | BrokerError] = {}
     silent: dict[int, BrokerError] = {}
     for address in sorted(metadata.brokers):
-        _, document, error = request_status(connect, address, StatusParts(0))
+        with deadlines.Limit(deadlines.left_s() / 2):  # if it hangs, others have time to respond
+            _, document, error = request_status(connect, address, StatusParts(0))
         if error is not None:
             statuses[address.id] = silent[address.id] = error
         elif document is not None:  # a 0.7 broker has none
@@ -172,7 +163,19 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         proof_check(statuses),
         lost,
     ]
-    return Health((*checks, losses_check(registry, connect)))
+    brokers = tuple(
+        replace(one, is_live=False)
+        if isinstance(silent.get(one.id), BrokerUnreachableError | RequestTimeoutError)
+        else one
+        for one in broker_infos(metadata)
+    )
+    lost_logs = tuple(
+        text
+        for id, status in statuses.items()
+        if not isinstance(status, BrokerError)
+        for text in lost_logs_of(id, status)
+    )
+    return Health((*checks, losses_check(registry, connect, lost_logs)), brokers)
 
 
 def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:
@@ -324,14 +327,28 @@ def lost_check(
     return _check("lost by ZooKeeper", FAIL, (*sorted(topics), *failures), tuple(hidden))
 
 
-def losses_check(registry: Registry | None, connect: Connect) -> HealthCheck:
-    """Check that brokers have what the registry and groups remember of topics."""
+def lost_logs_of(broker_id: int, status: Mapping[str, Any]) -> Iterator[str]:
+    """Yield by topic, as a broker's status tells, which partitions began again on a new disk."""
+    for topic, names in status.get("lost_logs", {}).items():
+        yield (
+            f"{topic} on broker {broker_id}: {', '.join(names)} lost all messages with a disk; "
+            "send them again, or delete the topic and create it again"
+        )
+
+
+def losses_check(
+    registry: Registry | None, connect: Connect, lost_logs: tuple[str, ...] = ()
+) -> HealthCheck:
+    """Check that brokers have what they, the registry and groups remember of topics."""
     name = "lost by disks"
     if registry is None:
-        return HealthCheck(name, UNKNOWN, ("only ZooKeeper remembers what there was",))
+        if lost_logs:
+            return HealthCheck(name, FAIL, lost_logs)
+        return HealthCheck(name, UNKNOWN, ("only ZooKeeper remembers all that there was",))
     from broker.admin.losses import find_losses  # late: kazoo, as the registry
 
     sure, possible = find_losses(registry, connect)
+    sure = (*lost_logs, *sure)
     return _check(name, FAIL if sure else WARN, (*sure, *possible))
 
 

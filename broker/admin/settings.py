@@ -237,7 +237,7 @@ def _topic_setting(setting: TopicSetting, values: Sequence[TopicValue]) -> Setti
 def settings_of_broker(cluster: Cluster, connect: Connect, broker_id: int) -> dict[str, Setting]:
     """Return the settings of a live broker by name."""
     found = settings_of(
-        request_status(connect, find_broker(cluster, broker_id), StatusParts.SETTINGS)
+        request_status(connect, find_broker(cluster, connect, broker_id), StatusParts.SETTINGS)
     )
     defaults = BrokerConfig()
     return {

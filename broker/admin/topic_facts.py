@@ -31,6 +31,7 @@ from broker.topic import MessagePosition, ReadRange, TopicPartition
 # Each a percent less than the one before, of a century to a second.
 _AGES_MS = [round(1000 * 1.01**power) for power in reversed(range(2200))]
 _T = TypeVar("_T")
+Topics = Mapping[str, Sequence[PartitionMetadata]]
 _STATUS = StatusRequest(StatusParts.SETTINGS | StatusParts.REPLICAS | StatusParts.LOGS)
 _SILENCE = (errors.BrokerUnreachableError, errors.RequestTimeoutError)
 _NO_FACTS = (*_SILENCE, errors.StorageError, errors.OffsetNotAvailableError)
@@ -47,10 +48,10 @@ class Ends(NamedTuple):
 
 
 class TopicSummary(NamedTuple):
-    """A topic with the ends of its partitions; `ends` is None if a broker did not respond."""
+    """A topic with the ends of its partitions; `ends` is None if one of them is not known."""
 
     topic: str
-    partitions: Sequence[TopicPartition]
+    partitions: Sequence[PartitionMetadata]
     ends: dict[TopicPartition, Ends] | None
 
     @property
@@ -91,6 +92,7 @@ class TopicFacts:
         self._connect = connect
         self._closing = ExitStack()
         self.positions = self._closing.enter_context(BoundaryFinder(cluster, connect))
+        self._silence: errors.BrokerError | None = None  # of all brokers
         self._silent: dict[int, errors.BrokerError] = {}  # brokers that did not respond
         self._failures: dict[int, errors.BrokerError] = {}  # those of them whose facts are missing
         self._unreadable: dict[TopicPartition, errors.BrokerError] = {}
@@ -124,38 +126,42 @@ class TopicFacts:
 
     def check_any_response(self, partitions: Iterable[TopicPartition]) -> None:
         """Raise BrokerError if none of the partitions' brokers has responded."""
+        if self._silence is not None:
+            raise self._silence
         brokers = self.brokers_of(partitions)
         if brokers and brokers <= set(self._failures):
             raise self._failures[min(brokers)]
 
-    def replicated(self, topics: Iterable[str]) -> dict[str, list[PartitionMetadata]]:
-        """Return the partitions of those topics that have replicas, by home and index."""
-        for broker in self._cluster.brokers():
-            try:
-                metadata = cluster_metadata([broker], self._connect, tuple(topics))
-            except _SILENCE as error:
-                self._silent[broker.id] = error
-            except errors.UnsupportedVersionError:
-                break
-            else:
-                return {
-                    topic.topic: sorted(topic.partitions)
-                    for topic in metadata.topics
-                    if any(one.is_replicated for one in topic.partitions)
-                }
-        return {}  # no broker responds, or a 0.7 broker knows no replicas: `describe` reports both
+    def metadata(self, topics: Iterable[str]) -> Topics:
+        """Return what brokers know of topics; nothing if none responds."""
+        try:
+            return metadata_of(self._cluster, self._connect, tuple(topics), self._silent)
+        except _SILENCE as error:
+            self._silence = error
+            return {}
 
-    def describe_topic(
-        self, topic: str, replicated: Sequence[PartitionMetadata], *, now_ms: int
-    ) -> list[PartitionFacts]:
-        """Return the facts about all partitions of a topic; `replicated` has those with replicas.
+    def describe_topic(self, topic: str, known: Topics, *, now_ms: int) -> list[PartitionFacts]:
+        """Return the facts about all partitions of a topic, which `metadata` told of.
 
         `TopicNotFoundError` if there are no partitions. `now_ms` is since 1970.
         """
-        if replicated:
-            return [self.describe_replicated(one) for one in replicated]
-        found = select_partitions(self._cluster, select_topics(self._cluster, [topic]))
-        return [self.describe(one, now_ms=now_ms) for one in found]
+        if not (partitions := known.get(topic)):
+            found = select_partitions(self._cluster, select_topics(self._cluster, [topic]))
+            return [self.describe(one, now_ms=now_ms) for one in found]
+        return [
+            self.describe_replicated(one)
+            if one.is_replicated
+            else self.describe(one.partition, now_ms=now_ms)
+            if self._is_led(one)
+            else PartitionFacts(one.partition, None)
+            for one in sorted(partitions)
+        ]
+
+    def _is_led(self, known: PartitionMetadata) -> bool:
+        """Whether a partition has a leader; note why not."""
+        if known.leader == NO_LEADER:
+            self._unreadable[known.partition] = _without_leader(known.isr)
+        return known.leader != NO_LEADER
 
     def describe_replicated(self, known: PartitionMetadata) -> PartitionFacts:
         """Return the facts about a partition with replicas, most of them from its leader.
@@ -184,7 +190,7 @@ class TopicFacts:
                     break
                 time.sleep(_ASK_AGAIN_S)
                 self._statuses.pop(known.leader, None)
-                now = self.replicated([partition.topic]).get(partition.topic, ())
+                now = self.metadata([partition.topic]).get(partition.topic, ())
                 known = next((one for one in now if one.partition == partition), known)
         replicas = ReplicaFacts(
             known.leader_epoch,
@@ -208,10 +214,7 @@ class TopicFacts:
     def _leader_of(self, known: PartitionMetadata) -> BrokerAddress:
         """Return the address of the leader; raise if there is none, or it is not live."""
         if known.leader == NO_LEADER:
-            which = " or ".join(map(str, known.isr))
-            raise errors.LeaderNotAvailableError(
-                f"{known.partition} has no leader; it gets one when broker {which} is back"
-            )
+            raise _without_leader(known.isr)
         return self._cluster.address(known.leader)
 
     def _replica_record(self, leader: BrokerAddress, partition: TopicPartition) -> dict[str, Any]:
@@ -264,14 +267,16 @@ class TopicFacts:
 
         return self._ask(partition, ask)
 
-    def summary(self, topic: str) -> TopicSummary:
-        """Return the partitions of a topic and their ends."""
-        partitions = self._cluster.partitions(topic)
+    def summary(self, topic: str, partitions: Sequence[PartitionMetadata]) -> TopicSummary:
+        """Return the partitions of a topic, and their ends if all are known."""
+        led = [one for one in partitions if self._is_led(one)]
+        for one in led:
+            self._cluster.note_leader(one.partition, one.leader)
         try:
-            ends = {partition: self.ends(partition) for partition in partitions}
+            ends = {one.partition: self.ends(one.partition) for one in led}
         except _NO_FACTS:
             return TopicSummary(topic, partitions, None)
-        return TopicSummary(topic, partitions, ends)
+        return TopicSummary(topic, partitions, ends if len(led) == len(partitions) else None)
 
     def describe(self, partition: TopicPartition, *, now_ms: int) -> PartitionFacts:
         """Return the facts about an existing partition; `now_ms` is since 1970."""
@@ -385,6 +390,71 @@ class TopicFacts:
             times_ms = [now_ms - age_ms for age_ms in _AGES_MS if age_ms <= now_ms]
         index = bisect_left(times_ms, True, key=is_written)
         return times_ms[index] if index < len(times_ms) else now_ms
+
+
+def metadata_of(
+    cluster: Cluster,
+    connect: Connect,
+    topics: tuple[str, ...] | None,
+    silent: dict[int, errors.BrokerError] | None = None,
+) -> Topics:
+    """Return the partitions of topics, of all for None; an unknown topic has none.
+
+    One broker that knows the whole cluster is asked, where there is none all of them. The errors of
+    those that do not respond are added to `silent`, by broker id.
+    """
+    found: dict[str, list[PartitionMetadata]] = {}
+    failures: list[errors.BrokerError] = []
+    for broker in (brokers := cluster.brokers()):
+        try:
+            metadata = cluster_metadata([broker], connect, topics)
+        except (*_SILENCE, errors.UnsupportedVersionError) as error:
+            failures.append(error)
+            if silent is not None and isinstance(error, _SILENCE):
+                silent[broker.id] = error
+            continue
+        if metadata.cluster_id:
+            return {topic.topic: topic.partitions for topic in metadata.topics}
+        for topic in metadata.topics:
+            found.setdefault(topic.topic, []).extend(topic.partitions)
+    if len(failures) < len(brokers):
+        return found
+    if all(isinstance(one, _SILENCE) for one in failures):
+        raise next(iter(failures), errors.BrokerUnreachableError("there is no live broker"))
+    return _metadata_of_07(cluster, topics)
+
+
+def _metadata_of_07(cluster: Cluster, topics: tuple[str, ...] | None) -> Topics:
+    """Return the partitions of topics on brokers of Kafka 0.7; a registry knows their names."""
+    names = cluster.topics() if topics is None else topics
+    if topics is None and not names:
+        raise errors.UnsupportedVersionError(
+            "brokers that speak only Kafka 0.7 cannot list their topics; their ZooKeeper can"
+        )
+    return {
+        name: [
+            PartitionMetadata(one, errors.NO_ERROR, one.home, (one.home,), (one.home,))
+            for one in cluster.partitions(name)
+        ]
+        for name in names
+    }
+
+
+def state_of(
+    leader: object, replicas: Sequence[int], in_sync: Sequence[int], min_in_sync: int
+) -> str:
+    """Return the state of a partition in a word or three; `leader` is None if it has none."""
+    if leader is None:
+        return "offline"
+    if len(in_sync) < min_in_sync:
+        return "below min in-sync"
+    return "under-replicated" if len(in_sync) < len(replicas) else "ok"
+
+
+def _without_leader(candidates: Iterable[int]) -> errors.LeaderNotAvailableError:
+    # the same text for all partitions with this cause: it is shown once
+    which = " or ".join(map(str, candidates))
+    return errors.LeaderNotAvailableError(f"no leader until broker {which} is back")
 
 
 def brokers_of_07(cluster: Cluster, connect: Connect) -> list[BrokerAddress]:

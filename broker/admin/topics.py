@@ -14,7 +14,14 @@ from random import Random
 
 from broker import errors
 from broker.admin.sampling import Sampler
-from broker.admin.topic_facts import PartitionFacts, TopicFacts, count_messages
+from broker.admin.topic_facts import (
+    PartitionFacts,
+    TopicFacts,
+    Topics,
+    count_messages,
+    metadata_of,
+    state_of,
+)
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.client.selection import topic_without_partitions
@@ -33,8 +40,6 @@ _POLL_S = 0.05
 _DAY_MS = 86_400_000
 _SILENCE = (errors.BrokerUnreachableError, errors.RequestTimeoutError)
 
-Topics = Mapping[str, Sequence[PartitionMetadata]]
-
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
@@ -46,6 +51,8 @@ class TopicInfo:
         replicas: copies of each partition; None for a topic without replicas.
         brokers: ids of the brokers that have logs of it.
         size_bytes: readable bytes of all partitions; None if a broker has not told its part.
+        offline: how many partitions have no leader.
+        under_replicated: how many have a replica that is not in sync.
     """
 
     name: str
@@ -53,6 +60,13 @@ class TopicInfo:
     replicas: int | None
     brokers: tuple[int, ...]
     size_bytes: int | None
+    offline: int = 0
+    under_replicated: int = 0
+
+    @property
+    def state(self) -> str:
+        """Return the worst state of its partitions: ok, under-replicated or offline."""
+        return "offline" if self.offline else "under-replicated" if self.under_replicated else "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,11 @@ class PartitionInfo:
         """Readable bytes; None if unknown."""
         return None if self.start is None or self.end is None else self.end - self.start
 
+    @property
+    def state(self) -> str:
+        """Return ok, under-replicated, below min in-sync or offline: without a leader."""
+        return state_of(self.leader, self.replicas, self.in_sync, self.min_in_sync)
+
 
 def list_topics(cluster: Cluster, connect: Connect) -> list[TopicInfo]:
     """Return all topics, by name."""
@@ -115,48 +134,14 @@ def shape_of(
     replicated = [len(one.replicas) for one in partitions if one.is_replicated]
     brokers = {broker for one in partitions for broker in one.replicas}
     return TopicInfo(
-        topic, len(partitions), max(replicated, default=None), tuple(sorted(brokers)), size_bytes
+        topic,
+        len(partitions),
+        max(replicated, default=None),
+        tuple(sorted(brokers)),
+        size_bytes,
+        offline=sum(one.leader == NO_LEADER for one in partitions),
+        under_replicated=sum(len(one.isr) < len(one.replicas) for one in partitions),
     )
-
-
-def metadata_of(cluster: Cluster, connect: Connect, topics: tuple[str, ...] | None) -> Topics:
-    """Return the partitions of topics, of all for None; an unknown topic has none.
-
-    One broker that knows the whole cluster is asked, where there is none all of them.
-    """
-    found: dict[str, list[PartitionMetadata]] = {}
-    failures: list[errors.BrokerError] = []
-    for broker in (brokers := cluster.brokers()):
-        try:
-            metadata = cluster_metadata([broker], connect, topics)
-        except (*_SILENCE, errors.UnsupportedVersionError) as error:
-            failures.append(error)
-            continue
-        if metadata.cluster_id:
-            return {topic.topic: topic.partitions for topic in metadata.topics}
-        for topic in metadata.topics:
-            found.setdefault(topic.topic, []).extend(topic.partitions)
-    if len(failures) < len(brokers):
-        return found
-    if all(isinstance(one, _SILENCE) for one in failures):
-        raise next(iter(failures), errors.BrokerUnreachableError("there is no live broker"))
-    return _metadata_of_07(cluster, topics)
-
-
-def _metadata_of_07(cluster: Cluster, topics: tuple[str, ...] | None) -> Topics:
-    """Return the partitions of topics on brokers of Kafka 0.7; a registry knows their names."""
-    names = cluster.topics() if topics is None else topics
-    if topics is None and not names:
-        raise errors.UnsupportedVersionError(
-            "brokers that speak only Kafka 0.7 cannot list their topics; their ZooKeeper can"
-        )
-    return {
-        name: [
-            PartitionMetadata(one, errors.NO_ERROR, one.home, (one.home,), (one.home,))
-            for one in cluster.partitions(name)
-        ]
-        for name in names
-    }
 
 
 def _infos(cluster: Cluster, connect: Connect, topics: Topics) -> list[TopicInfo]:
@@ -241,9 +226,8 @@ def describe_topic(cluster: Cluster, connect: Connect, topic: str) -> list[Parti
     later_ms = time.time_ns() // 1_000_000 + _DAY_MS
     validate_topic_name(topic)
     with TopicFacts(cluster, connect) as facts:
-        replicated = facts.replicated([topic]).get(topic, ())
-        found = facts.describe_topic(topic, replicated, now_ms=later_ms)
-        if not replicated:
+        found = facts.describe_topic(topic, facts.metadata([topic]), now_ms=later_ms)
+        if not any(one.replicas for one in found):
             facts.check_any_response(one.partition for one in found)
         return [_partition_info(one, facts.problem_of(one.partition)) for one in found]
 

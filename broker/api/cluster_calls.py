@@ -67,8 +67,8 @@ class ClusterCalls(Access):
         """Return the state of a live broker: its disks, connections, session and metrics.
 
         Raises:
-            UnknownBroker: no live broker has this id.
-            Unreachable, TimedOut: it does not respond.
+            UnknownBroker: no broker has this id.
+            Unreachable, TimedOut: it is down, or does not respond.
         """
         from broker.admin.brokers import find_broker, request_status, status_of
 
@@ -76,7 +76,7 @@ class ClusterCalls(Access):
         with self._call(timeout):
             connect = self._connect_in(timeout)
             return self._repeated(
-                lambda: status_of(request_status(connect, find_broker(self._cluster, id)))
+                lambda: status_of(request_status(connect, find_broker(self._cluster, connect, id)))
             )
 
     def health(self, *, timeout: Timeout = UNSET) -> Health:
@@ -168,8 +168,9 @@ class ClusterCalls(Access):
         broker_id_of(id)
         with self._call(timeout):
             timeout_s = self._limit_s(timeout)
-            address = brokers.find_broker(self._cluster, id)
-            response = brokers.request_status(self._connect_in(timeout), address)
+            connect = self._connect_in(timeout)
+            address = brokers.find_broker(self._cluster, connect, id)
+            response = brokers.request_status(connect, address)
             if response.error is not None and not with_zookeeper:
                 raise response.error  # whether it runs a ZooKeeper is not known
             status = response.document or {}
@@ -272,7 +273,7 @@ class ClusterCalls(Access):
         with self._call(None if seconds is None else seconds + _LAST_LOOK_S):
             return move_log(
                 self._connect,
-                find_broker(self._cluster, home),
+                find_broker(self._cluster, self._connect, home),
                 partition,
                 directory,
                 timeout_s=seconds,

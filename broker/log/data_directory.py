@@ -15,6 +15,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ _META_NAME = "meta.properties"
 _BROKER_ID = "broker.id"
 _CLUSTER_ID = "cluster.id"
 _INCARNATION = "incarnation"
+_HAD_ORDERS = "had.orders"
 _CLEAN_SHUTDOWN_NAME = ".pylog_clean_shutdown"
 _PARTITION_COUNTS_NAME = "topic-partition-counts"
 _CREATOR_NAME = "creator"
@@ -189,6 +191,17 @@ class DataDirectory:
             self._write_meta({**self._meta, _CLUSTER_ID: cluster_id})
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    @property
+    def had_orders(self) -> bool:
+        """Return whether a broker has carried out orders of a controller with this directory."""
+        return _HAD_ORDERS in self._meta
+
+    def note_orders(self) -> None:
+        """Note that it has; unless the disk refuses, which others will tell of."""
+        if not self.had_orders:
+            with suppress(OSError):
+                self._write_meta({**self._meta, _HAD_ORDERS: "true"})
 
     @property
     def incarnation(self) -> int:

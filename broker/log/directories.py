@@ -120,6 +120,8 @@ class DataDirectories:
         self.incarnation = FIRST_INCARNATION
         """Of the broker, another one after each unclean stop or loss of messages."""
         self.all = tuple(DataDirectory(path, broker_id) for path in paths)
+        self.are_new = False
+        """Whether no broker had carried out orders of a controller with them before this start."""
         self.online: tuple[DataDirectory, ...] = ()
         """Those in use, in the order of the settings."""
         self.place_of: dict[TopicPartition, DataDirectory] = {}
@@ -150,6 +152,7 @@ class DataDirectories:
                 failures = "; ".join(str(one.failure) for one in self.all)
                 raise UnusableDirectoryError(failures)
             self._validate_cluster()
+            self.are_new = not any(one.had_orders for one in self.online)
         except BaseException:
             self.unlock()
             raise

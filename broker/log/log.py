@@ -51,6 +51,7 @@ logger = logging.getLogger(__name__)
 
 _PROBE = bytes(64 << 10)
 _FLUSH_RETRY_S = 1.0
+_LOST_FORMER_NAME = "lost-former"
 """Before a flush that found no free descriptor is tried again."""
 
 
@@ -159,6 +160,7 @@ class Log:
         self._note_truncation = note_truncation
         self._refusal: Callable[[], errors.ServerError] | None = None
         self._epochs: EpochFile | None = None
+        self._has_lost_former = (directory / _LOST_FORMER_NAME).exists()
         self.is_replicated = False
         """Whether other brokers have copies of the log, or may have."""
         self.incarnations = Incarnations()
@@ -198,6 +200,20 @@ class Log:
     def size_bytes(self) -> int:
         """Return the size of all segments."""
         return self.log_end_offset - self.segments.all[0].base_offset
+
+    @property
+    def has_lost_former(self) -> bool:
+        """Return whether a former disk of the broker had a log of the partition, which is lost.
+
+        Until retention removes the first segment: it would have removed what is lost before.
+        """
+        return self._has_lost_former and self.log_start_offset == 0
+
+    def note_lost_former(self) -> None:
+        """Note that a former disk of the broker had a log of the partition."""
+        self._has_lost_former = True
+        with suppress(OSError):  # a full disk: it is known until the next start
+            (self.directory / _LOST_FORMER_NAME).touch()
 
     def failures(self) -> list[errors.StorageError]:
         """Return the present errors: why appends are refused, and which segments are bad."""

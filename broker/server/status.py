@@ -321,6 +321,7 @@ class BrokerStatus:
                 "topic_intervals_ms": dict(config.topic_flush_interval_ms),
             },
             "failures": self._failures(),
+            "lost_logs": self._lost_logs(logs),
             "retention_waits": self.logs.retention.waits,
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
             "clean_start": not self.logs.loaded.was_recovered,
@@ -420,6 +421,13 @@ class BrokerStatus:
             }
             for one in self.logs.directories.states()
         ]
+
+    def _lost_logs(self, logs: list[Log]) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for log in logs:
+            if log.has_lost_former:
+                found.setdefault(log.partition.topic, []).append(log.partition.name)
+        return found
 
     def _failures(self) -> list[dict[str, str]]:
         found = [(one, error, "offline") for one, error in self.logs.table.errors().items()]

@@ -155,6 +155,15 @@ class OwnBroker:
             self._wakeup.wait(timeout_s)
 
 
+def recorded_topics(session: Session, broker_id: int) -> set[str]:
+    """Return the topics without replicas that a broker has created, and has not deleted."""
+    topics = set(session.children_if_any(paths.TOPICS))
+    topics -= set(session.children_if_any(paths.REPLICATED_TOPICS))
+    nodes = {paths.creation_id(topic, broker_id): topic for topic in topics}
+    found = session.get_many(nodes)
+    return {nodes[one] for one, (value, _) in found.items() if value != values.DELETED_CREATION}
+
+
 def create_own(session: Session, nodes: Mapping[str, bytes]) -> None:
     """Create ephemeral nodes of a session, in place of existing ones, whosever those are."""
     for path in session.create_many(nodes):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
 import typer
@@ -145,20 +144,30 @@ def status(
 
     Exit status 10 means that the broker is down, 6 that some of several are, or not there.
     """
-    from broker.admin.brokers import request_status
-    from pylogctl.broker.control import find_broker
-    from pylogctl.cli.failures import Failure, for_each
+    from broker.admin.brokers import (
+        StatusResponse,
+        away_error,
+        find_away,
+        find_broker,
+        request_status,
+    )
+    from broker.protocol.responses import BrokerAddress
+    from pylogctl.cli.failures import for_each
     from pylogctl.cli.report import failure_of
 
+    connect = connector(env)
     absence = Absence.WARN if ids else Absence.PARTIAL
     with open_cluster(env, absence=absence) as cluster:
-        addresses = cluster.brokers()
-        failures: Sequence[Failure] = ()
-        if ids:
-            find = partial(find_broker, cluster)
-            addresses, (failures, *_) = for_each(env, "brokers", ids, find)
-    connect = connector(env)
-    responses = [request_status(connect, address) for address in addresses]
+        live = {one.id: one for one in cluster.brokers()}
+        away = find_away(cluster, connect)
+
+        def look(id: int) -> StatusResponse:
+            if id in away:
+                return StatusResponse(BrokerAddress(id, "", 0), None, away_error(id, away[id]))
+            return request_status(connect, live.get(id) or find_broker(cluster, connect, id))
+
+        wanted = ids or sorted(live.keys() | away.keys())
+        responses, (failures, *_) = for_each(env, "brokers", wanted, look)
     rows = [status_row(*response) for response in responses]
     render(env, STATUS, rows)
     env.flush()
@@ -248,12 +257,11 @@ def _registered(env: Environment) -> Iterator[BrokerRow]:
 
 
 def _given_brokers(env: Environment) -> Iterator[BrokerRow]:
-    from broker.admin.brokers import request_status
-    from broker.admin.cluster import topics_of_away
+    from broker.admin.brokers import find_away, request_status
 
     with open_cluster(env) as cluster:
         addresses = cluster.brokers()
-        away = topics_of_away(cluster, connector(env))
+        away = find_away(cluster, connector(env))
     for id, topics in away.items():
         yield down_row(id, topics)
     for address in addresses:

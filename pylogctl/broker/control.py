@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.admin.brokers import find_broker as find_live
-from broker.client.cluster import Cluster
+from broker.client.cluster import Cluster, Connect
 from broker.client.connection import parse_broker_list
 from broker.errors import BrokerNotFoundError
 from broker.protocol.responses import BrokerAddress
@@ -17,11 +17,11 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 
 def find_broker(
-    cluster: Cluster, broker_id: int | None, listed: Sequence[str] = ()
+    cluster: Cluster, connect: Connect, broker_id: int | None, listed: Sequence[str] = ()
 ) -> BrokerAddress:
     """Return the broker of an id; without one, that of the only address listed, or the only one."""
     if broker_id is not None:
-        return find_live(cluster, broker_id)
+        return find_live(cluster, connect, broker_id)
     brokers = cluster.brokers()
     if not brokers:
         raise BrokerNotFoundError(

@@ -69,7 +69,7 @@ class StatusRow(Row):
     """The state of a broker; without its document nothing but address and phase is known."""
 
     broker: Annotated[Integer, "number in the cluster"]
-    host: Annotated[str, "address for clients", Fit.WHOLE]
+    host: Annotated[Text, "address for clients; empty if it is not registered", Fit.WHOLE]
     port: Annotated[Integer, "port for clients"]
     phase: Annotated[str, "starting, running, stopping, or down", Fit.STATE]
     uptime: Annotated[Seconds, "since its start, in seconds"] = UNKNOWN
@@ -130,7 +130,7 @@ def status_row(
     address: BrokerAddress, document: Mapping[str, Any] | None, error: BrokerError | None = None
 ) -> StatusRow:
     """Return the row of a broker's status, or of its absence; see `StatusResponse`."""
-    where = (address.id, address.host, address.port)
+    where = (address.id, address.host or None, address.port or None)
     if document is None:
         if isinstance(error, AuthenticationError | ClusterAuthorizationError):
             return StatusRow(*where, UNKNOWN)  # it runs, and does not say more to this user

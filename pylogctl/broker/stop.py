@@ -39,7 +39,7 @@ def stop_broker(
 ) -> None:
     """Ask a broker (None: the only one) to stop, wait until it has, and write the steps it took."""
     with open_cluster(env) as cluster:
-        address = control.find_broker(cluster, broker_id, env.settings.brokers)
+        address = control.find_broker(cluster, connector(env), broker_id, env.settings.brokers)
     name = brokers.name_of(address)
     document = brokers.request_status(connector(env), address).document or {}
     zookeeper = document["zookeeper"] if document.get("runs_zookeeper") else None

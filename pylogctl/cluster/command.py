@@ -55,8 +55,8 @@ def health(env: Environment) -> None:
     The exit status is 12 if a check fails, for monitoring, and 15 if none does and this user is not
     allowed to see what some are about. A warning is no failure: partitions that one more broker can
     make unavailable, leaders that are not the preferred ones, and, where there are several brokers,
-    topics with a single copy. What disks have lost is found with --zookeeper only, which remembers
-    the homes of topics and how far groups have read.
+    topics with a single copy. Part of what disks have lost is found with --zookeeper only, which
+    remembers the homes of topics and how far groups have read.
     """
     from broker.admin.cluster import check_health
     from broker.client.registry_cluster import RegistryCluster

@@ -8,6 +8,7 @@ import resource
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -151,17 +152,21 @@ def check_file_limit(soft_limit: int) -> Finding:
 
 def check_cluster(env: Environment) -> Iterator[Finding]:
     """Check the brokers of `--broker`, or else ZooKeeper and the brokers registered there."""
+    from broker.admin.brokers import away_error, told_away
     from broker.client.connection import parse_broker_list
 
+    away: dict[int, list[str]] = {}
     if env.settings.brokers:
         try:
             addresses = list(parse_broker_list(",".join(env.settings.brokers)))
         except BrokerError as error:
             yield Finding(Verdict.FAIL, "broker", str(error))
             return
+        with suppress(BrokerError):  # those that do not respond are named below
+            away = told_away(addresses, connector(env, timeout_s=_TIMEOUT_S))
     else:
         try:
-            addresses = _registered_brokers(env)
+            addresses, away = _registered_brokers(env)
         except BrokerError as error:
             yield Finding(Verdict.FAIL, "registry", str(error), _registry_hint())
             return
@@ -172,6 +177,9 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
     clocks: list[ClockReading] = []
     for address in addresses:
         yield from _check_broker(env, address, clocks)
+    for broker_id, topics in away.items():
+        down = away_error(broker_id, topics)
+        yield Finding(Verdict.FAIL, "broker", str(down), *down.hints)
     yield from security.check_clocks(clocks)
 
 
@@ -184,26 +192,22 @@ def _registry_hint() -> str:
     )
 
 
-def _registered_brokers(env: Environment) -> list[BrokerAddress]:
-    from broker.errors import RegistryNodeNotFoundError
+def _registered_brokers(env: Environment) -> tuple[list[BrokerAddress], dict[int, list[str]]]:
+    """Return the live brokers, and the topics of each other one that has logs of some."""
+    from broker.admin.brokers import away_brokers, registered_brokers
     from broker.protocol.responses import BrokerAddress
-    from broker.zk.paths import BROKER_IDS, broker
-    from broker.zk.values import decode_broker
 
     with zookeeper_session(env) as session:
         validate_chroot(session)
-        try:
-            names = session.children(BROKER_IDS)
-        except RegistryNodeNotFoundError:
-            return []
-        infos = [decode_broker(int(name), session.get(broker(int(name)))[0]) for name in names]
-    return [BrokerAddress(info.id, info.host, info.port) for info in infos]
+        live = [BrokerAddress(one.id, one.host, one.port) for one in registered_brokers(session)]
+        return live, away_brokers(session)
 
 
 def _check_broker(
     env: Environment, address: BrokerAddress, clocks: list[ClockReading]
 ) -> Iterator[Finding]:
     from broker.admin.brokers import request_status
+    from broker.admin.cluster import lost_logs_of
     from broker.protocol.extension_requests import StatusParts
 
     where = f"{address.host}:{address.port}"
@@ -221,6 +225,8 @@ def _check_broker(
     else:
         broker = f"broker {document['broker']}"
         yield Finding(Verdict.OK, "broker", f"{where} answers as {broker}")
+        for text in lost_logs_of(document["broker"], document):
+            yield Finding(Verdict.FAIL, "lost by disks", text)
         settings = {name: one["value"] for name, one in document["settings"].items()}
         yield security.check_exposure(broker, settings)
         if (certificate := document.get("certificate")) is not None:

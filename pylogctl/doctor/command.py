@@ -39,9 +39,10 @@ DOCTOR = Document("doctor/1", FindingRow, empty="no checks")
 def doctor(env: Environment) -> None:
     """Check that everything needed is in place.
 
-    Checks interpreter, libraries, codecs, Java, disk, limits, ZooKeeper and brokers: their clocks,
-    certificates, whether strangers may use them, and the rights of key files on this machine. Exit
-    status 1 means that something needed is missing.
+    Checks interpreter, libraries, codecs, Java, disk, limits, ZooKeeper and brokers: whether all
+    are up, what they have lost with disks, their clocks, certificates, whether strangers may use
+    them, and the rights of key files on this machine. Exit status 1 means that something needed is
+    missing.
     """
     from pylogctl.doctor.checks import run_checks
     from pylogctl.doctor.finding import Verdict

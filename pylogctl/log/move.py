@@ -19,7 +19,8 @@ def move(env: Environment, name: str, directory: str, broker_id: int | None) -> 
     if not directory:
         raise UsageError("--to is empty; it must be a data directory of the broker")
     with open_cluster(env, absence=Absence.WARN) as cluster:
-        address = find_broker(cluster, partition.home if broker_id is None else broker_id)
+        home = partition.home if broker_id is None else broker_id
+        address = find_broker(cluster, connector(env), home)
     connection = connector(env)(address)
     started_s = env.clock.monotonic_s()
     try:

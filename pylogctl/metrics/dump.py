@@ -16,7 +16,7 @@ from pylogctl.metrics.groups import Looks, readings
 def dump_broker(env: Environment, broker_id: int | None) -> None:
     """Write the metrics of a broker; without an id, of the one that `--broker` names."""
     with open_cluster(env, absence=Absence.WARN) as cluster:
-        address = find_broker(cluster, broker_id, env.settings.brokers)
+        address = find_broker(cluster, connector(env), broker_id, env.settings.brokers)
     env.write(request_exposition(connector(env), address).encode())
 
 

@@ -161,10 +161,8 @@ def _state_parts(state: State) -> Iterator[str]:
         yield counted(len(state.brokers), "broker")
     if cluster is not None and cluster.cluster_id and cluster.controller_id == NO_CONTROLLER:
         yield "NO CONTROLLER"
-    offline = state.total("KafkaController", "OfflinePartitionsCount")
-    if offline is None:
-        offline = sum(one.leader == NO_LEADER for one in state.partitions())
-    yield f"offline {offline}"
+    # the controller counts only those with replicas
+    yield f"offline {sum(one.leader == NO_LEADER for one in state.partitions())}"
     yield f"under-replicated {_or_dash(state.total('ReplicaManager', 'UnderReplicatedPartitions'))}"
     yield f"min-isr {_or_dash(state.total('ReplicaManager', 'UnderMinIsrPartitionCount'))}"
     if state.groups_error:

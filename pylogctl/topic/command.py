@@ -73,8 +73,9 @@ def list_topics(
 ) -> None:
     """List topics with their size.
 
-    Sizes and offsets are in bytes. A broker that does not respond leaves gaps and makes the exit
-    status 6.
+    Sizes and offsets are in bytes. STATE marks topics with partitions that have no leader
+    (OFFLINE), or a replica that is not in sync (UNDER-REPLICATED). A broker that does not respond,
+    or a partition without a leader, leaves gaps and makes the exit status 6.
     """
     from pylogctl.cli.selection import topic_filter
     from pylogctl.topic import reads
@@ -90,7 +91,7 @@ def list_topics(
     examples=("pylogctl topic describe syslog", "pylogctl topic describe a b --output jsonl"),
 )
 def describe(env: Environment, topics: _Topics) -> None:
-    """Show the partitions of topics: broker, offsets, segments, size and age.
+    """Show the partitions of topics: broker, state, offsets, segments, size and age.
 
     The last append is when the last segment file was written to. Of topics with replicas it shows
     leaders, leader epochs, in-sync replicas, and how many bytes each follower is behind; offsets,

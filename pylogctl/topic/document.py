@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from broker.admin.topic_facts import PartitionFacts, ReplicaFacts, TopicSummary
+from broker.admin.topic_facts import PartitionFacts, ReplicaFacts, TopicSummary, state_of
+from broker.admin.topics import shape_of
 from broker.client.list_offsets import Watermarks
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.columns import (
@@ -17,6 +18,7 @@ from pylogctl.cli.columns import (
     Count,
     Document,
     Fit,
+    Flag,
     Integer,
     Millis,
     Rank,
@@ -42,25 +44,40 @@ def name_of(partition: TopicPartition) -> PartitionName:
     return PartitionName(partition.topic, partition.name)
 
 
+class PartitionState(Row):
+    """The columns that tell whether a partition can be used."""
+
+    state: Annotated[
+        Text, "ok, UNDER-REPLICATED, BELOW-MIN-IN-SYNC, or OFFLINE: no leader", Fit.STATE
+    ]
+    offline: Annotated[Flag, "whether it has no leader", HIDDEN]
+    under_replicated: Annotated[Flag, "whether a replica is not in sync", HIDDEN]
+
+
 class TopicRow(Row):
     """A topic."""
 
     name: _Topic
     brokers: Annotated[
-        list[int], "ids of the brokers that have partitions of it", Fit.WRAP, Rank(1)
+        tuple[int, ...], "ids of the brokers that have logs of it", Fit.WRAP, Rank(2)
     ]
-    partitions: Annotated[Integer, "number of partitions"]
+    partitions: Annotated[Integer, "number of partitions, also of those without a leader"]
+    replicas: Annotated[Integer, "copies of each partition; none if it has no replicas"]
+    offline: Annotated[Integer, "partitions without a leader", Rank(1)]
+    under_replicated: Annotated[Integer, "partitions with a replica that is not in sync", Rank(1)]
+    state: Annotated[Text, "ok, UNDER-REPLICATED or OFFLINE: some of its partitions", Fit.STATE]
     bytes: Annotated[Bytes, "readable bytes"]
     messages: Annotated[Integer, "number of messages, with --count", HIDDEN]
-    first: Annotated[Integer, "smallest first offset of its partitions", Rank(2)]
-    last: Annotated[Integer, "largest end offset of its partitions"]
+    first: Annotated[Integer, "smallest first offset of its partitions", Rank(3)]
+    last: Annotated[Integer, "largest end offset of its partitions", Rank(2)]
 
 
 class PartitionRow(Row):
     """A partition."""
 
     name: PartitionName
-    broker: Annotated[Integer, "id of the broker that serves it"]
+    broker: Annotated[Integer, "id of its broker"]
+    state: PartitionState
     address: Annotated[Text, "address of that broker", Fit.WHOLE, HIDDEN]
     start: Annotated[Integer, "first offset", Rank(3)]
     end: Annotated[Integer, "offset after the last readable message"]
@@ -74,6 +91,7 @@ class ReplicatedRow(Row):
 
     name: PartitionName
     leader: Annotated[Integer, "id of the broker that leads it"]
+    state: PartitionState
     address: Annotated[Text, "address of that broker", Fit.WHOLE, HIDDEN]
     epoch: Annotated[Integer, "leader epoch: one higher with each decision", Rank(2)]
     replicas: Annotated[tuple[int, ...], "ids of its brokers, the preferred leader first", Fit.WRAP]
@@ -220,33 +238,59 @@ def topic_row(summary: TopicSummary, message_count: int | None) -> TopicRow:
     """Return a row of `LIST`; `message_count` is None if messages were not counted."""
     ends = list((summary.ends or {}).values())
     none = UNKNOWN if summary.ends is None else None
+    topic = shape_of(summary.topic, summary.partitions, summary.size_bytes)
     return TopicRow(
-        summary.topic,
-        sorted({partition.home for partition in summary.partitions}),
-        len(summary.partitions),
-        if_known(summary.size_bytes),
+        topic.name,
+        topic.brokers,
+        topic.partitions,
+        topic.replicas,
+        topic.offline,
+        topic.under_replicated,
+        _mark(topic.state, is_known=summary.ends is not None),
+        if_known(topic.size_bytes),
         if_known(message_count),
         min((one.start for one in ends), default=none),
         max((one.end for one in ends), default=none),
     )
 
 
+def _mark(state: str, *, is_known: bool) -> str:
+    """Return a state as it stands in a table: seen without colour if it is not ok."""
+    if state == "ok":
+        return state if is_known else UNKNOWN
+    return state.upper().replace(" ", "-")
+
+
+def _state_of(facts: PartitionFacts, found: ReplicaFacts) -> PartitionState:
+    state = state_of(facts.leader, found.replicas, found.isr, found.min_isr)
+    return PartitionState(
+        _mark(state, is_known=facts.ends is not None),
+        facts.leader is None,
+        len(found.isr) < len(found.replicas),
+    )
+
+
 def partition_row(facts: PartitionFacts) -> PartitionRow:
     """Return a row of `DESCRIBE`."""
-    leader = facts.leader
+    home = facts.partition.home
     return PartitionRow(
-        name_of(facts.partition), None if leader is None else leader.id, **_log_fields(facts)
+        name_of(facts.partition), home, _state_of(facts, _alone(home)), **_log_fields(facts)
     )
+
+
+def _alone(home: int) -> ReplicaFacts:
+    return ReplicaFacts(0, (home,), (home,), 1, {}, None)
 
 
 def replicated_row(facts: PartitionFacts) -> ReplicatedRow:
     """Return a row of `DESCRIBE_REPLICATED`, also for a topic without replicas."""
     leader, home = facts.leader, facts.partition.home
-    found = facts.replicas or ReplicaFacts(0, (home,), (home,), 1, {}, None)
+    found = facts.replicas or _alone(home)
     followers = [id for id in found.replicas if leader is None or id != leader.id]
     return ReplicatedRow(
         name_of(facts.partition),
         leader=None if leader is None else leader.id,
+        state=_state_of(facts, found),
         epoch=found.leader_epoch,
         replicas=found.replicas,
         isr=found.isr,

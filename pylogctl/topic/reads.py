@@ -57,7 +57,8 @@ def list_topics(env: Environment, selects: Callable[[str], bool], *, with_count:
         if _shows_names_only(env, columns):
             render(env, columns, [{"name": name} for name in names])
             return
-        summaries = [facts.summary(name) for name in names]
+        known = facts.metadata(names)
+        summaries = [facts.summary(name, known.get(name, ())) for name in names]
         counts = {}
         if with_count:
             total = sum(one.size_bytes or 0 for one in summaries)
@@ -67,7 +68,7 @@ def list_topics(env: Environment, selects: Callable[[str], bool], *, with_count:
                     for one in summaries
                     if one.ends is not None
                 }
-        partitions = [one for summary in summaries for one in summary.partitions]
+        partitions = [one.partition for summary in summaries for one in summary.partitions]
         facts.check_any_response(partitions)
         rows = [document.topic_row(one, counts.get(one.topic)) for one in summaries]
         render(env, columns, rows)
@@ -100,15 +101,15 @@ def describe(env: Environment, topics: Iterable[str]) -> None:
     now_ms = env.clock.time_ms()
     with _open_facts(env) as (_, facts):
         topics = list(topics)
-        replicated = facts.replicated(topics)
+        known = facts.metadata(topics)
 
         def describe_one(topic: str) -> list[PartitionFacts]:
-            return facts.describe_topic(topic, replicated.get(topic, ()), now_ms=now_ms)
+            return facts.describe_topic(topic, known, now_ms=now_ms)
 
         described, done = for_each(env, "topics", topics, describe_one)
         found = [one for partitions in described for one in partitions]
         asked = [one.partition for one in found]
-        if replicated:
+        if any(one.replicas for one in found):
             render(env, document.DESCRIBE_REPLICATED, map(document.replicated_row, found))
             _note_settings(env, found)
         else:

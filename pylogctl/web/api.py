@@ -169,6 +169,8 @@ def topic_of(client: Client, name: str) -> TopicInfo:
         replicas=max(copies, default=None),
         brokers=tuple(sorted({id for one in found for id in one.replicas})),
         size_bytes=None if None in sizes else sum(one or 0 for one in sizes),
+        offline=sum(one.leader is None for one in found),
+        under_replicated=sum(len(one.in_sync) < len(one.replicas) for one in found),
     )
 
 

@@ -168,13 +168,19 @@ class SettingList(Struct):
 
 
 class TopicDocument(Struct):
-    """A topic; `size_bytes` is null if a broker has not told its part."""
+    """A topic; `size_bytes` is null if a broker has not told its part.
+
+    Partitions that are `offline` have no leader, those `under_replicated` a replica not in sync.
+    """
 
     name: str
     partitions: int
     replicas: int | None
     brokers: list[int]
     size_bytes: int | None
+    offline: int
+    under_replicated: int
+    state: Literal["ok", "under-replicated", "offline"]
 
 
 class TopicList(Struct):
@@ -189,6 +195,7 @@ class PartitionDocument(Struct):
     """A partition; what a broker has not told is null, and `problem` says why."""
 
     partition: str
+    state: Literal["ok", "under-replicated", "below min in-sync", "offline"]
     leader: int | None
     replicas: list[int]
     in_sync: list[int]

@@ -81,6 +81,7 @@ class Sampler:
         self._before: dict[int, tuple[float, _Counters]] = {}  # only for the thread
         self.problem = ""  # of the last look; empty if there was none
         self.health: Health | None = None  # None also if no broker tells it
+        self._health_s = 0.0  # when that look began
 
     def start(self) -> None:
         """Start to look."""
@@ -136,10 +137,21 @@ class Sampler:
 
     def look_at_health(self) -> None:
         """Run the checks of the cluster once."""
+        self.check_health(_TIMEOUT_S)
+
+    def check_health(self, timeout_s: float) -> Health | None:
+        """Run the checks of the cluster and keep the result, unless a later look was faster."""
+        started_s = time.monotonic()
+        found = None
         try:
-            self.health = self._client.health(timeout=_TIMEOUT_S)
+            found = self._client.health(timeout=timeout_s)
         except UnsupportedVersionError:  # of Kafka 0.7
-            self.health = None
+            pass
+        finally:
+            with self._lock:
+                if started_s > self._health_s:
+                    self.health, self._health_s = found, started_s
+        return found
 
     def look_at_groups(self) -> None:
         """Look once at the groups."""
@@ -167,6 +179,8 @@ class Sampler:
         while True:
             before = self.problem
             for work, interval_s in self._intervals_s.items():
+                if self.problem != before:
+                    due_s[self.look_at_health] = 0.0  # a broker has gone, or is back
                 if (start_s := time.monotonic()) < due_s[work]:
                     continue
                 self._attempt(work)
@@ -184,7 +198,7 @@ class Sampler:
             pass  # then there are no groups, as their page says
         except BrokerError as error:
             if not self._stop.is_set():
-                self.problem, self.health = str(error), None
+                self.problem = str(error)
 
     def _add(self, kinds: tuple[str, ...], values: Mapping[str, float]) -> None:
         """Add a point to each series; those of these kinds without a value have no newest one."""

@@ -320,12 +320,12 @@ LISTINGS: Mapping[str, Listing] = {
     "topic list": Listing(
         topic.LIST,
         [
-            topic.TopicRow(name, list(BROKERS), 400, size, None, first, last)
-            for name, size, first, last in (
-                (TOPICS[0], OFFSET, 0, OFFSET),
-                (TOPICS[1], UNKNOWN, UNKNOWN, UNKNOWN),
-                (TOPICS[2], 0, OFFSET, OFFSET),
-                ("t", 12, 0, 12),
+            topic.TopicRow(name, tuple(BROKERS), 400, *state, *sizes)
+            for name, state, sizes in (
+                (TOPICS[0], (3, 0, 0, "ok"), (OFFSET, None, 0, OFFSET)),
+                (TOPICS[1], (3, 20, 120, "OFFLINE"), (UNKNOWN, None, UNKNOWN, UNKNOWN)),
+                (TOPICS[2], (None, 0, 0, "ok"), (0, None, OFFSET, OFFSET)),
+                ("t", (2, 0, 20, "UNDER-REPLICATED"), (12, None, 0, 12)),
             )
         ],
     ),
@@ -335,6 +335,7 @@ LISTINGS: Mapping[str, Listing] = {
             topic.PartitionRow(
                 name,
                 number,
+                topic.PartitionState("OFFLINE" if number == 4 else "ok", number == 4, False),
                 f"{_host(number)}:9092",
                 *(
                     (UNKNOWN,) * 5
@@ -351,6 +352,11 @@ LISTINGS: Mapping[str, Listing] = {
             topic.ReplicatedRow(
                 name,
                 None if number == 4 else number,
+                topic.PartitionState(
+                    ("ok", "UNDER-REPLICATED", "BELOW-MIN-IN-SYNC", "ok", "OFFLINE", "ok")[number],
+                    number == 4,
+                    number == 1,
+                ),
                 None,
                 4_095 + number,
                 (number, 9, 17),

@@ -6,6 +6,7 @@ A broker without ZooKeeper has none of them, and only tells its clients of its t
 from __future__ import annotations
 
 import base64
+import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,6 +18,7 @@ from broker.endpoints import PLAIN_LISTENER, Endpoint
 from broker.errors import (
     ConfigError,
     RegistryUnreachableError,
+    ServerError,
     TopicExistsError,
     UnknownTopicError,
 )
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from broker.server.cluster.rules import RulesFollower
     from broker.server.cluster.settings import Overrides, SettingsFollower
     from broker.zk.registry import Registry
+
+logger = logging.getLogger(__name__)
 
 _SESSION_WAIT_S = 2.0
 """How long a shutdown waits for a lost ZooKeeper: its servers may be about to elect."""
@@ -59,6 +63,8 @@ class ClusterMembership:
         self._changes = changes
         self._clock = clock
         self._feed: RegistryFeed | None = None
+        # without replicas, created here, and not here any more
+        self._lost_topics: set[str] = set()
         # None without ZooKeeper, and before the start
         self.registry: Registry | None = None
         self.settings: SettingsFollower | None = None
@@ -170,14 +176,20 @@ class ClusterMembership:
         registry = self.registry
         if registry is None:
             return None
+        from broker.zk.own_broker import recorded_topics  # late: kazoo
+
         self._replicas.table.registered_epoch = lambda: registry.broker_epoch
         self._replicas.orders.registry_id = lambda: registry.registry_id
 
         def note_loss_known() -> None:
             self._logs.is_loss_known = True
+            for directory in self._logs.directories.online:
+                directory.note_orders()
             registry.mark_clean()
 
         self._replicas.orders.on_first_orders = note_loss_known
+        recorded = recorded_topics(registry.session, address.id)
+        self._lost_topics = recorded - set(topics.names())
         creator = f"{address.host}-{self._clock.time_ms()}"
         registry.register_broker(
             address.id,
@@ -260,6 +272,12 @@ class ClusterMembership:
 
     def note_topic(self, topic: str, *, is_new: bool = True) -> None:
         """Tell of a topic that is new, or has another number of partitions."""
+        if topic in self._lost_topics:
+            self._lost_topics.discard(topic)
+            logger.error("topic '%s' is new here: messages on a former disk are lost", topic)
+            for index in range(self._logs.topics.partition_count(topic)):
+                with suppress(ServerError):  # whoever uses the partition gets the error
+                    self._logs.creation.get_or_create(topic, index).note_lost_former()
         self._show_topic(topic)
         if self.registry is not None:
             self._register_topic(self.registry, topic, is_new=is_new)

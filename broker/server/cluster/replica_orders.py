@@ -340,6 +340,8 @@ class ReplicaOrders:
             if partition in self.table.new_logs and hosted.replica.leader_epoch > _FIRST_EPOCH:
                 loss = "its log is new: messages on a former disk of the broker are lost"
                 logger.error("%s is led here, the last in-sync replica: %s", partition, loss)
+                if self.logs.directories.are_new:  # else it may have been created while away
+                    hosted.log.note_lost_former()
         elif change in (RoleChange.FOLLOWS, RoleChange.STOPPED):
             hosted.log.refuse_appends(partial(self.table.not_led, partition))
         self.table.new_logs.discard(partition)

@@ -64,26 +64,18 @@ def _explained(status: LagStatus) -> State:
 
 def partition_state(one: PartitionInfo) -> State:
     """Return the state that a partition is shown as."""
-    if one.leader is None:
-        return State("offline", "fail")
-    if len(one.in_sync) < one.min_in_sync:
-        return State("below min in-sync", "fail")
-    if len(one.in_sync) < len(one.replicas):
-        return State("under-replicated", "warn")
-    return State("unknown", "unknown") if one.problem else State("ok", "ok")
+    return State("unknown", "unknown") if one.problem and one.state == "ok" else _state(one.state)
+
+
+def _state(word: str) -> State:
+    """Return a state of a partition, or of a topic, with how bad it is."""
+    return State(word, {"ok": "ok", "under-replicated": "warn"}.get(word, "fail"))
 
 
 def _groups(client: Client) -> list[GroupInfo] | None:
     try:
         return client.groups()
     except NoZooKeeper:
-        return None
-
-
-def _health(client: Client) -> Health | None:
-    try:
-        return client.health(timeout=_SOON_S)
-    except UnsupportedVersionError:
         return None
 
 
@@ -113,13 +105,16 @@ async def show_overview(request: Request) -> Response:
         except BrokerError as error:
             return otherwise, str(error)
 
-    no_brokers: list[BrokerInfo] = []
+    brokers: Sequence[BrokerInfo] = []
     no_topics: list[TopicInfo] = []
-    (brokers, problem), (topics, _), (health, _) = await asyncio.gather(
-        known(lambda client: client.brokers(timeout=_SOON_S), no_brokers),
+    (health, problem), (topics, _) = await asyncio.gather(
+        known(lambda _: sampler.check_health(_SOON_S), None),
         known(lambda client: client.topics(timeout=_SOON_S), no_topics),
-        known(_health, None),
     )
+    if health is not None:
+        brokers = health.brokers
+    elif not problem:  # of Kafka 0.7
+        brokers, problem = await known(lambda client: client.brokers(timeout=_SOON_S), brokers)
     newest, lags = sampler.newest(), sampler.lags()
     attention = [*_attention(health), *_late_groups(lags.values())]
     topics.sort(key=lambda one: -_traffic(one, newest))
@@ -128,6 +123,7 @@ async def show_overview(request: Request) -> Response:
         "overview.html",
         "Overview",
         verdict=_verdict(health, problem),
+        look=_look_of(health),
         attention=attention[:_ATTENTION],
         brokers=brokers,
         live_count=sum(one.is_live for one in brokers),
@@ -179,6 +175,11 @@ def _verdict(health: Health | None, problem: str = "") -> State:
     return State("WARN", "warn", names) if health.ok else State("FAIL", "fail", names)
 
 
+def _look_of(health: Health | None) -> str:
+    """Return what is another one where a look at the cluster has found something else."""
+    return f"{hash(health):x}"
+
+
 def _attention(health: Health | None) -> list[State]:
     """Return what is wrong in the cluster, the worst first."""
     checks = [one for one in health.checks if one.result in (FAIL, WARN)] if health else []
@@ -205,10 +206,16 @@ def _late_groups(lags: Collection[Lag]) -> list[State]:
 
 async def show_brokers(request: Request) -> Response:
     """All brokers."""
-    site = site_of(request)
-    found = await site.read(lambda client: client.brokers())
+    site, sampler = site_of(request), site_of(request).sampler
+    health = await site.read(lambda _: sampler.check_health(_SOON_S))
     return page(
-        request, "brokers.html", "Brokers", brokers=found, newest=site.sampler.newest("broker/")
+        request,
+        "brokers.html",
+        "Brokers",
+        verdict=_verdict(health),
+        look=_look_of(health),
+        brokers=health.brokers if health else await site.read(lambda client: client.brokers()),
+        newest=sampler.newest("broker/"),
     )
 
 
@@ -223,6 +230,7 @@ async def show_topics(request: Request) -> Response:
         "name": lambda one: one.name,
         "partitions": lambda one: one.partitions,
         "replicas": lambda one: one.replicas or 0,
+        "state": lambda one: one.state,
         "size": lambda one: one.size_bytes or 0,
         "messages": lambda one: newest.get(f"topic/{one.name}/messages", 0.0),
         "in": lambda one: newest.get(f"topic/{one.name}/in", 0.0),
@@ -255,6 +263,7 @@ def _topic_of_list(topic: TopicInfo) -> dict[str, Any]:
         "url": path_of("topics", topic.name),
         "partitions": topic.partitions,
         "replicas": topic.replicas,
+        "state": _state(topic.state),
         "size_bytes": topic.size_bytes,
     }
 
@@ -486,7 +495,8 @@ async def search(request: Request) -> Response:
 
 async def show_health(request: Request) -> Response:
     """The checks of the cluster."""
-    found = await site_of(request).read(_health)
+    sampler = site_of(request).sampler
+    found = await site_of(request).read(lambda _: sampler.check_health(_SOON_S))
     return page(request, "health.html", "Health", verdict=_verdict(found), health=found)
 
 
@@ -497,7 +507,8 @@ async def newest_values(request: Request) -> Response:
     found: dict[str, dict[str, Any]] = {}
     for key in request.query_params.getlist("key"):
         if key == "cluster/state":
-            found[key] = _verdict(sampler.health, sampler.problem)._asdict()
+            state = _verdict(sampler.health, sampler.problem)
+            found[key] = state._asdict() | {"look": _look_of(sampler.health)}
         elif (lag := lags.get(key.removeprefix("group/").removesuffix("/state"))) is not None:
             found[key] = _explained(lag.status)._asdict()
         elif key in newest:

@@ -166,6 +166,8 @@ def test_health_when_a_broker_that_has_a_topic_is_gone_then_fails_and_names_it()
 
         assert {one.name for one in client.health().failed} == {"brokers not there", "offline"}
         assert (client.brokers()[1].address, client.brokers()[1].leads) == (None, 0)
+        with pytest.raises(pylogctl.Unreachable, match="broker 1 is down"):
+            client.broker(1)
 
 
 @pytest.fixture
@@ -192,11 +194,14 @@ def test_calls_when_a_broker_hangs_then_tell_of_it_and_of_the_others(
 
         assert [one.name for one in health.failed] == ["storage", "lost by ZooKeeper"]
         assert all(f"broker 5 at {hanging_broker}" in one.found[0] for one in health.failed)
+        assert [one.id for one in health.brokers if not one.is_live] == [5]
         assert list(changes.missing) == [5]
         assert "elected" in {one.kind for one in changes}
         for call in (client.broker, client.stop_broker):
             with pytest.raises(pylogctl.TimedOut, match="broker 5"):
                 call(5, timeout=1)
+    with pylogctl.connect(zookeeper=cluster.zookeeper) as client:
+        assert client.health(timeout=3).failed[0].name == "storage"
 
 
 def test_stop_when_done_then_tells_the_steps_and_the_client_can_be_closed(tmp_path: Path) -> None:

@@ -67,6 +67,9 @@ def test_describe_when_replicas_are_in_sync_then_shows_leader_and_lags(
         "topic": "t",
         "partition": partition.name,
         "leader": state.leader,
+        "state": "ok",
+        "offline": False,
+        "under_replicated": False,
         "address": f"127.0.0.1:{cluster.network.door_to_broker(state.leader)}",
         "epoch": state.leader_epoch,
         "replicas": list(state.replicas),
@@ -85,7 +88,7 @@ def test_describe_when_replicas_are_in_sync_then_shows_leader_and_lags(
     assert "settings of topic 't': min.insync.replicas=2" in table.stderr
     heading, line = table.text.splitlines()
     assert len(heading) <= 80
-    assert heading.split()[2:7] == ["LEADER", "EPOCH", "REPLICAS", "ISR", "LAG"]
+    assert heading.split()[2:7] == ["LEADER", "STATE", "EPOCH", "REPLICAS", "ISR"]
     assert ",".join(f"{id}:0" for id in followers) in line
 
 
@@ -103,7 +106,7 @@ def test_describe_when_the_home_broker_is_gone_then_the_new_leader_tells(
 
     wait_until(lambda: describe().status == ExitStatus.OK, "the new leader's term", deadline_s=60)
     (row,) = rows(describe())
-    assert row["leader"] == leader
+    assert (row["leader"], row["state"]) == (leader, "UNDER-REPLICATED")
     assert row["lag"][str(partition.home)] is None
     assert row["replicas"][0] == partition.home
 
@@ -154,10 +157,10 @@ def test_describe_when_there_is_no_leader_then_says_what_it_needs(
     wait_until(lambda: b'"leader":null' in describe().stdout, "the news at that broker")
     result = describe()
     assert result.status == ExitStatus.PARTIAL
-    wanted = f"t[{partition.name}] has no leader; it gets one when broker {last} is back"
+    wanted = f"no leader until broker {last} is back"
     assert wanted in result.stderr
     (row,) = rows(result)
-    assert (row["leader"], row["isr"]) == (None, [last])
+    assert (row["leader"], row["isr"], row["state"]) == (None, [last], "OFFLINE")
     assert row["lag"] == {str(id): None for id in state.replicas}
 
 

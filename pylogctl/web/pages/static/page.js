@@ -73,10 +73,29 @@ customElements.define("live-state", class extends HTMLElement {
   lose() { this.show({ word: "UNKNOWN", kind: "unknown", text: "this page does not reach its server" }); }
   show(found) {
     const [word, text] = this.children;
+    if (found.look && this.dataset.look) {
+      if (found.look !== this.dataset.look || word.textContent !== found.word) this.renew();
+      return;
+    }
     if (word.textContent === found.word && text.textContent === found.text) return; // nothing to tell
     word.className = `state state-${found.kind}`;
     word.textContent = found.word;
     text.textContent = found.text;
+  }
+  /** Show this state and all else that the page shows of the same look at the cluster. */
+  renew() {
+    const request = new XMLHttpRequest(); // parses the page, and runs nothing in it
+    request.open("GET", location.href);
+    request.responseType = "document";
+    request.onload = () => {
+      for (const part of document.querySelectorAll("[data-part]")) {
+        const fresh = request.response?.querySelector(`[data-part="${part.dataset.part}"]`);
+        if (!fresh) continue;
+        if (fresh.dataset.look) part.dataset.look = fresh.dataset.look;
+        part.replaceChildren(...fresh.childNodes);
+      }
+    };
+    request.send();
   }
 });
 

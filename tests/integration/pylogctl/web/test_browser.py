@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from pylogctl.testing import memory_cluster
+from tests.support.waiting import wait_until
 from tests.support.web_site import HOSTILE, HOSTILE_GROUP, Served, served_site
+from tests.support.web_site import served as serve
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
@@ -227,6 +230,29 @@ def test_state_on_an_open_page_follows_the_cluster(page: Page, served: Served) -
     page.evaluate("document.querySelector('live-state span').textContent = 'OLD'")
     page.clock.run_for(6000)
     expect(state).to_contain_text("OK all partitions are led")
+
+
+def test_open_overview_when_a_broker_goes_then_state_counts_and_table_change_together(
+    page: Page,
+) -> None:
+    with memory_cluster(2) as cluster, cluster.connect() as client, serve(client) as served:
+        client.send("t", "x", partition="1-0")
+        page.clock.install()
+        page.goto(served.url)
+        states = page.locator("td[data-label=State]")
+        expect(states).to_contain_text(["running", "running"])
+        expect(page.locator("dl.facts")).to_contain_text("2/2")
+        cluster.brokers[1].close()
+        wait_until(lambda: not client.brokers()[1].is_live, "its deregistration")
+        served.site.sampler.look_at_health()
+
+        page.clock.run_for(6000)
+
+        expect(page.locator("live-state")).to_contain_text("FAIL brokers not there, offline")
+        expect(page.locator("dl.facts")).to_contain_text("1/2")
+        expect(states).to_contain_text(["running", "down"])
+        expect(page.get_by_text("offline: t[1-0]")).to_be_visible()
+        page.goto("about:blank")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -11,8 +11,10 @@ from urllib.parse import quote
 import pytest
 
 from pylogctl.pytest_plugin import MakeBroker
+from pylogctl.testing import memory_cluster
 from pylogctl.web.app import ROUTES
 from pylogctl.web.messages import cursor_of, parse_cursor
+from tests.support.waiting import wait_until
 from tests.support.web_site import HOSTILE, HOSTILE_GROUP, Served, served_site
 from tests.support.web_site import served as serve
 
@@ -233,6 +235,29 @@ def test_overview_while_no_broker_responds_says_so_soon(pylog_own_broker: MakeBr
         assert time.monotonic() - start_s < 20
         assert ">FAIL</span>" in text
         assert f"cannot reach {broker.address}" in text
+
+
+def test_pages_when_a_broker_is_gone_then_show_it_in_one_reading() -> None:
+    with memory_cluster(2) as cluster, cluster.connect() as client, serve(client) as served:
+        client.send("t", "x", partition="1-0")
+        cluster.brokers[1].close()
+        wait_until(lambda: not client.brokers()[1].is_live, "its deregistration")
+
+        for path in ("/", "/brokers"):
+            _, text, _ = served.get(path)
+            assert ">FAIL</span> <span>brokers not there, offline" in text, path
+            assert re.findall(r'State"><span class="state state-\w+">(\w+)', text) == [
+                "running",
+                "down",
+            ], path
+            if path == "/":
+                assert "<dd>1/2</dd>" in text
+            _, values, _ = served.get("/values?key=cluster/state")
+            assert f'data-look="{json.loads(values)["cluster/state"]["look"]}"' in text, path
+        for path in ("/topics", "/topics/t"):
+            assert '<span class="state state-fail">offline</span>' in served.get(path)[1], path
+        status, text, _ = served.get("/brokers/1")
+        assert (status, "broker 1 is down" in text) == (502, True)
 
 
 def test_values_have_the_state_of_the_cluster_and_of_groups(served: Served) -> None:
