@@ -123,7 +123,9 @@ class _Run:
         self._sent_sets = _sent_sets(env, plan)
         self._audit = _confirmed_counts(env, plan, peers)
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
-        self._refused_number = sys.maxsize  # of the first message of a refused batch
+        self._refused_number = (
+            sys.maxsize
+        )  # of the message that ends the run, of its batch the first
         self._sender = self._make_sender(receipts)
         self._receipt = receipt
         fixed = _fixed_partition(plan, peers.producer, is_dry=env.settings.dry_run)
@@ -181,7 +183,8 @@ class _Run:
     def _refused(self, batch: Batch, error: BrokerError) -> None:
         failure = failure_of(error)
         assert failure is not None
-        self._refused_number = batch.numbers[0]
+        if not self._plan.input.skips_errors:
+            self._refused_number = batch.numbers[0]
         text = f"{numbers_text(batch.numbers)} refused: {failure.message}"
         self._refusals.refuse(CliError(failure.status, text), count=len(batch.numbers))
 
