@@ -328,9 +328,16 @@ class RequestTimedOutError(ServerError):
 
 
 class MessageSizeTooLargeError(ServerError):
-    """A message's payload exceeds `max.message.size`."""
+    """A message's payload exceeds `max.message.size`.
+
+    `limit` is that of the broker that refuses it, -1 if it is not known.
+    """
 
     code = 10
+
+    def __init__(self, message: str, limit: int = -1) -> None:
+        super().__init__(message)
+        self.limit = limit
 
 
 class StaleControllerEpochError(ServerError):
@@ -584,15 +591,24 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
 }
 
 
-def error_for_code(code: int, message: str, leader: int = -1) -> ServerError:
+def error_for_code(code: int, message: str, detail: int = -1) -> ServerError:
     """Return the exception for a wire code other than `NO_ERROR`; `UnknownServerError` if unknown.
 
-    `leader` is the leader's broker id in the response, for a `NotLeaderError`.
+    `detail` is the number in the response that belongs to the error; see `detail_of`.
     Source: Kafka 0.7 `ErrorMapping.exceptionFor`.
     """
     if code == NotLeaderError.code:
-        return NotLeaderError(message, leader)
+        return NotLeaderError(message, detail)
+    if code == MessageSizeTooLargeError.code:
+        return MessageSizeTooLargeError(message, detail)
     return ERROR_OF_CODE.get(code, UnknownServerError)(message)
+
+
+def detail_of(error: ServerError) -> int:
+    """Return the number that a response has beside the code: the leader's id, or the limit."""
+    if isinstance(error, NotLeaderError):
+        return error.leader
+    return error.limit if isinstance(error, MessageSizeTooLargeError) else -1
 
 
 def did_you_mean(value: str, candidates: Iterable[str]) -> str:

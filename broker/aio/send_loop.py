@@ -308,6 +308,8 @@ class SendLoop:
                 f"the producer was closed before this was delivered to {outgoing.partition} "
                 f"({error})"
             )
+        if isinstance(error, errors.MessageSizeTooLargeError):
+            self._lanes[home].accumulator.take_back(outgoing, error.limit)
         outgoing.complete_batches(base_offset, error, None, logs=False)
         for batch in outgoing.batches:
             batch.is_done = True

@@ -17,7 +17,7 @@ from broker.client.counts import ProducerCounts
 from broker.errors import BrokerError
 from broker.producer.delivery import Handle, OnDelivery, Report, reports_of
 from broker.producer.encoder import Packer
-from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
+from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, encode
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from broker.values import Value
@@ -45,6 +45,7 @@ class Batch:
     __slots__ = (
         "can_move",
         "deliveries",
+        "is_again",
         "is_closed",
         "is_done",
         "is_wrapped",
@@ -61,10 +62,30 @@ class Batch:
         self.size_bytes = 0
         self.since_s = since_s  # when the first message came
         self.is_closed = False
+        self.is_again = False  # see `Accumulator.take_back`; it is not compressed
         # set by the owner
         self.set_bytes = 0  # size of the message set
         self.is_wrapped = False  # it is one wrapper
         self.is_done = False
+
+    def take_larger(self, limit: int) -> Batch | None:
+        """Take out the calls with a payload above a limit, as a batch: this one if all are."""
+        entries = list(zip(self.payloads, self.deliveries, strict=True))
+        large = {id(delivery) for payload, delivery in entries if len(payload) > limit}
+        if not large:
+            return None
+        rest = [one for one in entries if id(one[1]) not in large]
+        if not rest:
+            return self
+        taken = Batch(self.since_s, can_move=self.can_move)
+        taken._fill([one for one in entries if id(one[1]) in large])
+        self._fill(rest)
+        return taken
+
+    def _fill(self, entries: Sequence[tuple[bytes, Handle]]) -> None:
+        self.payloads = [payload for payload, _ in entries]
+        self.deliveries = [delivery for _, delivery in entries]
+        self.size_bytes = sum(map(len, self.payloads))
 
     def complete(
         self,
@@ -132,7 +153,11 @@ class OutgoingSet:
         """Make the message set, one of those of each batch."""
         sets = []
         for batch in self.batches:
-            message_set, batch.is_wrapped = packer.pack(self.partition.topic, batch.payloads)
+            message_set: Buffer
+            if batch.is_again:
+                message_set, batch.is_wrapped = encode(batch.payloads), False
+            else:
+                message_set, batch.is_wrapped = packer.pack(self.partition.topic, batch.payloads)
             batch.set_bytes = len(message_set)
             sets.append(message_set)
         self.message_set = sets[0] if len(sets) == 1 else b"".join(sets)
@@ -149,7 +174,7 @@ class OutgoingSet:
 
         `logs`: a failure is logged.
         """
-        if error is not None and logs:
+        if error is not None and logs and self.batches:
             logger.error(
                 "%d messages to %s not delivered: %s", self.message_count, self.partition, error
             )
@@ -294,6 +319,29 @@ class Accumulator:
             (self._due_s(one) for one in self._queues.values() if one.outgoing is None),
             default=None,
         )
+
+    def take_back(self, outgoing: OutgoingSet, limit: int) -> None:
+        """Queue again what a broker takes of a set that it refused as messages are above its limit.
+
+        These are left in the set, with all messages of their calls. None may be, as what was too
+        large can be a wrapper.
+        """
+        refused: list[Batch] = []
+        kept: list[Batch] = []
+        for batch in outgoing.batches:
+            large = batch.take_larger(limit)
+            if large is not None:
+                refused.append(large)
+            if large is not batch:
+                kept.append(batch)
+        if not refused and all(batch.is_again for batch in kept):
+            return
+        outgoing.batches = refused
+        for batch in reversed(kept):
+            batch.is_closed = batch.is_again = True
+            self._queues[outgoing.queued_for].batches.appendleft(batch)
+            self.message_count += len(batch.payloads)
+            self.queued_bytes += batch.size_bytes
 
     def finish(self, outgoing: OutgoingSet) -> None:
         """Drop a set that was sent or given up."""

@@ -163,7 +163,7 @@ class AsyncProducer:
         self.flush(None)
         topics: set[str] = set()
         for thread in self._threads.values():
-            topics |= thread.dispatcher.routes.topics
+            topics |= thread.dispatcher.topics
             dispatcher = self._make_dispatcher()  # only its thread may use the other one
             thread.dispatcher.hand_over(dispatcher)
             try:

@@ -9,9 +9,11 @@ written to the connection, and `await_grown` waits until the log has grown by it
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
@@ -145,6 +147,9 @@ class BrokerSender:
         # a set was refused, and the broker refuses those behind it on this connection
         self.must_reconnect = False
         self._is_ending = False  # the broker, which shuts down, responds a last time
+        self._greeted: Connection | None = None  # the connection that `_message_limit` is of
+        self._message_limit = 0
+        self._was_asked = False
         # the ends of the logs of a broker of 0.7 once it has appended all sets
         self.ends_07: dict[TopicPartition, int] = {}
 
@@ -194,7 +199,7 @@ class BrokerSender:
         for one in sets:
             if one.message_set:
                 self._counts.set_bytes.record(len(one.message_set))
-        connection = self.connection.open()
+        connection = self._open()
         self.connection.request_count += 1
         proof = acks
         if connection.hello() is None:
@@ -216,6 +221,25 @@ class BrokerSender:
         self._pop(request)
         for one in sets:
             self._results.acknowledged(one, proof, -1, responses.NO_TERM)
+
+    def message_limit(self) -> int:
+        """Return the largest payload that the broker takes, as it told when it was connected to.
+
+        0 if it could not be; that is tried once.
+        """
+        if not self._was_asked and self._greeted is None:
+            self._was_asked = True
+            with suppress(errors.BrokerError):  # so will what is sent fail, or wait
+                self._open()
+        return self._message_limit
+
+    def _open(self) -> Connection:
+        """Return the open connection to the broker."""
+        connection = self.connection.open()
+        if connection is not self._greeted:
+            self._greeted, hello = connection, connection.hello()
+            self._message_limit = sys.maxsize if hello is None else hello.max_message_bytes
+        return connection
 
     def _send_single(self, connection: Connection, request: _InFlight) -> None:
         one = request.sets[0]
@@ -310,6 +334,8 @@ class BrokerSender:
             elif found.error != errors.ShuttingDownError.code:
                 error = errors.error_for_code(found.error, found.text, found.base_offset)
                 self.must_reconnect |= error.is_retriable
+                if isinstance(error, errors.MessageSizeTooLargeError):
+                    self._message_limit = error.limit  # it can have been lowered since
                 self._results.refused(one, error)
         if not_stored:  # the broker's last response follows: all that it acknowledged is flushed
             self._is_ending = self.must_reconnect = True

@@ -126,6 +126,26 @@ class Dispatcher:
         """Return whether all sets are completed."""
         return not self._unsent and not self._senders.busy
 
+    @property
+    def topics(self) -> set[str]:
+        """Return the topics that brokers have taken messages for."""
+        return {one for one in self.routes.topics if self.counts.of(one).size_bytes}
+
+    def message_limit(self, partition: TopicPartition) -> int:
+        """Return the largest payload that the leader of a partition takes; 0 if it is not known.
+
+        Of a leader that cannot be reached it is taken to be that of other brokers.
+        """
+        try:
+            if limit := self._senders[self._cluster.leader_id(partition)].message_limit():
+                return limit
+            found = [one.message_limit() for one in self._senders.values()]
+            if not any(found):
+                found = [self._senders[one.id].message_limit() for one in self._cluster.brokers()]
+            return min(filter(None, found), default=0)
+        except errors.BrokerError:
+            return 0
+
     def take_failure(self) -> errors.BrokerError | None:
         """Return the first error since the last call for which sets were given up, or lost."""
         failure, self._failure = self._failure, None
@@ -269,8 +289,8 @@ class Dispatcher:
             )
             self._return(route, one, error, may_be_stored=may_be_stored)
             return
-        self.note_failed(one)
         one.complete(-1, route.final_error(one, error))
+        self.note_failed(one)  # not those that the owner has taken out, to send them again
         if route.returned:
             self.routes.plan_retry(route)
         else:

@@ -356,6 +356,19 @@ class Producer:
         """
         return self._packer.payloads(messages)
 
+    def message_limit(self, partition: TopicPartition) -> int:
+        """Return the largest payload that the leader of a partition takes; 0 if it is not known.
+
+        A set with a larger message may be refused. Whoever must not store anything behind a refused
+        message calls `flush` after such a set.
+
+        Raises:
+            ConfigError: the producer is asynchronous.
+        """
+        if not isinstance(self._sending, SyncProducer):
+            raise ConfigError("limits are asked by producers that send in the caller's thread")
+        return self._sending.message_limit(partition)
+
     def is_own_thread(self) -> bool:
         """Return whether the caller is a thread of this producer, as in a callback."""
         return not isinstance(self._sending, SyncProducer) and self._sending.is_own_thread()

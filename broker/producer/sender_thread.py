@@ -15,7 +15,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from broker import deadlines
-from broker.errors import BrokerError, ProducerClosedError, QueueFullError
+from broker.errors import (
+    BrokerError,
+    MessageSizeTooLargeError,
+    ProducerClosedError,
+    QueueFullError,
+)
 from broker.producer.accumulator import Accumulator, BatchRules, OutgoingSet
 from broker.producer.callbacks import Hooks
 from broker.producer.delivery import Delivery, Failures, Handle, OnDelivery, QueuedDelivery
@@ -243,7 +248,7 @@ class SenderThread(threading.Thread):
     def _encode(self, outgoing: OutgoingSet) -> None:
         if self._hooks is not None:
             for batch in outgoing.batches:
-                error = self._hooks.apply(outgoing.partition, batch)
+                error = None if batch.is_again else self._hooks.apply(outgoing.partition, batch)
                 if error is not None:
                     batch.complete(outgoing.partition, -1, error, self._on_delivery)
                     batch.payloads, batch.deliveries = [], []
@@ -252,6 +257,9 @@ class SenderThread(threading.Thread):
     def _end_set(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
         if error is not None and self._is_aborted:
             error = self._closed_error(outgoing, error)
+        if isinstance(error, MessageSizeTooLargeError):
+            with self._lock:
+                self._accumulator.take_back(outgoing, error.limit)
         self._complete(outgoing, base_offset, error)
 
     def _closed_error(self, outgoing: OutgoingSet, error: BrokerError | None) -> BrokerError:

@@ -9,6 +9,7 @@ from broker.producer.delivery import Delivery, Failures, OnDelivery, reports_of
 from broker.producer.dispatcher import Dispatcher, Moved, OnWait
 from broker.producer.encoder import Packer
 from broker.producer.partitioner import TopicPartitions
+from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
@@ -95,8 +96,10 @@ class SyncProducer:
         can_move: bool,
     ) -> Delivery:
         """Send a ready message set."""
-        message_set, _ = self._packer.compress(partition.topic, message_set)
-        delivery = Delivery(partition, message_set, None, on_complete, can_move=can_move)
+        packed, is_wrapped = self._packer.compress(partition.topic, message_set)
+        if is_wrapped and 0 < self.message_limit(partition) < len(packed) - ENTRY_OVERHEAD_BYTES:
+            packed = message_set
+        delivery = Delivery(partition, packed, None, on_complete, can_move=can_move)
         self._send(delivery)
         return delivery
 
@@ -108,6 +111,10 @@ class SyncProducer:
         failure = self._dispatcher.take_failure()
         if failure is not None:
             raise failure
+
+    def message_limit(self, partition: TopicPartition) -> int:
+        """Return the largest payload that the leader of a partition takes; 0 if it is not known."""
+        return self._dispatcher.message_limit(partition)
 
     def watch(self, on_wait: OnWait, on_move: Callable[[Moved], object] | None) -> None:
         """Set the callbacks for messages that wait, and for sets that move."""
@@ -129,7 +136,7 @@ class SyncProducer:
         """Wait until all that was sent can be read; return the topics it went to."""
         self.flush(None)
         self._dispatcher.await_readable()
-        return self._dispatcher.routes.topics
+        return self._dispatcher.topics
 
     def retry_now(self) -> None:
         """Make waiting sets due at once, as the cluster has changed; from any thread."""

@@ -151,12 +151,11 @@ class OversizePieceError(MessageSizeTooLargeError):
 
     def __init__(self, index: int, position: int, size: int, limit: int) -> None:
         super().__init__(
-            f"message {index} (byte {position}) has {size} bytes; the limit is {limit}"
+            f"message {index} (byte {position}) has {size} bytes; the limit is {limit}", limit
         )
         self.index = index
         self.position = position
         self.size = size
-        self.limit = limit
 
 
 class EntryHeader(NamedTuple):

@@ -166,7 +166,7 @@ class Published(NamedTuple):
 
     partition: TopicPartition
     error: int  # 0 for none
-    base_offset: int  # of the set in the log; with an error, the id of the leader or -1
+    base_offset: int  # of the set in the log; with an error, its `errors.detail_of`
     text: str  # of the error
     term: int = NO_TERM  # in which the set was appended, for `OffsetKind.TERM_END`
 

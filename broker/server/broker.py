@@ -82,6 +82,7 @@ class Broker:
     ) -> None:
         self.config = config
         """The settings in effect: those of the start, and later changes in ZooKeeper."""
+        self._hello: tuple[BrokerConfig, HelloResponse | None] = config, None
         self._start_config = config
         self.recoveries: list[Recovery] = []
         """What the start had to truncate from the logs, for the operator."""
@@ -459,15 +460,23 @@ class Broker:
         self._server.reload_certificates()
 
     def hello(self) -> HelloResponse:
-        """Return who this broker is; its cluster has the name of its registry."""
-        return HelloResponse(
-            broker_id=self.config.broker_id,
-            cluster_id=self.config.zookeeper_connect,
-            software=SOFTWARE,
-            max_message_bytes=self.config.max_message_bytes,
-            max_request_bytes=self.config.max_request_bytes,
-            versions=supported_versions(),
-        )
+        """Return who this broker is, the same while the settings are.
+
+        Its cluster has the name of its registry.
+        """
+        config, hello = self._hello
+        if hello is None or config is not self.config:
+            config = self.config
+            hello = HelloResponse(
+                broker_id=config.broker_id,
+                cluster_id=config.zookeeper_connect,
+                software=SOFTWARE,
+                max_message_bytes=config.max_message_bytes,
+                max_request_bytes=config.max_request_bytes,
+                versions=supported_versions(),
+            )
+            self._hello = config, hello
+        return hello
 
     def status(self, parts: StatusParts = ALL_PARTS, topic: str = "") -> dict[str, Any]:
         """Return the state and counters as a document; of one topic only, if it is named."""

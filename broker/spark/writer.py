@@ -36,6 +36,7 @@ from broker.errors import ConfigError, LogCorruptError, StorageError
 from broker.producer.delivery import Delivery
 from broker.producer.encoder import Packer
 from broker.producer.producer import DEFAULT_MAX_MESSAGE_BYTES, Producer
+from broker.protocol.codec import scan
 from broker.protocol.primitives import Buffer
 from broker.spark.offsets import partition_of
 from broker.spark.options import WriteOptions
@@ -191,6 +192,9 @@ class _Sender:
 
     def send(self, partition: TopicPartition, message_set: Buffer) -> None:
         self._deliveries.append(self._producer.send_set(partition, message_set))
+        limit = self._producer.message_limit(partition)
+        if len(message_set) > limit and scan(message_set).max_payload_bytes > limit:
+            self._producer.flush()  # none is stored behind one that is refused
         while self._deliveries and self._deliveries[0].is_done:
             self._deliveries.popleft().result()
 

@@ -154,7 +154,7 @@ class Copy:
             found = scan(data)
             cut = self._cut(reader, data, found)
         if cut.message_count:
-            self._send(reader, cut)
+            self._send(reader, cut, found.max_payload_bytes)
         reader.take(cut.taken_bytes)
         if cut.taken_bytes < found.valid_bytes:
             return None  # the limit lies inside a wrapper
@@ -182,7 +182,7 @@ class Copy:
             limit=self._remaining(),
         )
 
-    def _send(self, reader: PartitionReader, cut: MessageSlice) -> None:
+    def _send(self, reader: PartitionReader, cut: MessageSlice, largest_bytes: int) -> None:
         if self.limits.pacer is not None:
             self.limits.pacer.wait_for(cut.message_count, len(cut.message_set))
         mirrored_set = MirroredSet(
@@ -190,6 +190,7 @@ class Copy:
             self.copied[reader.partition].target,
             cut.message_set,
             cut.message_count,
+            largest_bytes,
             reader.offset + cut.taken_bytes,
             self._confirm,
         )

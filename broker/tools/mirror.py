@@ -359,7 +359,7 @@ class Mirror:
         assigned.take(good.size_bytes, good.message_count)
         try:
             if good.size_bytes:
-                self._pass_on(assigned, message_set, good.message_count)
+                self._pass_on(assigned, message_set, good)
         except errors.BrokerError as error:
             self.log.failed([assigned.partition], str(error))
             raise
@@ -367,7 +367,7 @@ class Mirror:
             self._pass_over(stream, assigned, good.problem)
 
     def _pass_on(
-        self, assigned: AssignedPartition, message_set: memoryview, message_count: int
+        self, assigned: AssignedPartition, message_set: memoryview, good: _GoodPart
     ) -> None:
         """Hand entries, which `assigned` has passed already, to a producer."""
         source = assigned.partition
@@ -385,7 +385,8 @@ class Mirror:
                 source,
                 target,
                 message_set,
-                message_count,
+                good.message_count,
+                good.largest_bytes,
                 assigned.offset,
                 acknowledged,
             )
@@ -491,6 +492,7 @@ class _GoodPart(NamedTuple):
 
     size_bytes: int
     message_count: int
+    largest_bytes: int  # of the payloads
     problem: str  # the damage after them; empty for none
 
 
@@ -504,12 +506,12 @@ def _good_part(reader: AssignedPartition) -> _GoodPart:
             raise
         good = scan(reader.data[: damage.position])
         count = count_messages(reader.data, good).message_count
-        return _GoodPart(damage.position, count, damage.text)
+        return _GoodPart(damage.position, count, good.max_payload_bytes, damage.text)
     fault = found.fault
     if fault is Fault.PARTIAL:
         fault = Fault.SIZE if reader.ends_beyond_log(found.valid_bytes) else Fault.NONE
     problem = describe_fault(fault, reader.offset + found.valid_bytes) if fault else ""
-    return _GoodPart(found.valid_bytes, count, problem)
+    return _GoodPart(found.valid_bytes, count, found.max_payload_bytes, problem)
 
 
 def _next(waiting: queue.Queue[MirroredSet | None], producer: MirrorProducer) -> MirroredSet | None:

@@ -22,14 +22,16 @@ logger = logging.getLogger(__name__)
 class MirroredSet(NamedTuple):
     """A message set on its way from one partition to another.
 
-    `acknowledged` is called once the target has committed the set, with its base offset there (-1
-    if the broker tells none); for sets of one source partition in order.
+    `largest_bytes` is the size of the largest payload. `acknowledged` is called once the target has
+    committed the set, with its base offset there (-1 if the broker tells none); for sets of one
+    source partition in order.
     """
 
     source: TopicPartition
     target: TopicPartition
     message_set: Buffer
     message_count: int
+    largest_bytes: int
     next_offset: int  # after the set, in the source
     acknowledged: Callable[[MirroredSet, int], None]
 
@@ -73,8 +75,10 @@ class MirrorProducer:
         number = self._sent_count
         self._sent_count += 1
         self._pending[number] = mirrored
+        # none is stored behind one that is refused
+        may_be_refused = mirrored.largest_bytes > self._producer.message_limit(mirrored.target)
         self._send_one(number, mirrored)
-        if len(self._handed_over) >= 2 * self._max_in_flight:
+        if may_be_refused or len(self._handed_over) >= 2 * self._max_in_flight:
             self.flush()
 
     def flush(self) -> None:

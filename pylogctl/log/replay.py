@@ -196,6 +196,7 @@ class _Run:
                         self.target,
                         cut.message_set,
                         cut.message_count,
+                        found.max_payload_bytes,
                         offset + cut.taken_bytes,
                         file.confirm,
                     )

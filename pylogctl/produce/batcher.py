@@ -86,9 +86,10 @@ class Splitter(Protocol):
 
 
 class _OpenBatch:
-    __slots__ = ("numbers", "payload_bytes", "payloads")
+    __slots__ = ("message_limit", "numbers", "payload_bytes", "payloads")
 
-    def __init__(self) -> None:
+    def __init__(self, message_limit: int) -> None:
+        self.message_limit = message_limit
         self.payloads: list[bytes] = []
         self.numbers: list[int] = []
         self.payload_bytes = 0
@@ -203,19 +204,22 @@ class Batcher:
         self._left_count -= 1
         if self._is_confirmed is not None and self._is_confirmed(number, message.payload):
             return
-        self._add(message, number)
-        if self._accepted is not None:
+        if self._add(message, number) and self._accepted is not None:
             self._accepted(framed.raw)
 
-    def _add(self, message: Message, number: int) -> None:
+    def _add(self, message: Message, number: int) -> bool:
+        """Add a message to the open batch of its partition; return False if it is refused."""
         partition, payload = message
         limits = self._limits
         batch = self._open.get(partition)
+        limit = self._sender.message_limit(partition) if batch is None else batch.message_limit
+        if len(payload) > limit:
+            return self._send_alone(message, number)
         if batch is None:
-            batch = self._open[partition] = _OpenBatch()
+            batch = self._open[partition] = _OpenBatch(limit)
         elif batch.payload_bytes + len(payload) > limits.batch_bytes:
             self._send(partition)
-            batch = self._open[partition] = _OpenBatch()
+            batch = self._open[partition] = _OpenBatch(limit)
         batch.payloads.append(payload)
         batch.numbers.append(number)
         batch.payload_bytes += len(payload)
@@ -225,6 +229,18 @@ class Batcher:
             self._since_s = time.monotonic()
         elif time.monotonic() > self._since_s + limits.linger_s and limits.linger_s:
             self._send_all()
+        return True
+
+    def _send_alone(self, message: Message, number: int) -> bool:
+        """Send a message that its broker may refuse, behind all others; return whether it did not.
+
+        Messages behind it are sent when the broker has answered.
+        """
+        refused_count = self._refusals.count
+        self._send_all()
+        self._sender.send(Batch(message.partition, encode([message.payload]), [number]))
+        self._sender.flush()
+        return self._refusals.count == refused_count
 
     def _send(self, partition: TopicPartition) -> None:
         batch = self._open.pop(partition)
@@ -275,27 +291,26 @@ class Batcher:
             text = self._send_lines(text[:end], lines) + text[end:]
 
     def _send_lines(self, text: bytes, lines: Lines) -> bytes:
-        """Send lines up to the first one that is too large, which is refused; return the rest."""
+        """Send lines up to the first one above a limit, or that one; return the rest."""
         limits = self._limits
+        limit = min(limits.message_bytes, self._sender.message_limit(lines.partition))
         try:
             encoded = encode_delimited(
                 text,
                 lines.delimiter,
-                max_payload_bytes=limits.message_bytes,
+                max_payload_bytes=limit,
                 batch_count=limits.batch_messages,
                 batch_bytes=limits.batch_bytes,
             )
         except OversizePieceError as error:
             if error.position:
-                self._send_lines(text[: error.position], lines)
-            self._refuse_line(self.position, error.size)
+                return self._send_lines(text[: error.position], lines) + text[error.position :]
             step = error.size + len(lines.delimiter)
-            self.position += step
-            return text[error.position + step :]
+            self._take_large_line(text[:step], error.size, lines)
+            return text[step:]
         if not encoded.message_count:  # the last line of the input, without a delimiter
-            if len(text) > limits.message_bytes:
-                self._refuse_line(self.position, len(text))
-                self.position += len(text)
+            if len(text) > limit:
+                self._take_large_line(text, len(text), lines)
                 return b""
             message_set = encode([text])
             encoded = EncodedText(message_set, len(text), 1, [len(message_set)], [1])
@@ -311,6 +326,18 @@ class Batcher:
             self._accepted(text[: encoded.consumed])
         self.position += encoded.consumed
         return text[encoded.consumed :]
+
+    def _take_large_line(self, raw: bytes, size: int, lines: Lines) -> None:
+        """Send a line that its broker may refuse, or refuse it, as it is too large for any."""
+        if size > self._limits.message_bytes:
+            self._refuse_line(self.position, size)
+        else:
+            self._left_count -= 1
+            self._number += 1
+            is_sent = self._send_alone(Message(lines.partition, raw[:size]), self._number)
+            if is_sent and self._accepted is not None:
+                self._accepted(raw)
+        self.position += len(raw)
 
     def _refuse_line(self, position: int, size: int) -> None:
         self._send_all()  # then the number of this line is known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -122,6 +123,9 @@ class _Run:
         self._sent_sets = _sent_sets(env, plan)
         self._audit = _confirmed_counts(env, plan, peers)
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
+        self._refused_number = (
+            sys.maxsize
+        )  # of the message that ends the run, of its batch the first
         self._sender = self._make_sender(receipts)
         self._receipt = receipt
         fixed = _fixed_partition(plan, peers.producer)
@@ -179,6 +183,8 @@ class _Run:
     def _refused(self, batch: Batch, error: BrokerError) -> None:
         failure = failure_of(error)
         assert failure is not None
+        if not self._plan.input.skips_errors:
+            self._refused_number = batch.numbers[0]
         text = f"{numbers_text(batch.numbers)} refused: {failure.message}"
         self._refusals.refuse(CliError(failure.status, text), count=len(batch.numbers))
 
@@ -208,12 +214,17 @@ class _Run:
             except CliError as error:
                 if not self._sender.has_failed:
                     self._finish_quietly()
-                    count = self._sender.message_count
-                    error.hints += (f"messages sent before: {count}",) if count else ()
+                    error.hints += self._sent_hint()
                 raise
             except OSError:
                 self._finish_quietly()
                 raise
+
+    def _sent_hint(self) -> tuple[str, ...]:
+        count, last = self._sender.message_count, self._sender.last_number
+        if last > self._refused_number:  # these were on their way when the broker refused it
+            return (f"messages sent: {count}, also behind it, up to message {last}",)
+        return (f"messages sent before: {count}",) if count else ()
 
     def _finish_quietly(self) -> None:
         """Wait for batches sent before an error; only the first error is reported."""

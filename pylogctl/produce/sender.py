@@ -6,6 +6,7 @@ broker. This module knows which messages a set holds, so that an error says whic
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -52,6 +53,9 @@ class Confirmed(NamedTuple):
 class SetSink(Protocol):
     """Takes sets: a `Producer`, or none in a dry run."""
 
+    def message_limit(self, partition: TopicPartition) -> int:
+        """Return the largest payload that a partition's leader takes; 0 if it is not known."""
+
     def send_set(
         self,
         partition: TopicPartition,
@@ -74,6 +78,10 @@ class SetSink(Protocol):
 
 class Nowhere:
     """A sink for dry runs, which drops sets as if they were acknowledged."""
+
+    def message_limit(self, partition: TopicPartition) -> int:
+        """Return no limit."""
+        return sys.maxsize
 
     def send_set(
         self,
@@ -139,6 +147,7 @@ class Sender:
         self._error: errors.BrokerError | None = None
         self.partitions: dict[TopicPartition, int] = {}  # acknowledged messages
         self.payload_bytes = 0  # acknowledged
+        self.last_number = 0  # the greatest of an acknowledged message
         self.has_failed = False  # a broker is lost, or refused a batch not for its content
 
     @property
@@ -155,6 +164,10 @@ class Sender:
         self._take_step(partial(self._hand_over, batch))
         if self._sync:
             self.flush()
+
+    def message_limit(self, partition: TopicPartition) -> int:
+        """Return the largest payload that the broker of a partition is known to take."""
+        return self._sink.message_limit(self._target(partition))
 
     def poll(self) -> None:
         """Process the acknowledgements that have arrived, without waiting."""
@@ -189,12 +202,15 @@ class Sender:
         self._replaced.pop(moved.target, None)
 
     def _hand_over(self, batch: Batch) -> None:
-        partition = batch.partition
-        while self._can_move and partition in self._replaced:
-            partition = self._replaced[partition]
+        partition = self._target(batch.partition)
         self._unconfirmed[batch.numbers[0]] = batch
         complete = partial(self._complete, batch)
         self._sink.send_set(partition, batch.message_set, complete, can_move=self._can_move)
+
+    def _target(self, partition: TopicPartition) -> TopicPartition:
+        while self._can_move and partition in self._replaced:
+            partition = self._replaced[partition]
+        return partition
 
     def _take_step(self, step: Callable[[], None]) -> None:
         try:
@@ -218,6 +234,7 @@ class Sender:
         count = len(batch.numbers)
         self.partitions[batch.partition] = self.partitions.get(batch.partition, 0) + count
         self.payload_bytes += batch.payload_bytes
+        self.last_number = max(self.last_number, batch.numbers[-1])
         confirmed = Confirmed(batch, delivery.base_offset, delivery.message_set)
         for observe in self._observers:
             observe(confirmed)

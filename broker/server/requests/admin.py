@@ -102,7 +102,8 @@ class AdminHandler:
         self._creations = creations
         self._refusals = refusals
         self._encoded_partitions = b""
-        self._hello_body = b""
+        self._hello: responses.HelloResponse | None = None
+        self._hello_body = b""  # that of `_hello`
 
     def list_offsets(
         self, request: ListOffsetsRequest, header: RequestHeader, rights: Rights | None
@@ -350,8 +351,8 @@ class AdminHandler:
 
     def hello(self, header: RequestHeader, rights: Rights | None) -> Response:
         """Tell the broker's id, software and supported versions; strangers not what it runs on."""
+        known = self._host.hello()
         if rights is not None and rights.who == ANONYMOUS:
-            known = self._host.hello()
             hello = responses.HelloResponse(
                 broker_id=known.broker_id,
                 cluster_id="",
@@ -362,7 +363,8 @@ class AdminHandler:
             )
             body = responses.HELLO.encode(hello)
             return Response(responses.encode_extension_response(header.correlation_id, body))
-        self._hello_body = self._hello_body or responses.HELLO.encode(self._host.hello())
+        if known is not self._hello:
+            self._hello, self._hello_body = known, responses.HELLO.encode(known)
         return Response(
             responses.encode_extension_response(header.correlation_id, self._hello_body)
         )

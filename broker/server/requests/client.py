@@ -20,12 +20,12 @@ class Refusal(NamedTuple):
 
     code: int
     text: str
-    leader: int
+    detail: int  # see `errors.detail_of`
 
     def again(self) -> errors.ServerError:
         """Return the error for a later set."""
         text = f"an earlier set of this connection was refused: {self.text}"
-        return errors.error_for_code(self.code, text, self.leader)
+        return errors.error_for_code(self.code, text, self.detail)
 
 
 RefusedPartitions = dict[TopicPartition, Refusal]

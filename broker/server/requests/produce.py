@@ -128,8 +128,8 @@ class _LogAppend:
         if self.log is not None and self.base_offset >= 0:
             partition = self.log.partition
         if self.error is not None:
-            leader = self.error.leader if isinstance(self.error, errors.NotLeaderError) else -1
-            return responses.Published(partition, self.error.code, leader, str(self.error))
+            detail = errors.detail_of(self.error)
+            return responses.Published(partition, self.error.code, detail, str(self.error))
         return responses.Published(partition, errors.NO_ERROR, self.base_offset, "", self.term)
 
 
@@ -423,8 +423,7 @@ def _note_refused(
     partition: TopicPartition, error: errors.ServerError, refused: RefusedPartitions
 ) -> None:
     if isinstance(error, _BREAKS_ORDER) and partition not in refused:
-        leader = error.leader if isinstance(error, errors.NotLeaderError) else -1
-        refused[partition] = Refusal(error.code, str(error), leader)
+        refused[partition] = Refusal(error.code, str(error), errors.detail_of(error))
 
 
 _WrittenSets = tuple[TopicPartition, _LogAppend, int, bytes, bytes]

@@ -84,7 +84,8 @@ class Validator:
             self._refused["size"] += 1
             raise MessageSizeTooLargeError(
                 f"a message of {found.max_payload_bytes} bytes for topic '{topic}' is above "
-                f"max.message.size={self._max_message_bytes}"
+                f"max.message.size={self._max_message_bytes}",
+                self._max_message_bytes,
             )
         try:
             count = (

@@ -386,6 +386,29 @@ def test_failures_when_nobody_reads_them_then_are_raised_once_by_flush_or_close(
     run(main())
 
 
+def test_send_many_when_the_brokers_refuse_one_then_that_one_fails_alone(small: Broker) -> None:
+    values = [b"%d" % number for number in range(300)]
+    values[10] = b"x" * 1001
+
+    async def main() -> tuple[pylogctl.Partial, list[bool]]:
+        async with pylogctl.aconnect(small.address) as client:
+            with pytest.raises(pylogctl.Partial, match=r"^1 of 300 messages") as caught:
+                await client.send_many("t", values, key="k")
+            async with client.producer() as producer:
+                sent = [await producer.send("u", one, key="k") for one in values]
+                with pytest.raises(pylogctl.DeliveryFailed, match="messages of 1 send "):
+                    await producer.flush()
+            return caught.value, [one.exception() is not None for one in sent]
+
+    error, has_failed = run(main())
+    assert list(error.failed) == ["10"]
+    assert isinstance(error.failed["10"], pylogctl.TooLarge)
+    assert [place for place, one in enumerate(has_failed) if one] == [10]
+    with pylogctl.connect(small.address) as client:
+        for topic in ("t", "u"):
+            assert [one.value for one in client.read(topic)] == values[:10] + values[11:]
+
+
 def test_with_when_left_by_an_error_then_ends_soon_and_the_error_passes(
     start_process: ProcessFactory, caplog: pytest.LogCaptureFixture
 ) -> None:

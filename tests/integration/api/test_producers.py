@@ -115,6 +115,16 @@ def test_send_many_when_one_is_too_large_then_none_is_sent(
     assert [one.text() for one in pylog.read(pylog_topic)] == ["first"]
 
 
+def test_send_many_when_the_brokers_refuse_one_then_that_one_fails_alone() -> None:
+    values = [b"%d" % number for number in range(300)]
+    values[10] = b"x" * 1001
+    with Broker({"max.message.size": "1000"}) as broker, broker.connect() as client:
+        with pytest.raises(pylogctl.Partial, match=r"^1 of 300 messages") as caught:
+            client.send_many("t", values, key="k")
+        assert list(caught.value.failed) == ["10"]
+        assert [one.value for one in client.read("t")] == values[:10] + values[11:]
+
+
 def test_send_when_it_fails_then_its_error_is_raised_and_not_logged_as_well(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from broker.client.connection import Connection
 from broker.client.static_cluster import StaticCluster
+from broker.consumer.simple_consumer import SimpleConsumer
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
@@ -25,6 +26,7 @@ from broker.producer.callbacks import Event, ProducerCallbacks
 from broker.producer.delivery import Delivery, Failures, Report
 from broker.producer.producer import Producer
 from broker.producer.sender_thread import QueueRules
+from broker.protocol.compression import Codec
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.tools.audit import AuditCounter, AuditedProducer, Auditor
@@ -122,6 +124,48 @@ def test_with_when_the_program_fails_then_its_error_stays_and_the_loss_is_logged
 
     (record,) = (one for one in caplog.records if one.levelno >= logging.ERROR)
     assert record.getMessage().startswith("messages of 1 send were not delivered; ")
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_send_when_queued_with_one_too_large_then_that_one_fails_alone(
+    small_broker: Broker, windowed: ProducerFactory, codec: Codec
+) -> None:
+    class Counts(ProducerCallbacks):
+        def after_dequeue(self, event: Event | None) -> Iterable[Event]:
+            if event is not None:
+                seen.append(event.message)
+            return super().after_dequeue(event)
+
+    seen: list[bytes] = []
+    told: list[Report] = []
+    sent = [b"%d" % number for number in range(40)]
+    sent[7] = b"x" * 11
+    rules = QueueRules(BatchRules(batch_count=20, linger_s=3600.0))
+    settings: dict[str, object] = {"queueing": rules, "codec": codec, "on_delivery": told.extend}
+    with windowed(small_broker, callbacks=Counts(), **settings) as producer:
+        deliveries = [producer.send("t", [one]) for one in sent]
+        producer.flush()
+        refused = [sent[place] for place, one in enumerate(deliveries) if one.has_failed]
+    with SimpleConsumer("127.0.0.1", small_broker.port) as consumer:
+        found = [payload for _, _, payload in consumer.fetch("t", 0, 0, 1 << 20)]
+    assert refused == [sent[7]]
+    assert found == [one for one in sent if one != sent[7]]
+    assert seen == sent
+    assert sorted(bytes(one.message) for one in told) == sorted(sent)
+    assert [one.message for one in told if one.error is not None] == [sent[7]]
+
+
+def test_send_when_queued_in_one_call_with_one_too_large_then_all_of_the_call_fail(
+    small_broker: Broker, windowed: ProducerFactory
+) -> None:
+    rules = QueueRules(BatchRules(linger_s=3600.0), logs_failures=False)
+    with windowed(small_broker, queueing=rules) as producer:
+        good = producer.send("t", [b"1", b"2"])
+        bad = producer.send("t", [b"3", b"x" * 11, b"4"])
+        last = producer.send("t", [b"5"])
+        producer.flush()
+        assert isinstance(bad.error, MessageSizeTooLargeError)
+    assert (good.base_offset, last.base_offset) == (0, 22)
 
 
 def test_close_when_flush_has_raised_then_does_not_raise_again(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
 from broker import Acks, Broker, Connection, Producer, SimpleConsumer, StaticCluster
+from broker.errors import MessageSizeTooLargeError
 from broker.protocol.codec import encode
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -54,6 +56,19 @@ def test_wait_until_readable_when_nothing_was_sent_to_a_new_topic_does_not_wait_
     with Producer(cluster, Connection, timeout_s=60) as producer:
         assert producer.partitions("t") == [T, TopicPartition("t", 0, 1)]
         producer.wait_until_readable()
+
+
+def test_wait_until_readable_when_a_new_topics_only_message_was_refused_does_not_wait_for_it(
+    start_broker: Callable[..., Broker],
+) -> None:
+    broker = start_broker(max_message_bytes=2)
+    cluster = StaticCluster([BrokerAddress(-1, "127.0.0.1", broker.port)], Connection)
+    with closing(cluster), Producer(cluster, Connection, timeout_s=0.5) as producer:
+        assert producer.partitions("t") == [T]
+        delivery = producer.send_set(T, SET)
+        producer.wait_until_readable()
+        assert isinstance(delivery.error, MessageSizeTooLargeError)
+        assert delivery.error.limit == 2
 
 
 def test_partitions_when_the_topic_exists_are_all_it_has(cluster: StaticCluster) -> None:

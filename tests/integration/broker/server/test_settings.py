@@ -10,9 +10,10 @@ import pytest
 
 from broker.errors import MessageSizeTooLargeError
 from broker.log.data_directory import SETTINGS_NAME
-from broker.protocol.client_requests import Acks
+from broker.protocol.client_requests import Acks, HelloRequest
 from broker.protocol.codec import encode
 from broker.protocol.requests import ProduceRequest
+from broker.protocol.responses import HELLO
 from broker.server.broker import Broker
 from broker.zk import paths
 from broker.zk.session import Session
@@ -158,11 +159,14 @@ def test_limits_when_set_for_a_broker_then_hold_while_it_runs(
     broker = start_broker(zookeeper=zookeeper, max_connections=3)
     peer = connect(broker)
     fill(peer, "t", 1)
+    assert HELLO.decode(peer.call(HelloRequest())).max_message_bytes == 1_000_000
 
     put(session, BROKER, max_message_size="10", max_fetch_positions="1", max_connections="1")
     wait_until(lambda: broker.config.max_connections == 1, "the limits")
 
-    assert peer.publish("t", MESSAGE).error == MessageSizeTooLargeError.code
+    refused = peer.publish("t", MESSAGE)
+    assert (refused.error, refused.base_offset) == (MessageSizeTooLargeError.code, 10)
+    assert HELLO.decode(peer.call(HelloRequest())).max_message_bytes == 10
     assert connect(broker).is_closed()
     found = broker.status()["settings"]
     assert found["max.message.size"] == {"value": "10", "origin": "broker"}

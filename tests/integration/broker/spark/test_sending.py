@@ -114,6 +114,17 @@ def test_row_when_too_large_then_fails(running_broker: Broker) -> None:
         send(running_broker, {"value": [bytes(2_000_000)]}, topic="events")
 
 
+def test_rows_when_one_is_above_the_brokers_limit_then_none_behind_it_is_sent(
+    start_broker: Callable[..., Broker],
+) -> None:
+    broker = start_broker(max_message_bytes=100)
+    rows = [*numbered(0, 100), bytes(101), *numbered(100, 5000)]
+    with pytest.raises(MessageSizeTooLargeError, match="a message of 101 bytes"):
+        send(broker, {"value": rows}, topic="events", batchSize="400")
+
+    assert values(rows_in(broker, "events")) == numbered(0, 100)
+
+
 def test_rows_when_the_broker_is_gone_then_fail(start_broker: Callable[..., Broker]) -> None:
     broker = start_broker()
     broker.stop()

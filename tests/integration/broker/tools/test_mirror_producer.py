@@ -38,7 +38,7 @@ class Target:
         self.send_set(message_set, number)
 
     def send_set(self, message_set: bytes, number: int) -> None:
-        self.producer.send(MirroredSet(SOURCE, TARGET, message_set, 1, number, self.note))
+        self.producer.send(MirroredSet(SOURCE, TARGET, message_set, 1, 1, number, self.note))
 
     def note(self, mirrored: MirroredSet, base_offset: int) -> None:
         self.acknowledged.append(mirrored.next_offset)

@@ -324,6 +324,27 @@ def test_copy_when_a_message_is_too_large_for_the_target_then_says_which(
     assert "u[7-0] does not take messages of t[0-0] before 111" in result.stderr
 
 
+def test_copy_when_a_message_is_too_large_for_the_target_then_none_behind_it_is_stored(
+    start_broker: Callable[..., Broker], tmp_path: Path, invoke: Invoke
+) -> None:
+    source = start_broker(data_dir=tmp_path / "source")
+    target = start_broker(broker_id=7, data_dir=tmp_path / "target", max_message_bytes=100)
+    lines = [b"%099d" % number for number in range(30_000)]
+    lines[15_000] = b"x" * 101
+    for first in range(0, len(lines), 5_000):  # what is read at once becomes one set
+        fill(source, "t", lines[first : first + 5_000])
+
+    result = invoke(
+        "copy", "t", "u", "--from", f"brokers={at(source)}", "--to", f"brokers={at(target)}"
+    )
+
+    assert result.status == ExitStatus.USAGE
+    confirmed = re.search(r"; (\d+) messages confirmed in the target", result.stderr)
+    assert confirmed is not None
+    assert 0 < int(confirmed[1]) < 15_000
+    assert payloads(target, "u") == lines[: int(confirmed[1])]
+
+
 def crc_of_another(entry: bytes) -> bytes:
     return entry[:-1] + bytes([entry[-1] ^ 1])
 

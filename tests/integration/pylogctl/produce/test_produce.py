@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import pylogctl
 from broker import Broker, SimpleConsumer
 from broker.protocol.checksum import crc32
 from broker.protocol.compression import Codec
@@ -574,6 +575,75 @@ def test_produce_when_the_broker_has_a_smaller_limit_says_which_messages_it_refu
     args = ("produce", "u", "-b", at(broker), "--sync", "--on-error", "skip")
     assert invoke(*args, stdin=text).status == ExitStatus.PARTIAL
     assert stored(broker, "u") == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [],
+        ["--batch-messages", "10"],
+        ["--batch-messages", "7", "-z", "gzip"],
+        ["-p", "0"],
+        ["-K", "|"],
+        ["--partitioner", "round-robin", "--template"],
+        ["-X", "request.required.acks=-1"],
+        ["--on-broker-loss", "wait"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("is_new", [False, True])
+def test_produce_when_a_message_is_above_the_brokers_limit_then_stores_none_behind_it(
+    start_broker: Callable[..., Broker], invoke: Invoke, args: list[str], is_new: bool
+) -> None:
+    broker = start_broker(max_message_bytes=100, num_partitions=3)
+    if not is_new:
+        invoke("produce", "t", "-b", at(broker), "-p", "0", stdin=b"first\n")
+    lines = [b"%d|%d" % (number, number) for number in range(1, 30_000)]
+    # with gzip, what does not become smaller
+    lines[10] = bytes(range(11, 211)) if "gzip" in args else b"k|" + b"x" * 101
+
+    result = invoke("produce", "t", "-b", at(broker), *args, stdin=b"\n".join(lines))
+
+    assert result.status == ExitStatus.USAGE
+    size = len(lines[10]) - ("-K" in args) * len("k|")
+    assert result.stderr.splitlines() == [
+        f"error: message 11 refused: a message of {size} bytes for topic 't' is above "
+        "max.message.size=100",
+        "  messages sent before: 10",
+    ]
+    with pylogctl.connect(at(broker)) as client:
+        found = {one.value.rpartition(b"|")[2] for one in client.read("t")}
+    assert found - {b"first"} == {b"%d" % number for number in range(1, 11)}
+
+
+def test_produce_when_told_to_skip_one_above_the_brokers_limit_then_sends_all_others_in_order(
+    start_broker: Callable[..., Broker], invoke: Invoke
+) -> None:
+    broker = start_broker(max_message_bytes=100)
+    lines = [b"%d" % number for number in range(10_000)]
+    large = b"x" * 101
+    text = b"\n".join([*lines[:5], large, *lines[5:], large])
+
+    result = invoke("produce", "t", "-b", at(broker), "--on-error", "skip", "--tee", stdin=text)
+
+    assert result.status == ExitStatus.PARTIAL
+    assert [line.split()[:3] for line in result.stderr.splitlines()[:2]] == [
+        ["error:", "message", "6"],
+        ["error:", "message", "10002"],
+    ]
+    assert stored(broker) == lines
+    assert result.stdout == b"\n".join(lines) + b"\n"
+
+
+def test_produce_when_a_compressed_batch_is_above_the_brokers_limit_then_sends_it_plain(
+    start_broker: Callable[..., Broker], invoke: Invoke
+) -> None:
+    broker = start_broker(max_message_bytes=100)
+    lines = [b"%d" % number for number in range(10_000)]
+    text = b"\n".join(lines)
+    assert invoke("produce", "t", "-b", at(broker), "-z", "gzip", stdin=text).status == 0
+    assert stored(broker) == lines
+    assert Codec.NONE in stored_codecs(broker)
 
 
 # --- receipts, verification, summary -------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -93,6 +94,27 @@ def test_produce_when_input_trickles_waits_for_the_batch_to_fill_up(
     feed(process, b"3\n")
     wait_until(lambda: stored(running_broker) == [b"1", b"2", b"3"], "the batch arriving")
     assert finish(process)[0] == 0
+
+
+def test_produce_when_the_brokers_limit_is_lowered_meanwhile_then_tells_how_much_is_stored(
+    start_broker: Callable[..., Broker], zookeeper: str, invoke: Invoke, spawn: Spawn
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    command = ("produce", "-b", at(broker), "t", "--batch-messages", "10")
+    with spawn(*command, stdin=subprocess.PIPE) as process:
+        feed(process, b"".join(b"%d\n" % number for number in range(1, 11)))
+        wait_until(lambda: len(stored(broker)) == 10, "the first batch")
+        where = ("--broker", "0", "--zookeeper", zookeeper)
+        assert invoke("config", "set", "max.message.size=100", *where).status == 0
+        wait_until(lambda: broker.config.max_message_bytes == 100, "the limit")
+        lines = [b"x" * 101, *(b"%d" % number for number in range(12, 30_000))]
+        feed(process, b"\n".join(lines))
+        status, stderr = finish(process)
+    assert status == ExitStatus.USAGE
+    assert stderr.startswith("error: messages 11 to 20 refused: a message of 101 bytes")
+    found = re.search(r"messages sent(?: before)?: (\d+)(, also behind it)?", stderr)
+    assert found is not None
+    assert (int(found[1]), bool(found[2])) == (len(stored(broker)), len(stored(broker)) > 10)
 
 
 @pytest.mark.parametrize("delimiter", [b"\r\n", b"---"])

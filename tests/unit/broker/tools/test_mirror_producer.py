@@ -23,6 +23,10 @@ class Refusing:
         self._refused = refused
         self._deliveries: list[Delivery] = []
         self.sent: list[bytes] = []
+        self.limit = 1
+
+    def message_limit(self, partition: TopicPartition) -> int:
+        return self.limit
 
     def send_set(
         self,
@@ -48,22 +52,31 @@ class Refusing:
         return None
 
 
+def mirrored(number: int, acknowledged: Callable[[MirroredSet, int], None]) -> MirroredSet:
+    return MirroredSet(SOURCE, TARGET, b"%d" % number, 1, 1, number, acknowledged)
+
+
 def test_flush_when_a_set_is_refused_then_none_behind_it_is_acknowledged() -> None:
     producer = Refusing({b"1"})
     acknowledged: list[int] = []
     mirror_producer = MirrorProducer(cast(Producer, producer))
     for number in range(3):
         mirror_producer.send(
-            MirroredSet(
-                SOURCE,
-                TARGET,
-                b"%d" % number,
-                1,
-                number,
-                lambda one, base_offset: acknowledged.append(one.next_offset),
-            )
+            mirrored(number, lambda one, base_offset: acknowledged.append(one.next_offset))
         )
     with pytest.raises(InvalidMessageError, match=r"not take messages of a\[9-0\] before 1: bad"):
         mirror_producer.flush()
     assert acknowledged == [0]
     assert len(mirror_producer._pending) == 2
+
+
+def test_send_when_a_set_may_be_refused_then_waits_for_the_answer_and_sends_none_behind_it() -> (
+    None
+):
+    producer = Refusing({b"1"})
+    producer.limit = 0
+    mirror_producer = MirrorProducer(cast(Producer, producer))
+    mirror_producer.send(mirrored(0, lambda *_: None))
+    with pytest.raises(InvalidMessageError):
+        mirror_producer.send(mirrored(1, lambda *_: None))
+    assert producer.sent == [b"0", b"1"]

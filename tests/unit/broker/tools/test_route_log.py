@@ -14,7 +14,7 @@ SET = encode([b"one", b"two"])
 
 
 def mirrored(next_offset: int) -> MirroredSet:
-    return MirroredSet(SOURCE, TARGET, SET, 2, next_offset, lambda *_: None)
+    return MirroredSet(SOURCE, TARGET, SET, 2, 1, next_offset, lambda *_: None)
 
 
 @pytest.fixture

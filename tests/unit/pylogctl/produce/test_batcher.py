@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -29,10 +30,14 @@ class Collector:
     def __init__(self) -> None:
         self.sets: list[list[bytes]] = []
         self.flush_count = 0
+        self.limit = sys.maxsize
 
     @property
     def messages(self) -> list[bytes]:
         return [payload for one in self.sets for payload in one]
+
+    def message_limit(self, partition: TopicPartition) -> int:
+        return self.limit
 
     def send_set(
         self,
@@ -207,6 +212,43 @@ def test_batcher_given_lines_above_the_limit_leaves_just_those_out(
         number, position, size = _numbers(text)
         assert len(pieces[number - 1]) == size > limit
         assert position == sum(len(piece) + len(delimiter) for piece in pieces[: number - 1])
+
+
+@given(delimited, st.integers(0, 6), st.none() | st.integers(0, 8), st.booleans())
+def test_batcher_given_lines_that_a_broker_may_refuse_sends_each_alone_and_all_in_order(
+    given_input: tuple[bytes, bytes, list[int], bool],
+    limit: int,
+    quota: int | None,
+    by_message: bool,
+) -> None:
+    delimiter, data, sizes, is_idle = given_input
+    sink = Collector()
+    sink.limit = limit
+    if by_message:
+        batcher = message_batcher(sink, Framing(Shape.DELIMITED, delimiter), quota=quota)
+    else:
+        batcher = text_batcher(sink, delimiter, quota=quota)
+    batcher.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    assert sink.messages == split(data, delimiter)[:quota]
+    for one in sink.sets:
+        assert len(one) == 1 or max(map(len, one)) <= limit
+
+
+def test_batcher_when_a_broker_may_refuse_a_message_then_waits_for_its_answer() -> None:
+    sink = Collector()
+    sink.limit = 1
+    waited: list[int] = []
+    sender = Sender(sink, refused=refused)
+    sender.flush = lambda: waited.append(len(sink.sets))  # type: ignore[method-assign]
+    batcher = Batcher(
+        sender,
+        Lines(T, b"\n"),
+        limits=LIMITS,
+        max_messages=None,
+        refusals=Refusals(skips=False, tell=print),
+    )
+    batcher.read(Chunks([b"1\n2\n33\n4\n"]))
+    assert (sink.sets, waited) == ([[b"1", b"2"], [b"33"], [b"4"]], [2])
 
 
 def _numbers(text: str) -> tuple[int, int, int]:

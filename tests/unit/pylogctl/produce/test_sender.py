@@ -44,6 +44,9 @@ class Window:
         self.arrived: list[int] = []
         self.readable_error: BrokerError | None = None
 
+    def message_limit(self, partition: TopicPartition) -> int:
+        return 1 << 20
+
     def send_set(
         self,
         partition: TopicPartition,
