@@ -60,10 +60,9 @@ class RegisteredCluster(Cluster):
 
     def create(self, topic: str) -> None:
         """Have a topic created on all live brokers, by the first that responds."""
-        brokers = self.brokers()
-        if self._connect is not None and brokers:
-            with suppress(UnsupportedVersionError):
-                ask_any(brokers, self._connect, CreateTopicRequest(topic))
+        if brokers := self.brokers():
+            with suppress(UnsupportedVersionError):  # of 0.7
+                ask_any(brokers, self._connect or Connection, CreateTopicRequest(topic))
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the brokers that have each topic and are not live."""
