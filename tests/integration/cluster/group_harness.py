@@ -324,7 +324,7 @@ class Load(threading.Thread):
         super().__init__(name="load")
         self.topic = topic
         self._codec = codec
-        self._cluster = RegistryCluster(cluster.registry)
+        self._cluster = RegistryCluster(cluster.registry, cluster.connection)
         self._connect = cluster.connection
         self._partitions = cluster.partitions(topic)
         self._counts = dict.fromkeys((one.name for one in self._partitions), 0)
