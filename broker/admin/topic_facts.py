@@ -16,7 +16,7 @@ from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.client.list_offsets import Watermarks
-from broker.client.selection import select_partitions, select_topics
+from broker.client.selection import find_partitions, partitions_of
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import naming_partition
@@ -47,7 +47,7 @@ class Ends(NamedTuple):
 
 
 class TopicSummary(NamedTuple):
-    """A topic with the ends of its partitions; `ends` is None if a broker did not respond."""
+    """A topic with the ends of its partitions; `ends` is None if one of them is not known."""
 
     topic: str
     partitions: Sequence[TopicPartition]
@@ -154,8 +154,11 @@ class TopicFacts:
         """
         if replicated:
             return [self.describe_replicated(one) for one in replicated]
-        found = select_partitions(self._cluster, select_topics(self._cluster, [topic]))
-        return [self.describe(one, now_ms=now_ms) for one in found]
+        found = find_partitions(self._cluster, [topic])
+        self._note_away(found.away)
+        facts = [self.describe(one, now_ms=now_ms) for one in found.led]
+        facts += [PartitionFacts(one, None) for one in found.away]
+        return sorted(facts, key=lambda one: one.partition)
 
     def describe_replicated(self, known: PartitionMetadata) -> PartitionFacts:
         """Return the facts about a partition with replicas, most of them from its leader.
@@ -208,10 +211,7 @@ class TopicFacts:
     def _leader_of(self, known: PartitionMetadata) -> BrokerAddress:
         """Return the address of the leader; raise if there is none, or it is not live."""
         if known.leader == NO_LEADER:
-            which = " or ".join(map(str, known.isr))
-            raise errors.LeaderNotAvailableError(
-                f"{known.partition} has no leader; it gets one when broker {which} is back"
-            )
+            raise _without_leader(known.isr)
         return self._cluster.address(known.leader)
 
     def _replica_record(self, leader: BrokerAddress, partition: TopicPartition) -> dict[str, Any]:
@@ -266,12 +266,17 @@ class TopicFacts:
 
     def summary(self, topic: str) -> TopicSummary:
         """Return the partitions of a topic and their ends."""
-        partitions = self._cluster.partitions(topic)
+        led, away = partitions_of(self._cluster, topic)
+        self._note_away(away)
+        partitions = sorted([*led, *away])
         try:
-            ends = {partition: self.ends(partition) for partition in partitions}
+            ends = {partition: self.ends(partition) for partition in led}
         except _NO_FACTS:
             return TopicSummary(topic, partitions, None)
-        return TopicSummary(topic, partitions, ends)
+        return TopicSummary(topic, partitions, None if away else ends)
+
+    def _note_away(self, partitions: Iterable[TopicPartition]) -> None:
+        self._unreadable |= {one: _without_leader((one.home,)) for one in partitions}
 
     def describe(self, partition: TopicPartition, *, now_ms: int) -> PartitionFacts:
         """Return the facts about an existing partition; `now_ms` is since 1970."""
@@ -385,6 +390,12 @@ class TopicFacts:
             times_ms = [now_ms - age_ms for age_ms in _AGES_MS if age_ms <= now_ms]
         index = bisect_left(times_ms, True, key=is_written)
         return times_ms[index] if index < len(times_ms) else now_ms
+
+
+def _without_leader(candidates: Iterable[int]) -> errors.LeaderNotAvailableError:
+    # the same text for all partitions with this cause: it is shown once
+    which = " or ".join(map(str, candidates))
+    return errors.LeaderNotAvailableError(f"no leader until broker {which} is back")
 
 
 def brokers_of_07(cluster: Cluster, connect: Connect) -> list[BrokerAddress]:

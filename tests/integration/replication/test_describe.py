@@ -154,7 +154,7 @@ def test_describe_when_there_is_no_leader_then_says_what_it_needs(
     wait_until(lambda: b'"leader":null' in describe().stdout, "the news at that broker")
     result = describe()
     assert result.status == ExitStatus.PARTIAL
-    wanted = f"t[{partition.name}] has no leader; it gets one when broker {last} is back"
+    wanted = f"no leader until broker {last} is back"
     assert wanted in result.stderr
     (row,) = rows(result)
     assert (row["leader"], row["isr"]) == (None, [last])
