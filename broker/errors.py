@@ -115,6 +115,10 @@ class BrokerUnreachableError(BrokerError):
     is_retriable = True
 
 
+class PartitionsAwayError(BrokerUnreachableError):
+    """Partitions of a topic cannot be read now, as brokers are away; a line for each cause."""
+
+
 class TlsError(BrokerUnreachableError):
     """A connection cannot be secured: a certificate is not accepted, or one side speaks no TLS."""
 

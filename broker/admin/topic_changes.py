@@ -19,7 +19,7 @@ from broker.admin.brokers import request_status
 from broker.admin.replicas import replicas_of
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import ask_controller
-from broker.client.selection import select_partitions
+from broker.client.selection import find_partitions
 from broker.client.topic_creation import create_on
 from broker.cluster_state import ReplicatedPartition
 from broker.protocol.cluster_requests import (
@@ -233,7 +233,7 @@ def plan_partition_count(
     One setting holds for all of them: brokers with fewer than it says get as many, others keep
     theirs. A total that no number for each broker gives is an error.
     """
-    counts = Counter(one.home for one in select_partitions(cluster, [topic]))
+    counts = Counter(one.home for one in find_partitions(cluster, [topic]).led)
     present = sum(counts.values())
     each = partition_count
     if is_per_broker:

@@ -16,7 +16,7 @@ from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.client.list_offsets import Watermarks
-from broker.client.selection import select_partitions, select_topics
+from broker.client.selection import find_partitions
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import naming_partition
@@ -146,7 +146,7 @@ class TopicFacts:
         `TopicNotFoundError` if there are no partitions. `now_ms` is since 1970.
         """
         if not (partitions := known.get(topic)):
-            found = select_partitions(self._cluster, select_topics(self._cluster, [topic]))
+            found = find_partitions(self._cluster, [topic]).led
             return [self.describe(one, now_ms=now_ms) for one in found]
         return [
             self.describe_replicated(one)

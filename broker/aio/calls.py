@@ -204,6 +204,7 @@ class AsyncCalls:
         limit: int | None = None,
         keep_partitions: bool = False,
         skip_corrupt: bool = False,
+        allow_missing: bool = False,
         plan: bool = False,
         timeout: Timeout = UNSET,
     ) -> CopyReport:
@@ -218,6 +219,7 @@ class AsyncCalls:
             limit=limit,
             keep_partitions=keep_partitions,
             skip_corrupt=skip_corrupt,
+            allow_missing=allow_missing,
             plan=plan,
             timeout=timeout,
         )

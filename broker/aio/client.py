@@ -166,6 +166,7 @@ class AsyncClient(SendCalls, AsyncCalls):
         limit: int | None = None,
         idle: float | None = None,
         read_from: str = "leader",
+        allow_missing: bool = False,
         timeout: Timeout = UNSET,
     ) -> AsyncReader:
         """Return the messages of a topic from `start` to `stop`, as an asynchronous iterator.
@@ -188,6 +189,7 @@ class AsyncClient(SendCalls, AsyncCalls):
             limit=limit,
             idle_s=idle,
             read_from=read_from,
+            allow_missing=allow_missing,
             timeout=timeout,
         )
         self._access.seconds(timeout)  # raises unless it is one
@@ -203,6 +205,7 @@ class AsyncClient(SendCalls, AsyncCalls):
         stop: Stop = "end",
         idle: float | None = None,
         read_from: str = "leader",
+        allow_missing: bool = False,
         timeout: Timeout = UNSET,
     ) -> AsyncBatches:
         """Return the messages of a topic as they are in the log; see `read`."""
@@ -214,6 +217,7 @@ class AsyncClient(SendCalls, AsyncCalls):
                 stop=stop,
                 idle=idle,
                 read_from=read_from,
+                allow_missing=allow_missing,
                 timeout=timeout,
             )
         )

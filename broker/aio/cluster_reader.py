@@ -21,7 +21,13 @@ from broker.client import backoff
 from broker.client.cluster import BRIEFLY_S, Cluster, Patience, led_elsewhere
 from broker.client.read_replicas import LEADER, ReadReplicas
 from broker.consumer.chunk import Chunk
-from broker.consumer.cluster_reader import LEAST_LOOK_S, WITHOUT_LEADER, failure_of
+from broker.consumer.cluster_reader import (
+    LEAST_LOOK_S,
+    WITHOUT_LEADER,
+    Arrivals,
+    failure_of,
+    new_readers,
+)
 from broker.consumer.fetch_session import DEFAULT_FETCH_BYTES, DEFAULT_MAX_WAIT_MS, FetchSession
 from broker.consumer.partition_reader import PartitionReader
 from broker.protocol.payload_filter import PayloadFilter
@@ -69,8 +75,10 @@ class AsyncClusterReader:
         read_from: str = LEADER,
         response_s: float,
         leader_wait_s: float,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self._access = access
+        self._arrivals = arrivals
         self._cluster: Cluster = access.cluster
         self._replicas = ReadReplicas(self._cluster, read_from)
         self._topics = sorted({one.topic for one in ranges})
@@ -178,6 +186,8 @@ class AsyncClusterReader:
                 return None
             elif self._replicas.uses_followers and loop.time() >= self._replicas_at_s:
                 self._work = asyncio.create_task(self._choose_again())
+            elif self._arrivals is not None and self._arrivals.are_due:
+                self._work = asyncio.create_task(self._add_arrivals(self._arrivals))
             elif not await self._take(give_up_s):
                 return []
         return None
@@ -217,7 +227,7 @@ class AsyncClusterReader:
             self._failed = source, found
             return True
         source.lost_since_s, source.failures = None, 0
-        self._chunks.extend(one for one in found if self._source_of[one.partition] is source)
+        self._chunks.extend(one for one in found if self._source_of.get(one.partition) is source)
         return True
 
     def _add_chunks(self) -> Chunk | None:
@@ -272,6 +282,8 @@ class AsyncClusterReader:
         since_s, count = self._moves.get(partition, (loop.time(), 0))
         give_up_s = since_s + self._leader_wait_s
         if loop.time() > give_up_s:
+            if self._wait_for([partition], "no leader"):
+                return
             raise chunk.failure()  # no leader was found in time
         self._moves[partition] = since_s, count + 1
         if chunk.error == errors.NotLeaderError.code:
@@ -280,10 +292,13 @@ class AsyncClusterReader:
         while True:
             try:
                 leader = await self._access.look_up(self._leader_of, partition)
-                return self._read_at([partition], leader, backoff.wait_s(count + 1))
+                self._read_at([partition], leader, backoff.wait_s(count + 1))
+                return
             except errors.BrokerUnreachableError:
                 # the broker that named this leader does not know yet that it is gone
                 if loop.time() > give_up_s:
+                    if self._wait_for([partition], "no leader"):
+                        return
                     raise
             with suppress(*errors.UNANSWERED):
                 await self._access.look_up(self._cluster.find_leaders, [partition.topic])
@@ -306,7 +321,8 @@ class AsyncClusterReader:
         moving: dict[int, list[TopicPartition]] = {}
         for partition, reader in self._readers.items():
             broker_id = self._replicas.broker_of(partition)
-            if not reader.is_done and broker_id != self._source_of[partition].address.id:
+            source = self._source_of.get(partition)  # none if it is waited for
+            if not reader.is_done and source is not None and broker_id != source.address.id:
                 moving.setdefault(broker_id, []).append(partition)
         placed: _Placed = []
         for broker_id, partitions in moving.items():
@@ -316,11 +332,43 @@ class AsyncClusterReader:
                 self._replicas.leave(partitions)  # their present tasks keep them
         return placed
 
+    async def _add_arrivals(self, arrivals: Arrivals) -> None:
+        """Read partitions that have come, and those whose brokers are back."""
+        found = await self._access.look_up(arrivals.look)
+        readers = new_readers(found, self._counts)
+        self._readers.update(readers)
+        self._topics = sorted({*self._topics, *(one.topic for one in readers)})
+        active = {one.address.id: one for one in self._source_of.values() if not one.is_done}
+        for one in found:
+            source = active.get(self._cluster.leader_id(one))
+            if source is not None and source.session.partitions:
+                self._source_of[one] = source
+                source.session.seek(one, self._readers[one].offset)
+                continue
+            try:
+                leader = await self._access.look_up(self._leader_of, one)
+            except errors.BrokerUnreachableError as error:
+                arrivals.wait_for([one], error)
+            else:
+                self._read_at([one], leader)
+                active[leader.id] = self._source_of[one]
+
+    def _wait_for(self, partitions: Sequence[TopicPartition], cause: object) -> bool:
+        """Leave partitions until their broker is back; return False if no others are read."""
+        if self._arrivals is None or len(self._source_of) <= len(partitions):
+            return False
+        for one in partitions:
+            del self._source_of[one]
+            self._moves.pop(one, None)
+            self._readers[one].drop_data()
+        self._arrivals.wait_for(partitions, cause)
+        return True
+
     async def seek(self, partition: TopicPartition, offset: int, inner: int = 0) -> None:
         """Continue in a partition at another offset, or inside the wrapper there."""
         source = self._source_of.get(partition)
         leader = None
-        if source is None:  # its range was empty
+        if source is None and self._arrivals is None:  # its range was empty; else it is waited for
             leader = await self._access.look_up(self._leader_of, partition)
         self._readers[partition].restart_at(offset, inner)
         self._ready.pop(partition, None)
@@ -368,9 +416,11 @@ class AsyncClusterReader:
                 for partition in partitions:
                     session.forget(partition)
                 self._read_at(partitions, address)
-        if not session.partitions:
+        left = session.partitions
+        is_late = loop.time() - source.lost_since_s >= self._leader_wait_s
+        if not left or (is_late and self._wait_for(left, error)):
             self._sources = [one for one in self._sources if one is not source]
-        elif loop.time() - source.lost_since_s >= self._leader_wait_s:
+        elif is_late:
             raise error
         else:
             source.failures += 1

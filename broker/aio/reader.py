@@ -11,8 +11,9 @@ from contextlib import suppress
 from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask
 from broker.aio.cluster_reader import AsyncClusterReader
 from broker.api.errors import Closed, translated
-from broker.api.reader import one_of, poll_times, ranges_of, select
+from broker.api.reader import one_of, poll_times, ranges_of, reading_of
 from broker.api.values import Batch, PartitionLike, Place, Start, Stop, Timeout, cut_to
+from broker.consumer.arrivals import Arrivals
 from broker.consumer.partition_reader import PartitionReader, naming_partition
 from broker.protocol.codec import Fault, Message, decode_messages, scan
 from broker.protocol.payload_filter import PayloadFilter
@@ -40,6 +41,7 @@ class AsyncReader(AsyncIterator[Message]):
         limit: int | None,
         idle_s: float | None,
         read_from: str,
+        allow_missing: bool,
         timeout: Timeout,
     ) -> None:
         self.positions: dict[TopicPartition, int] = {}
@@ -53,6 +55,7 @@ class AsyncReader(AsyncIterator[Message]):
         self._limit = limit
         self._idle_s = idle_s
         self._read_from = read_from
+        self._allow_missing = allow_missing
         self._timeout = timeout
         self._beginning: asyncio.Task[None] | None = None
         self._source: AsyncClusterReader | None = None
@@ -107,7 +110,7 @@ class AsyncReader(AsyncIterator[Message]):
         response_s, max_wait_ms = poll_times(timeout_s, self._idle_s)
         leader_wait_s = math.inf if timeout_s is None else timeout_s
         with translated():
-            ranges = await access.repeated(self._timeout, self._ranges)
+            ranges, arrivals = await access.repeated(self._timeout, self._reading)
             source = AsyncClusterReader(
                 access,
                 ranges,
@@ -116,18 +119,22 @@ class AsyncReader(AsyncIterator[Message]):
                 read_from=self._read_from,
                 response_s=response_s,
                 leader_wait_s=leader_wait_s if access.may_retry else 0.0,
+                arrivals=arrivals,
             )
             await source.open()
         self.positions.update((one, range.start.offset) for one, range in ranges.items())
         self.ends.update((one, range.end.offset) for one, range in ranges.items() if range.end)
         self._source = source
 
-    def _ranges(self) -> dict[TopicPartition, ReadRange]:
-        """Return the range to read of each partition; in a thread."""
-        topic, partition, start, stop = self._what
-        cluster = self._access.cluster
-        partitions = select(cluster, topic, partition)
-        return ranges_of(cluster, self._access.connect_blocking, partitions, start, stop)
+    def _reading(self) -> tuple[dict[TopicPartition, ReadRange], Arrivals | None]:
+        """Return the range to read of each partition, and what gives later ones; in a thread."""
+        access = self._access
+        return reading_of(
+            access.cluster,
+            access.connect_blocking,
+            *self._what,
+            allow_missing=self._allow_missing,
+        )
 
     def __aiter__(self) -> AsyncReader:
         return self

@@ -27,7 +27,7 @@ from broker.api.producer import (
     Delivery,
     Producer,
 )
-from broker.api.reader import Batches, Reader, ranges_of, select
+from broker.api.reader import Batches, Reader, reading_of
 from broker.api.replica_calls import ReplicaCalls
 from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
@@ -384,6 +384,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         limit: int | None = None,
         idle: float | None = None,
         read_from: str = "leader",
+        allow_missing: bool = False,
         timeout: Timeout = UNSET,
     ) -> Reader:
         """Return the messages of a topic from `start` to `stop`, as an iterator.
@@ -393,11 +394,14 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             partition: an index (on every home broker), `"2-0"`, `"0..3"`, or several of these.
             start: an offset, a time, or text as in `--offset`: `"earliest"`, `"latest"`, `"-100"`
                 (messages before the end), `"@-10m"`, `"~4096"`; or one of these by partition.
-            stop: the same; by default the end at this moment. None to follow the topic for ever.
+            stop: the same; by default the end at this moment. None to follow the topic for ever,
+                with partitions, and topics of the pattern, that are made later: from their start.
             filter: brokers send only messages in which the regular expression is found.
             limit: the most messages.
             idle: seconds without a message after which the iteration ends.
             read_from: `"leader"`, `"any"` in-sync replica, or the name of a rack.
+            allow_missing: read the other partitions if some cannot be read, and log a warning;
+                otherwise that is `Unreachable`. Without a stop they are waited for.
             timeout: seconds for this call, and while iterating for each time in which no broker
                 responds at all, not for the wait for messages; by default the client's.
 
@@ -413,8 +417,15 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             raise TypeError(f"give read_from as str, not {type(read_from).__name__}")
 
         def open_reader() -> Reader:
-            partitions = select(self._cluster, topic, partition)
-            ranges = ranges_of(self._cluster, self._connect, partitions, start, stop)
+            ranges, arrivals = reading_of(
+                self._cluster,
+                self._connect,
+                topic,
+                partition,
+                start,
+                stop,
+                allow_missing=allow_missing,
+            )
             return Reader(
                 self._cluster,
                 self._connect,
@@ -426,6 +437,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 timeout_s=self._seconds(timeout),
                 may_retry=self._retries != 0,
                 ledger=self._counts.consumers(),
+                arrivals=arrivals,
             )
 
         with self._call(timeout):
@@ -447,6 +459,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         stop: Stop = "end",
         idle: float | None = None,
         read_from: str = "leader",
+        allow_missing: bool = False,
         timeout: Timeout = UNSET,
     ) -> Batches:
         """Return the messages of a topic as they are in the log; see `read`."""
@@ -457,6 +470,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             stop=stop,
             idle=idle,
             read_from=read_from,
+            allow_missing=allow_missing,
             timeout=timeout,
         )
         return Batches(reader)

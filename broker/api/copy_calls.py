@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker.api.access import Access, limit_of
 from broker.api.errors import Closed
-from broker.api.reader import ranges_of, select
+from broker.api.reader import ranges_of, readable, select
 from broker.api.values import UNSET, Start, Stop, Timeout, topic_of, whole_of
 from broker.client.cluster import are_same
 from broker.consumer.cluster_reader import ClusterReader
@@ -31,6 +31,7 @@ class CopyCalls(Access):
         limit: int | None = None,
         keep_partitions: bool = False,
         skip_corrupt: bool = False,
+        allow_missing: bool = False,
         plan: bool = False,
         timeout: Timeout = UNSET,
     ) -> CopyReport:
@@ -48,6 +49,7 @@ class CopyCalls(Access):
             keep_partitions: to partitions of the same names, or not at all; else to those in the
                 same place in order.
             skip_corrupt: leave corrupt messages out, and count them.
+            allow_missing: as for `read`.
             plan: whether to return what would be copied where, and change nothing.
             timeout: seconds that a broker may be silent or away; by default the client's. A copy
                 takes as long as it takes.
@@ -76,9 +78,10 @@ class CopyCalls(Access):
             partitions = select(self._cluster, topic_of(source), None)
             if source == target and are_same(self._cluster, other._cluster):
                 raise ArgumentError(f"cannot copy topic '{source}' to itself")
-            ranges = ranges_of(self._cluster, connect, partitions, start, stop)
+            led = readable(self._cluster, partitions, allow_missing=allow_missing)
+            ranges = ranges_of(self._cluster, connect, led, start, stop)
             placement = place(
-                partitions,
+                sorted([*partitions.led, *partitions.away]),
                 other._cluster,
                 other_connect,
                 target,

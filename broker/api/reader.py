@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import math
 import re
 import threading
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
 from broker import deadlines
 from broker.api.errors import Closed, translated
@@ -22,14 +23,20 @@ from broker.api.values import (
     positions_of,
     topic_of,
 )
-from broker.client.cluster import Cluster, Connect, absence_of
+from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.counts import ConsumerLedger
-from broker.client.selection import topic_not_found
+from broker.client.selection import (
+    Selected,
+    causes_of_absence,
+    find_partitions,
+    partitions_away,
+)
+from broker.consumer.arrivals import Arrivals
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader, naming_partition
-from broker.errors import ArgumentError, BrokerUnreachableError, TopicNotFoundError
+from broker.errors import ArgumentError, TopicNotFoundError
 from broker.positions import Mark, OffsetRange, resolve
 from broker.protocol.codec import Fault, Message, decode_messages, scan
 from broker.protocol.payload_filter import PayloadFilter
@@ -38,48 +45,96 @@ from broker.topic import ReadRange, TopicPartition
 _MAX_WAIT_MS = 500
 _NO_TIMEOUT_S = 3600.0  # of one response
 
+logger = logging.getLogger("pylogctl")
+
 
 def select(
     cluster: Cluster,
     topics: str | re.Pattern[str],
     partition: PartitionLike | Collection[PartitionLike] | None,
-) -> list[TopicPartition]:
+) -> Selected:
     """Return the partitions of a topic, or of all whose whole names match a pattern."""
+    names = _names_of(cluster, topics)
+    if not names and isinstance(topics, re.Pattern):
+        raise TopicNotFoundError(f"no topic matches '{topics.pattern}'")
+    every = find_partitions(cluster, names)
+    return every if partition is None else every.filtered(_chosen(partition, names[0], every))
+
+
+def _names_of(cluster: Cluster, topics: str | re.Pattern[str]) -> list[str]:
     if isinstance(topics, re.Pattern):
-        names = [name for name in cluster.topics() if topics.fullmatch(name)]
-        if not names:
-            raise TopicNotFoundError(f"no topic matches '{topics.pattern}'")
-    else:
-        names = [topic_of(topics)]
-    there = [one for name in names for one in _readable(cluster, name, partition is None)]
-    if partition is None:
-        return there
+        return [name for name in cluster.topics() if topics.fullmatch(name)]
+    return [topic_of(topics)]
+
+
+def _chosen(
+    partition: PartitionLike | Collection[PartitionLike], topic: str, every: Selected
+) -> Callable[[TopicPartition], bool]:
+    """Return which partitions are meant; raise if there is none for one of the values."""
+    there = sorted([*every.led, *every.away])
     given: Iterable[PartitionLike]
     if isinstance(partition, str | TopicPartition) or not isinstance(partition, Iterable):
         given = (partition,)
     else:
         given = partition
-    found: set[TopicPartition] = set()
+    matchers = []
     for one in given:
-        matching = set(filter(matcher_of(one), there))
-        if not matching:
-            raise _absent(names[0], one, there)
-        found |= matching
-    if not found:
-        raise _absent(names[0], partition, there)
-    return [one for one in there if one in found]
+        matcher = matcher_of(one)
+        if not any(map(matcher, there)):
+            raise _absent(topic, one, there)
+        matchers.append(matcher)
+    if not matchers:
+        raise _absent(topic, partition, there)
+    return lambda one: any(matches(one) for matches in matchers)
 
 
-def _readable(cluster: Cluster, topic: str, needs_all: bool) -> list[TopicPartition]:
-    """Return the partitions of a topic; raise if none can be read, or one of all cannot."""
-    found = cluster.partitions(topic)
-    if not found or (needs_all and cluster.absent_homes([topic]).get(topic)):
-        if absence := absence_of(cluster, topic):
-            others = "; give `partition` to read only others" if found else ""
-            raise BrokerUnreachableError(f"{absence}{others}")
-        if not found:
-            raise topic_not_found(topic, cluster.topics())
-    return found
+def readable(cluster: Cluster, found: Selected, *, allow_missing: bool) -> list[TopicPartition]:
+    """Return the selected partitions that can be read; raise if others may not be missing."""
+    if found.away and not (allow_missing and found.led):
+        advice = "; give `partition` to read only others, or allow_missing=True"
+        raise partitions_away(cluster, found.away, advice if found.led else "")
+    for cause in causes_of_absence(cluster, found.away):
+        logger.warning("%s", cause)
+    return found.led
+
+
+def reading_of(
+    cluster: Cluster,
+    connect: Connect,
+    topics: str | re.Pattern[str],
+    partition: PartitionLike | Collection[PartitionLike] | None,
+    start: Start,
+    stop: Stop,
+    *,
+    allow_missing: bool,
+) -> tuple[dict[TopicPartition, ReadRange], Arrivals | None]:
+    """Return the ranges to read, and without a stop what gives those that come later."""
+    found = select(cluster, topics, partition)
+    if stop is not None or not found.led:
+        led = readable(cluster, found, allow_missing=allow_missing)
+        return ranges_of(cluster, connect, led, start, stop), None
+    every = [*found.led, *found.away]
+    range_of = _ranging(every, start, None)
+    with BoundaryFinder(cluster, connect) as finder:
+        ranges = {one: range_of(one, finder) for one in found.led}
+    matches = None if partition is None else _chosen(partition, every[0].topic, found)
+
+    def find() -> list[TopicPartition]:
+        names = _names_of(cluster, topics)
+        there = [one for name in names for one in cluster.partitions(name)]
+        return there if matches is None else list(filter(matches, there))
+
+    for cause in causes_of_absence(cluster, found.away):
+        logger.warning("%s; waiting for it", cause)
+    return ranges, Arrivals(
+        cluster,
+        connect,
+        find=find,
+        known=every,
+        waiting=found.away,
+        range_of=range_of,
+        tell=logger.warning,
+    )
 
 
 def _absent(topic: str, partition: object, there: Sequence[TopicPartition]) -> ArgumentError:
@@ -96,21 +151,30 @@ def ranges_of(
     stop: Stop,
 ) -> dict[TopicPartition, ReadRange]:
     """Return the range to read of each partition; without a stop a range has no end."""
+    range_of = _ranging(partitions, start, stop)
+    with BoundaryFinder(cluster, connect) as finder:
+        return {one: range_of(one, finder) for one in partitions}
+
+
+def _ranging(
+    partitions: Sequence[TopicPartition], start: Start, stop: Stop
+) -> Callable[[TopicPartition, BoundaryFinder], ReadRange]:
+    """Return what finds the range of each partition; times count from now."""
     now_ms = time.time_ns() // 1_000_000
     _validate_keys(start, partitions)
     _validate_keys(stop, partitions)
 
     start_of = positions_of(start, now_ms)
     stop_of = None if stop is None else positions_of(stop, now_ms)
-    ranges = {}
-    with BoundaryFinder(cluster, connect) as finder:
-        for partition in partitions:
-            wanted = OffsetRange(
-                start_of(partition) or Mark.EARLIEST,
-                None if stop_of is None else stop_of(partition) or Mark.LATEST,
-            )
-            ranges[partition] = resolve(wanted, partition, finder, strict=True)
-    return ranges
+
+    def range_of(partition: TopicPartition, finder: BoundaryFinder) -> ReadRange:
+        wanted = OffsetRange(
+            start_of(partition) or Mark.EARLIEST,
+            None if stop_of is None else stop_of(partition) or Mark.LATEST,
+        )
+        return resolve(wanted, partition, finder, strict=True)
+
+    return range_of
 
 
 def one_of(partition: PartitionLike, read: Iterable[TopicPartition]) -> TopicPartition:
@@ -165,6 +229,7 @@ class Reader(Iterator[Message]):
         timeout_s: float | None,
         may_retry: bool,
         ledger: ConsumerLedger,
+        arrivals: Arrivals | None,
     ) -> None:
         self.positions: dict[TopicPartition, int] = {
             partition: one.start.offset for partition, one in ranges.items()
@@ -193,6 +258,7 @@ class Reader(Iterator[Message]):
             read_from=read_from,
             leader_wait_s=(math.inf if timeout_s is None else timeout_s) if may_retry else 0.0,
             ledger=ledger,
+            arrivals=arrivals,
         )
         # No generator that this object keeps may know it: a reader that is dropped ends at once.
         self._chunks = _ready(self._source, idle_s, self._closed)

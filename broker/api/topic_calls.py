@@ -241,6 +241,7 @@ class TopicCalls(Access):
         partition: _Partitions = None,
         start: Start = "earliest",
         stop: Start = "end",
+        allow_missing: bool = False,
         timeout: Timeout = UNSET,
     ) -> int:
         """Return the number of messages from `start` to `stop`, by reading them.
@@ -250,6 +251,7 @@ class TopicCalls(Access):
             partition: as for `read`.
             start: as for `read`.
             stop: as for `read`, but there is one.
+            allow_missing: as for `read`.
             timeout: seconds that a broker may be silent; by default the client's. To count takes as
                 long as it takes.
 
@@ -262,7 +264,7 @@ class TopicCalls(Access):
 
         with self._call(timeout):
             connect = self._connect_in(timeout)
-            ranges = self._ranges(connect, topic, partition, start, stop)
+            ranges = self._ranges(connect, topic, partition, start, stop, allow_missing)
         with translated():  # without a limit: it takes as long as it takes
             return count_in(self._cluster, connect, ranges)
 
@@ -272,6 +274,7 @@ class TopicCalls(Access):
         at: Start,
         *,
         partition: _Partitions = None,
+        allow_missing: bool = False,
         timeout: Timeout = UNSET,
     ) -> dict[TopicPartition, int]:
         """Return the offset that a place means in each partition now, such as `"end"` or `"@-1h"`.
@@ -280,7 +283,8 @@ class TopicCalls(Access):
         `count`.
         """
         with self._call(timeout):
-            ranges = self._ranges(self._connect_in(timeout), topic, partition, at, "end")
+            connect = self._connect_in(timeout)
+            ranges = self._ranges(connect, topic, partition, at, "end", allow_missing)
             return {one: found.start.offset for one, found in ranges.items()}
 
     def sample(
@@ -292,6 +296,7 @@ class TopicCalls(Access):
         start: Start = "earliest",
         stop: Start = "end",
         at_random: bool = False,
+        allow_missing: bool = False,
         timeout: Timeout = UNSET,
     ) -> list[Message]:
         """Return up to `n` messages of each partition, by offset, without reading all.
@@ -305,7 +310,7 @@ class TopicCalls(Access):
         whole_of("n", n, 1)
         with self._call(timeout):
             connect = self._connect_in(timeout)
-            ranges = self._ranges(connect, topic, partition, start, stop)
+            ranges = self._ranges(connect, topic, partition, start, stop, allow_missing)
             random = Random() if at_random else None
             return self._repeated(lambda: sample_of(self._cluster, connect, ranges, n, random))
 
@@ -316,15 +321,18 @@ class TopicCalls(Access):
         partition: _Partitions,
         start: Start,
         stop: Start,
+        allow_missing: bool,
     ) -> dict[TopicPartition, ReadRange]:
-        from broker.api.reader import ranges_of, select
+        from broker.api.reader import reading_of
 
         if stop is None:
             raise TypeError("give stop as a place, such as 'end', not None: there is no end then")
 
         def find() -> dict[TopicPartition, ReadRange]:
-            partitions = select(self._cluster, topic_of(topic), partition)
-            return ranges_of(self._cluster, connect, partitions, start, stop)
+            name = topic_of(topic)
+            return reading_of(
+                self._cluster, connect, name, partition, start, stop, allow_missing=allow_missing
+            )[0]
 
         return self._repeated(find)
 

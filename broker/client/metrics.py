@@ -137,7 +137,7 @@ def consumer_readings(consumers: ConsumerLedger) -> Iterator[Reading]:
     """Yield what the consumers of a group have counted."""
     group = consumers.group
     # of two readers of a partition the later one is shown
-    places = {one.partition: one for find in list(consumers.places) for one in find()}
+    places = {one.partition: one for find in list(consumers.places) for one in list(find())}
     member = _Member(consumers.total(), list(places.values()))
     yield Reading(CONSUMER, member, (group,))
     if group:

@@ -10,14 +10,15 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
+from typing import Protocol
 
 from broker import deadlines, errors
 from broker.client import backoff
 from broker.client.cluster import BRIEFLY_S, Cluster, Connect, led_elsewhere, locked
-from broker.client.counts import ConsumerLedger
+from broker.client.counts import ConsumerCounts, ConsumerLedger
 from broker.client.damage import DamagedReads
 from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
 from broker.client.read_replicas import LEADER, ReadReplicas
@@ -35,6 +36,20 @@ _QUEUE_WAIT_S = 0.1
 LEAST_LOOK_S = 0.5  # for new leaders, however long the lost broker was waited for
 # of a broker that does not lead a partition, or was not told yet that it does
 WITHOUT_LEADER = (errors.NotLeaderError.code, errors.LeaderNotAvailableError.code)
+
+
+class Arrivals(Protocol):
+    """See `broker/consumer/arrivals.py`, which imports this module."""
+
+    @property
+    def are_due(self) -> bool:
+        """Return whether it is time for the next look."""
+
+    def look(self) -> Mapping[TopicPartition, ReadRange | None]:
+        """Return what to read of which partitions from now on; None to go on where reading was."""
+
+    def wait_for(self, partitions: Iterable[TopicPartition], cause: object) -> None:
+        """Give partitions again once they can be read."""
 
 
 class _Source:
@@ -85,6 +100,8 @@ class ClusterReader:
         read_from: chooses replicas; see `ReadReplicas`.
         leader_wait_s: how long to wait for a lost broker, or for a new leader of its partitions.
         ledger: gets the counts of this object, and shows its partitions.
+        arrivals: gives partitions that are to be read as well. Those of a lost broker are then
+            waited for, as long as others are read.
     """
 
     def __init__(
@@ -101,8 +118,10 @@ class ClusterReader:
         read_from: str = LEADER,
         leader_wait_s: float = DEFAULT_LEADER_WAIT_S,
         ledger: ConsumerLedger | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self._ledger = ledger or ConsumerLedger()
+        self._arrivals = arrivals
         self._cluster = cluster = locked(cluster)  # the threads of fetchers ask it who leads
         self._leader_wait_s = leader_wait_s
         self._replicas = ReadReplicas(cluster, read_from)
@@ -180,6 +199,7 @@ class ClusterReader:
         """
         while not all(one.is_done for one in self._readers.values()):
             self._choose_again()
+            self._add_arrivals()
             for chunks in _one_per_partition(self._next_chunks()):
                 ready = {
                     chunk.partition: self._readers[chunk.partition]
@@ -190,10 +210,50 @@ class ClusterReader:
                 for reader in ready.values():
                     self._request_rest(reader)
 
+    def _add_arrivals(self) -> None:
+        """Read partitions that have come, and those whose brokers are back."""
+        if self._arrivals is None or not self._arrivals.are_due:
+            return
+        found = self._arrivals.look()
+        readers = new_readers(found, self._counts)
+        self._readers.update(readers)
+        self._topics = sorted({*self._topics, *(one.topic for one in readers)})
+        active = {
+            source.broker_id: source
+            for one, source in self._source_of.items()
+            if not self._readers[one].is_done
+        }
+        for one in found:
+            source = active.get(self._cluster.leader_id(one))
+            if source is not None:
+                self._source_of[one] = source
+                source.call(partial(source.fetcher.seek, one, self._readers[one].offset))
+                continue
+            try:
+                self._read_at_leader([one])
+            except errors.BrokerUnreachableError as error:
+                self._arrivals.wait_for([one], error)
+            else:
+                source = self._source_of[one]
+                active[source.broker_id] = source
+
+    def _wait_for(self, partitions: Sequence[TopicPartition], cause: object) -> bool:
+        """Leave partitions until their broker is back; return False if no others are read."""
+        if self._arrivals is None or len(self._source_of) <= len(partitions):
+            return False
+        for one in partitions:
+            del self._source_of[one]
+            self._moves.pop(one, None)
+            self._readers[one].drop_data()
+        self._arrivals.wait_for(partitions, cause)
+        return True
+
     def _request_rest(self, reader: PartitionReader) -> None:
         """Request the rest of a message of which a part has arrived, at once; none at the end."""
         partition, end = reader.partition, reader.expected_end
-        source = self._source_of[partition]
+        source = self._source_of.get(partition)
+        if source is None:  # it is waited for
+            return
         if reader.is_done:
             source.call(partial(source.fetcher.forget, partition))
         elif end > reader.offset + len(reader.data):
@@ -211,6 +271,8 @@ class ClusterReader:
         if source is not None and has_thread:
             source.call(partial(source.fetcher.seek, partition, offset))
             self._request_rest(self._readers[partition])
+        elif source is None and self._arrivals is not None:
+            return  # it is waited for
         elif not self._readers[partition].is_done:
             self._read_at_leader([partition])
 
@@ -263,7 +325,8 @@ class ClusterReader:
         moving: dict[int, list[TopicPartition]] = {}
         for partition, reader in self._readers.items():
             broker_id = self._replicas.broker_of(partition)
-            if not reader.is_done and broker_id != self._source_of[partition].broker_id:
+            source = self._source_of.get(partition)  # none if it is waited for
+            if not reader.is_done and source is not None and broker_id != source.broker_id:
                 moving.setdefault(broker_id, []).append(partition)
         for broker_id, partitions in moving.items():
             former = [(one, self._source_of[one]) for one in partitions]
@@ -290,6 +353,8 @@ class ClusterReader:
         since_s, count = self._moves.get(partition, (time.monotonic(), 0))
         give_up_s = since_s + self._leader_wait_s
         if time.monotonic() > give_up_s:
+            if self._wait_for([partition], "no leader"):
+                return self._drop_unused()
             raise chunk.failure()  # no leader was found in time
         self._moves[partition] = since_s, count + 1
         if chunk.error == errors.NotLeaderError.code:
@@ -303,6 +368,8 @@ class ClusterReader:
             except errors.BrokerUnreachableError:
                 # the broker that named this leader does not know yet that it is gone
                 if time.monotonic() > give_up_s:
+                    if self._wait_for([partition], "no leader"):
+                        return self._drop_unused()
                     raise
             with suppress(*errors.UNANSWERED):
                 self._cluster.find_leaders([partition.topic])
@@ -359,11 +426,13 @@ class ClusterReader:
             deadlines.Limit(max(left_s, LEAST_LOOK_S)),
         ):
             self._leave(source)
-        if not source.fetcher.partitions:
+        left = source.fetcher.partitions
+        is_late = time.monotonic() - lost_since_s >= self._leader_wait_s
+        if not left or (is_late and self._wait_for(left, error)):
             self._sources.remove(source)
             source.fetcher.close()
             return
-        if time.monotonic() - lost_since_s >= self._leader_wait_s:
+        if is_late:
             raise error
         source.failures += 1
         source.wait_s = backoff.wait_s(source.failures)
@@ -442,7 +511,7 @@ class ClusterReader:
             return []
         source.lost_since_s, source.failures = None, 0
         self.is_at_end_of_07 = not found
-        return [chunk for chunk in found if self._source_of[chunk.partition] is source]
+        return [chunk for chunk in found if self._source_of.get(chunk.partition) is source]
 
     def _start_thread(self, source: _Source) -> None:
         source.thread = threading.Thread(
@@ -467,6 +536,16 @@ class ClusterReader:
                     continue
             if isinstance(found, errors.BrokerError):
                 return
+
+
+def new_readers(
+    found: Mapping[TopicPartition, ReadRange | None], counts: ConsumerCounts
+) -> dict[TopicPartition, PartitionReader]:
+    """Return a reader for each range; none for a partition that has one."""
+    readers = {one: PartitionReader(one, *wanted) for one, wanted in found.items() if wanted}
+    for one, reader in readers.items():
+        reader.counts = counts.of(one.topic)
+    return readers
 
 
 def failure_of(chunk: Chunk) -> errors.BrokerError:

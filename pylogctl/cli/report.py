@@ -64,6 +64,7 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.RegistryAccessError: _Rule(ExitStatus.REMOTE, "REGISTRY_ACCESS"),
     library.RegistryNodeNotFoundError: _Rule(ExitStatus.NOT_FOUND, "NODE_NOT_FOUND"),
     library.BrokerUnreachableError: _Rule(ExitStatus.UNREACHABLE, "BROKER_UNREACHABLE"),
+    library.PartitionsAwayError: _Rule(ExitStatus.PARTIAL, "PARTITIONS_AWAY"),
     library.TlsError: _Rule(ExitStatus.UNREACHABLE, "TLS"),
     library.AcknowledgedLossError: _Rule(ExitStatus.UNREACHABLE, "ACKNOWLEDGED_LOSS"),
     library.RequestTimeoutError: _Rule(ExitStatus.TIMEOUT, "TIMEOUT"),

@@ -283,7 +283,10 @@ def test_read_when_a_broker_of_the_topic_is_away_then_says_which() -> None:
                 return str(error)
             return ""
 
-        wait_until(lambda: "broker 1, which is away; give `partition`" in refusal(), "the news")
+        wait_until(
+            lambda: "broker 1 is away: 1 of 2 partitions of topic 't' (1-0)" in refusal(),
+            "the news",
+        )
         assert [one.text() for one in client.read("t", partition="0-0")] == ["here"]
 
 
