@@ -84,7 +84,7 @@ def test_delete_topic_when_files_are_moved_then_removed_in_the_background(
 def test_delete_topic_when_a_removal_has_only_to_remove_an_empty_directory_then_leaves_it_empty(
     make_manager: ManagerFactory, tmp_path: Path
 ) -> None:
-    manager = opened(make_manager)
+    opened(make_manager)
     emptied = tmp_path / "data" / DELETED_NAME / "0"
     emptied.mkdir()
     deletions = DirectoryDeletions(tmp_path / "data")
