@@ -273,7 +273,27 @@ class OffsetOutOfRangeError(ServerError):
 
 
 class DataLossError(OffsetOutOfRangeError):
-    """A log lacks messages that a Spark job is to read; never sent."""
+    """A log lacks messages that a Spark job is to read; never sent.
+
+    `next_offset` is that of the next message, -1 if it is the log start offset.
+    """
+
+    def __init__(self, message: str, next_offset: int = -1) -> None:
+        super().__init__(message)
+        self.next_offset = next_offset
+
+
+class LostOffsetsError(OffsetOutOfRangeError):
+    """The messages at an offset were lost by the broker's disk; there are others behind them.
+
+    `next_offset` is where these begin. A response has it in the place of the high watermark.
+    """
+
+    code = 133
+
+    def __init__(self, message: str, next_offset: int = -1) -> None:
+        super().__init__(message)
+        self.next_offset = next_offset
 
 
 class InvalidMessageError(ServerError):
@@ -580,6 +600,7 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
         InvalidPatternError,
         PatternTooSlowError,
         ResponseTooLargeError,
+        LostOffsetsError,
     )
 }
 
@@ -587,11 +608,13 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
 def error_for_code(code: int, message: str, leader: int = -1) -> ServerError:
     """Return the exception for a wire code other than `NO_ERROR`; `UnknownServerError` if unknown.
 
-    `leader` is the leader's broker id in the response, for a `NotLeaderError`.
-    Source: Kafka 0.7 `ErrorMapping.exceptionFor`.
+    `leader` is the leader's broker id in the response, for a `NotLeaderError`; the next offset for
+    a `LostOffsetsError`. Source: Kafka 0.7 `ErrorMapping.exceptionFor`.
     """
     if code == NotLeaderError.code:
         return NotLeaderError(message, leader)
+    if code == LostOffsetsError.code:
+        return LostOffsetsError(message, leader)
     return ERROR_OF_CODE.get(code, UnknownServerError)(message)
 
 

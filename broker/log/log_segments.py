@@ -79,6 +79,20 @@ class LogSegments:
         )
         return kind(f"cannot read {self._partition}: {segment.path}: {reason_of(error)}")
 
+    def unreadable_offset(
+        self, segments: tuple[Segment, ...], end: int, offset: int
+    ) -> errors.OffsetOutOfRangeError:
+        """Return the error of an offset behind the end of its segment, which is `end`.
+
+        Messages were lost there if a later segment follows; else they were truncated just now.
+        """
+        at = bisect_right(segments, offset, key=_BASE_OFFSET)
+        if at == len(segments):
+            return self.out_of_range(segments, end, offset)
+        start = segments[at].base_offset
+        text = f"{self._partition} has lost its messages from offset {end} to {start}"
+        return errors.LostOffsetsError(text, start)
+
     def out_of_range(
         self, segments: tuple[Segment, ...], end: int, offset: int
     ) -> errors.OffsetOutOfRangeError:
@@ -95,8 +109,11 @@ class LogSegments:
             segment = segment_of(segments, offset)
             base = segment.base_offset
             end = min(segment.end_offset, visible_end) - base
-            if end <= offset - base:  # it was truncated in this moment
-                raise self.out_of_range(segments, base + end, offset)
+            if end <= offset - base:
+                error = self.unreadable_offset(segments, base + end, offset)
+                if not isinstance(error, errors.LostOffsetsError):
+                    raise error
+                return base + end, error.next_offset
             try:
                 before, after = boundaries_despite_damage(self.open(segment), offset - base, end)
             except OSError as error:

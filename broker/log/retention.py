@@ -109,7 +109,7 @@ def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int
 
 def excess_count(segments: Sequence[Segment], *, retention_bytes: int) -> int:
     """Return how many of the oldest segments a log can lose and still keep `retention_bytes`."""
-    excess = segments[-1].end_offset - segments[0].base_offset - retention_bytes
+    excess = sum(segment.size for segment in segments) - retention_bytes
     if retention_bytes < 0:  # keeps all, as in Kafka 0.7 `LogManager.cleanupSegmentsToMaintainSize`
         return 0
     count = 0
