@@ -765,7 +765,10 @@ class Log:
         if active.size > self._config.segment_bytes:
             return True
         since_ms = self.active_since_ms
-        return since_ms is not None and now_ms - since_ms > self._config.roll_ms
+        if since_ms is None:
+            return False
+        # a segment of its own once the clock went back, so that its time is that of all in it
+        return now_ms - since_ms > self._config.roll_ms or now_ms < active.modified_ms
 
     def _roll(self, now_ms: int) -> Segment:
         """Roll: start a new segment at the log's end; caller holds `_lock`. Syncs nothing."""

@@ -10,6 +10,7 @@ import logging
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
 
@@ -126,9 +127,12 @@ class LogSegments:
     def offsets_before(self, time_ms: int, visible_end: int) -> list[int]:
         """Return segment starts, and the visible end, up to a time; see `Log.offsets_before`."""
         segments = [segment for segment in self.all if segment.base_offset <= visible_end]
-        candidates = [(segment.base_offset, segment.modified_ms) for segment in segments]
+        # never before the time of an earlier segment: where the clock went back, a start by time
+        # must not lie behind messages that were written at that time by the clock of before
+        times = accumulate((segment.modified_ms for segment in segments), max)
+        candidates = [(one.base_offset, ms) for one, ms in zip(segments, times, strict=True)]
         if visible_end > segments[-1].base_offset:
-            candidates.append((visible_end, self._clock.time_ms()))
+            candidates.append((visible_end, max(candidates[-1][1], self._clock.time_ms())))
         if time_ms == LATEST_TIME:
             count = len(candidates)
         elif time_ms == EARLIEST_TIME:
