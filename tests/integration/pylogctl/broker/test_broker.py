@@ -324,7 +324,7 @@ def test_status_names_what_is_wrong_with_a_partition(
     directory = tmp_path / "data" / "events_0"
     directory.mkdir(parents=True)
     for base in (0, 5):
-        (directory / segment_name(base)).touch()
+        (directory / segment_name(base)).write_bytes(b"x")
     broker = serve("--no-zookeeper", "--data", str(tmp_path / "data"))
     result = invoke("broker", "status", "-b", broker.address, "--output", "json")
     (record,) = json.loads(result.text)["data"]
