@@ -277,7 +277,27 @@ class OffsetOutOfRangeError(ServerError):
 
 
 class DataLossError(OffsetOutOfRangeError):
-    """A log lacks messages that a Spark job is to read; never sent."""
+    """A log lacks messages that a Spark job is to read; never sent.
+
+    `next_offset` is that of the next message, -1 if it is the log start offset.
+    """
+
+    def __init__(self, message: str, next_offset: int = -1) -> None:
+        super().__init__(message)
+        self.next_offset = next_offset
+
+
+class LostOffsetsError(OffsetOutOfRangeError):
+    """The messages at an offset were lost by the broker's disk; there are others behind them.
+
+    `next_offset` is where these begin. A response has it in the place of the high watermark.
+    """
+
+    code = 133
+
+    def __init__(self, message: str, next_offset: int = -1) -> None:
+        super().__init__(message)
+        self.next_offset = next_offset
 
 
 class InvalidMessageError(ServerError):
@@ -591,6 +611,7 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
         InvalidPatternError,
         PatternTooSlowError,
         ResponseTooLargeError,
+        LostOffsetsError,
     )
 }
 
@@ -605,6 +626,8 @@ def error_for_code(code: int, message: str, detail: int = -1) -> ServerError:
         return NotLeaderError(message, detail)
     if code == MessageSizeTooLargeError.code:
         return MessageSizeTooLargeError(message, detail)
+    if code == LostOffsetsError.code:
+        return LostOffsetsError(message, detail)
     return ERROR_OF_CODE.get(code, UnknownServerError)(message)
 
 

@@ -160,6 +160,7 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
     checks = [
         *health_checks(metadata, suspected),
         storage_check(statuses),
+        _check("retention", WARN, _retention_problems(statuses)),
         proof_check(statuses),
         lost,
     ]
@@ -287,6 +288,17 @@ def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> He
             if not any(error in one["error"] for error in lost):
                 found.append(f"broker {broker_id} {one['state']}: {one['error']}")
     return _check("storage", FAIL, tuple(found), tuple(hidden))
+
+
+def _retention_problems(
+    statuses: Mapping[int, Mapping[str, Any] | BrokerError],
+) -> tuple[str, ...]:
+    """Return why brokers may keep segments for too long; `storage_check` names silent brokers."""
+    return tuple(
+        f"broker {broker_id}: {problem}"
+        for broker_id, status in statuses.items()
+        if not isinstance(status, BrokerError) and (problem := status["retention_waits"])
+    )
 
 
 def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:

@@ -7,6 +7,7 @@ is decoded.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.errors import (
     NO_ERROR,
     BrokerError,
+    LostOffsetsError,
     ProtocolError,
     UnknownFetchSessionError,
     UnsupportedVersionError,
@@ -37,6 +39,8 @@ from broker.topic import MessagePosition, TopicPartition
 if TYPE_CHECKING:
     from broker.protocol.extension_requests import ExtensionRequest
 
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_FETCH_BYTES = 1 << 20
 DEFAULT_MAX_WAIT_MS = 500
@@ -69,6 +73,10 @@ class _LocalFilter:
         if reader is None:
             reader = PartitionReader(chunk.partition, MessagePosition(chunk.offset))
             self._readers[chunk.partition] = reader
+        if chunk.skip_to is not None:
+            self.forget(chunk.partition)
+            yield chunk
+            return
         start = chunk._replace(offset=reader.offset)
         if chunk.error != NO_ERROR or not reader.add(chunk):
             yield start._replace(data=b"")
@@ -329,7 +337,7 @@ class FetchSession:
     def _advance(self, chunks: list[Chunk]) -> list[Chunk]:
         """Advance the offsets, and drop chunks from before a seek."""
         current = []
-        for chunk in chunks:
+        for chunk in map(_past_lost, chunks):
             partition, next_offset = chunk.partition, chunk.next_offset
             if self._positions.get(partition) != chunk.offset:
                 continue
@@ -347,6 +355,17 @@ class FetchSession:
             elif chunk.high_watermark >= 0:
                 current.append(chunk)
         return current
+
+
+def _past_lost(chunk: Chunk) -> Chunk:
+    """Return a chunk that skips the messages that the broker has lost, if that is its error."""
+    if chunk.error != LostOffsetsError.code:
+        return chunk
+    logger.warning(
+        "%s: its broker has lost the messages from offset %d to %d; going on behind them",
+        *(chunk.partition, chunk.offset, chunk.high_watermark),
+    )
+    return chunk._replace(error=NO_ERROR, skip_to=chunk.high_watermark, high_watermark=-1)
 
 
 def _filtered_chunks(

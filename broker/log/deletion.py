@@ -8,7 +8,6 @@ removed.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import shutil
@@ -16,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
+from uuid import uuid4
 
 from broker.errors import ShuttingDownError, StorageError, UnknownTopicError
 from broker.files import DIRECTORY_MODE, open_file, sync_directory
@@ -29,17 +29,6 @@ logger = logging.getLogger(__name__)
 
 _RECORD_BYTES = 512
 """A sector, which a disk writes as a whole or not at all; a topic's name is shorter."""
-
-
-def _rename(directory: Path, target: Path) -> bool:
-    """Rename a directory; return False if one with content has the new name."""
-    try:
-        directory.rename(target)
-    except OSError as error:
-        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            return False
-        raise
-    return True
 
 
 class DirectoryDeletions:
@@ -87,15 +76,15 @@ class DirectoryDeletions:
     def move_aside(self, directories: Iterable[Path]) -> None:
         """Move log directories to the directory of deleted logs; open files stay readable."""
         self._deleted.mkdir(DIRECTORY_MODE, exist_ok=True)
-        number = 0
         parents = {self._deleted, self._data_dir}
         for directory in directories:
             parents.add(directory.parent)
             if directory.is_symlink():
                 directory.unlink()  # and leave its target alone
                 continue
-            while not _rename(directory, self._deleted / str(number)):
-                number += 1
+            # a new name each time: a directory can be renamed to one that is being removed and has
+            # no files left, and would then not be empty for the thread that removes it
+            directory.rename(self._deleted / uuid4().hex)
         for parent in parents:
             sync_directory(parent)
 
@@ -107,36 +96,43 @@ class DirectoryDeletions:
     def remove(self) -> None:
         """Remove the logs moved aside, and wait for that."""
         self.remove_in_background()
-        with self._lock:
-            if self._thread is not None:
-                self._thread.join()
+        self._join()
 
     def remove_in_background(self) -> None:
         """Start a thread that removes the logs moved aside, unless one is running."""
         with self._lock:
-            is_busy = self._thread is not None and self._thread.is_alive()
-            if is_busy or self._stopping.is_set() or not self._deleted.exists():
-                return
-            self._thread = Thread(target=self._remove, name="deletion", daemon=True)
-            self._thread.start()
+            if self._thread is None and not self._stopping.is_set() and self._deleted.exists():
+                self._thread = Thread(target=self._remove, name="deletion", daemon=True)
+                self._thread.start()
 
     def stop(self) -> None:
         """Stop after the log being removed; the rest is removed after the next start."""
         self._stopping.set()
+        self._join()
+
+    def _join(self) -> None:
         with self._lock:
-            if self._thread is not None:
-                self._thread.join()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
 
     def _remove(self) -> None:
-        while not self._stopping.is_set():
-            directory = next(self._deleted.iterdir(), None)
-            if directory is None:
-                return
-            try:
+        try:
+            while (directory := self._next()) is not None:
                 shutil.rmtree(directory)
-            except OSError as error:
-                logger.error("cannot remove a deleted log: %s: %s", directory, error.strerror)
-                return
+        except OSError as error:
+            path = error.filename or self._deleted
+            logger.error("cannot remove a deleted log: %s: %s", path, error.strerror)
+            with self._lock:
+                self._thread = None
+
+    def _next(self) -> Path | None:
+        """Return a log to remove; without one, a log moved aside later gets another thread."""
+        with self._lock:
+            directory = next(self._deleted.iterdir(), None)
+            if directory is None or self._stopping.is_set():
+                self._thread = directory = None
+            return directory
 
 
 class LogDeletions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 
-from broker.errors import StorageError
+from broker.errors import LostOffsetsError, StorageError
 from broker.log.log import Log
 from broker.log.segment import parse_segment_name, reason_of
 from broker.protocol.responses import LogDamage, LogDigest
@@ -26,7 +26,12 @@ def digest_of(log: Log, offset: int, length: int) -> LogDigest:
     position, segment = offset, -1
     left_bytes = min(length, MAX_DIGEST_BYTES, end - offset) if offset >= start else 0
     while left_bytes > 0:
-        found = log.read(position, min(left_bytes, _BLOCK_BYTES))
+        try:
+            found = log.read(position, min(left_bytes, _BLOCK_BYTES))
+        except LostOffsetsError as error:
+            lost_bytes = min(left_bytes, error.next_offset - position)
+            position, left_bytes = position + lost_bytes, left_bytes - lost_bytes
+            continue
         if found is None:
             break
         if segment < 0:

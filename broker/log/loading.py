@@ -22,12 +22,13 @@ from broker.log.epoch_file import EpochFile, read_epochs
 from broker.log.log import Log
 from broker.log.recovery import (
     Recovery,
+    holes,
+    is_whole,
     list_segments,
     recover,
     restore_end,
-    validate_contiguity,
 )
-from broker.log.replica_logs import read_creation_id
+from broker.log.replica_logs import read_creation_id, read_record
 from broker.log.segment import Segment
 from broker.log.table import LogTable
 from broker.topic import TopicPartition
@@ -107,6 +108,10 @@ class Loader:
         for log in contents.logs:
             start = log.log_end_offset if is_another else log.log_start_offset
             self._begin_incarnation(log, contents.kept_ends.get(log.partition, start))
+        # a replica that has lost messages must not lead as one that has all
+        was_clean = was_clean and not any(
+            log.is_replicated and log.partition in contents.kept_ends for log in contents.logs
+        )
         return Loaded(was_clean, contents.was_recovered, recovery_s, contents.recoveries)
 
     def _find_logs(self) -> dict[DataDirectory, dict[TopicPartition, Path]]:
@@ -200,22 +205,33 @@ class Loader:
         recoveries: list[Recovery] = []
         segments = list_segments(directory)
         end_offset = point.offset or 0
-        if segments and is_clean and segments[-1].end_offset >= end_offset:
-            validate_contiguity(partition, segments)
-        elif segments:
+        creation_id = read_creation_id(directory)
+        is_good = is_clean and bool(segments) and is_whole(segments, end_offset)
+        has_copies = creation_id is not None and (is_good or self._has_copies(directory))
+        if segments and not is_good:
             recoveries = recover(
                 partition,
                 segments,
                 recovery_point=point.offset,
                 time_ms=self.maker.clock.time_ms(),
+                has_copies=has_copies,
             )
-            contents.kept_ends[partition] = segments[-1].end_offset
-        creation_id = read_creation_id(directory)
-        if creation_id is not None:  # what is lost is copied from the leader
+            contents.kept_ends[partition] = min(
+                (one.valid_end for one in recoveries), default=segments[-1].end_offset
+            )
+        elif end_offset and not segments:
+            contents.kept_ends[partition] = 0
+        if creation_id is not None:
             self.table.replica_creation_ids[partition] = creation_id
-        elif not segments or segments[-1].end_offset < end_offset:
-            contents.kept_ends[partition] = segments[-1].end_offset if segments else 0
+        if not has_copies and (not segments or segments[-1].end_offset < end_offset):
+            contents.kept_ends.setdefault(partition, 0)
             self._restore_end(partition, directory, segments, end_offset)
+        for hole in holes(segments):
+            logger.warning(
+                "%s has no messages from offset %d to %d, they were lost; readers continue behind "
+                "them: %s",
+                *(partition, *hole, directory),
+            )
         log = self.maker.make(partition, directory, segments, point)
         if creation_id is not None:
             refuse_until_ordered(log)
@@ -224,6 +240,11 @@ class Loader:
             log.replicate(epochs, high_watermark)
         contents.logs.append(log)
         contents.recoveries += recoveries
+
+    def _has_copies(self, directory: Path) -> bool:
+        """Return whether other replicas were in sync, so that what is lost is copied from them."""
+        record = read_record(directory)
+        return record is None or any(one != self.table.home for one in record.state.isr)
 
     def _restore_end(
         self, partition: TopicPartition, directory: Path, segments: list[Segment], end_offset: int

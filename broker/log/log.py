@@ -199,7 +199,7 @@ class Log:
     @property
     def size_bytes(self) -> int:
         """Return the size of all segments."""
-        return self.log_end_offset - self.segments.all[0].base_offset
+        return sum(segment.size for segment in self.segments.all)
 
     @property
     def has_lost_former(self) -> bool:
@@ -292,6 +292,16 @@ class Log:
             raise
         self._note_appended(due_s)
         return offset
+
+    def leave_out(self, offset: int) -> None:
+        """Continue at a later offset, as the leader has lost the messages up to there, too."""
+        with self._lock:
+            self._raise_if_not_writable()
+            now_ms = self._clock.time_ms()
+            if self.segments.all[-1].size:
+                self._roll(now_ms)  # an empty segment, by which a start knows the hole behind it
+            self.log_end_offset = offset
+            self._roll(now_ms)
 
     def append_copied(self, entries: CopiedEntries, offset: int) -> None:
         """Write entries of the leader at the log's end; also where clients may not append.
@@ -496,8 +506,8 @@ class Log:
             segment = segment_of(segments, offset)
             base = segment.base_offset
             end = min(base + segment.size, visible_end)
-            if end <= offset:  # it was truncated in this moment
-                raise self.segments.out_of_range(segments, end, offset)
+            if end <= offset:
+                raise self.segments.unreadable_offset(segments, end, offset)
             file = self.segments.open(segment)
             found = FileSlice(file, offset - base, min(max_bytes, end - offset), self.segments)
             if segment.unreadable is not None:
@@ -771,7 +781,10 @@ class Log:
         if active.size > self._config.segment_bytes:
             return True
         since_ms = self.active_since_ms
-        return since_ms is not None and now_ms - since_ms > self._config.roll_ms
+        if since_ms is None:
+            return False
+        # a segment of its own once the clock went back, so that its time is that of all in it
+        return now_ms - since_ms > self._config.roll_ms or now_ms < active.modified_ms
 
     def _roll(self, now_ms: int) -> Segment:
         """Roll: start a new segment at the log's end; caller holds `_lock`. Syncs nothing."""

@@ -10,6 +10,7 @@ import logging
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
 
@@ -79,6 +80,20 @@ class LogSegments:
         )
         return kind(f"cannot read {self._partition}: {segment.path}: {reason_of(error)}")
 
+    def unreadable_offset(
+        self, segments: tuple[Segment, ...], end: int, offset: int
+    ) -> errors.OffsetOutOfRangeError:
+        """Return the error of an offset behind the end of its segment, which is `end`.
+
+        Messages were lost there if a later segment follows; else they were truncated just now.
+        """
+        at = bisect_right(segments, offset, key=_BASE_OFFSET)
+        if at == len(segments):
+            return self.out_of_range(segments, end, offset)
+        start = segments[at].base_offset
+        text = f"{self._partition} has lost its messages from offset {end} to {start}"
+        return errors.LostOffsetsError(text, start)
+
     def out_of_range(
         self, segments: tuple[Segment, ...], end: int, offset: int
     ) -> errors.OffsetOutOfRangeError:
@@ -95,8 +110,11 @@ class LogSegments:
             segment = segment_of(segments, offset)
             base = segment.base_offset
             end = min(segment.end_offset, visible_end) - base
-            if end <= offset - base:  # it was truncated in this moment
-                raise self.out_of_range(segments, base + end, offset)
+            if end <= offset - base:
+                error = self.unreadable_offset(segments, base + end, offset)
+                if not isinstance(error, errors.LostOffsetsError):
+                    raise error
+                return base + end, error.next_offset
             try:
                 before, after = boundaries_despite_damage(self.open(segment), offset - base, end)
             except OSError as error:
@@ -109,9 +127,12 @@ class LogSegments:
     def offsets_before(self, time_ms: int, visible_end: int) -> list[int]:
         """Return segment starts, and the visible end, up to a time; see `Log.offsets_before`."""
         segments = [segment for segment in self.all if segment.base_offset <= visible_end]
-        candidates = [(segment.base_offset, segment.modified_ms) for segment in segments]
+        # never before the time of an earlier segment: where the clock went back, a start by time
+        # must not lie behind messages that were written at that time by the clock of before
+        times = accumulate((segment.modified_ms for segment in segments), max)
+        candidates = [(one.base_offset, ms) for one, ms in zip(segments, times, strict=True)]
         if visible_end > segments[-1].base_offset:
-            candidates.append((visible_end, self._clock.time_ms()))
+            candidates.append((visible_end, max(candidates[-1][1], self._clock.time_ms())))
         if time_ms == LATEST_TIME:
             count = len(candidates)
         elif time_ms == EARLIEST_TIME:

@@ -1,7 +1,9 @@
 """Recovery: loading the segments of a log, and truncating a log that was not closed cleanly.
 
-Only data after the recovery point is cut, only from the first invalid entry on, and the bytes cut
-off are kept in a side file next to the segment.
+Data after the recovery point is cut from the first invalid entry on. Before it only segments are
+cut that have become shorter, after their last whole message: behind a replica's all is cut, as its
+leader has it; other logs get a hole, which an empty segment marks at its start. The bytes cut off
+are kept in a side file next to the segment.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import datetime
 import itertools
 import logging
 import os
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import NamedTuple
 
 from broker.errors import LogCorruptError
 from broker.files import open_file, sync_directory, validate_no_link, write_all
-from broker.log.scan import BLOCK_BYTES, boundaries_around, scan_blocks
+from broker.log.scan import BLOCK_BYTES, boundaries_around, find_entry, scan_blocks
 from broker.log.segment import Segment, SegmentFile, parse_segment_name
 from broker.topic import TopicPartition
 
@@ -64,6 +66,30 @@ def list_segments(directory: Path) -> list[Segment]:
     return segments
 
 
+def is_whole(segments: Sequence[Segment], end_offset: int) -> bool:
+    """Return whether the segments, of which there is one at least, have all up to an offset.
+
+    Holes that a former start has marked count as whole.
+    """
+    return segments[-1].end_offset >= end_offset and all(
+        one.end_offset == following.base_offset or _is_hole(one, following)
+        for one, following in itertools.pairwise(segments)
+    )
+
+
+def holes(segments: Sequence[Segment]) -> list[tuple[int, int]]:
+    """Return start and end of each range of offsets whose messages were lost."""
+    return [
+        (one.base_offset, following.base_offset)
+        for one, following in itertools.pairwise(segments)
+        if _is_hole(one, following)
+    ]
+
+
+def _is_hole(segment: Segment, following: Segment) -> bool:
+    return not segment.size and segment.base_offset < following.base_offset
+
+
 def validate_contiguity(
     partition: TopicPartition, segments: Sequence[Segment], *, flushed_to: int | None = None
 ) -> None:
@@ -75,6 +101,8 @@ def validate_contiguity(
     for segment, following in itertools.pairwise(segments):
         end, start = segment.end_offset, following.base_offset
         if end == start or (flushed_to is not None and flushed_to <= end < start):
+            continue
+        if _is_hole(segment, following):
             continue
         raise LogCorruptError(
             f"{'a gap' if end < start else 'an overlap'} in {partition}: {segment.path} ends at "
@@ -89,53 +117,98 @@ def recover(
     *,
     recovery_point: int | None,
     time_ms: int,
+    has_copies: bool = False,
 ) -> list[Recovery]:
-    """Truncate a log that was not closed cleanly to its valid messages, and make them durable.
+    """Truncate a log to its valid messages, and make them durable.
 
-    There is one segment at least; those set aside are removed from the list. The log is known to be
-    flushed up to the recovery point; without one all of it is scanned. Raises `LogCorruptError` for
-    a gap where flushed data must be, or an overlap.
+    There is one segment at least; those set aside are removed from the list, and those that mark
+    holes are added. The log is known to be flushed up to the recovery point; without one all of it
+    is scanned. With copies on other brokers, it is cut at the first gap. Raises `LogCorruptError`
+    for an overlap, or a segment that is missing where flushed data must be.
     """
-    if recovery_point is not None and recovery_point > segments[-1].end_offset:
-        recovery_point = None
-    validate_contiguity(partition, segments, flushed_to=recovery_point)
-    point = max(segments[0].base_offset, recovery_point or 0)
+    found: list[Recovery] = []
+    flushed_to, point = recovery_point, recovery_point or 0
+    if has_copies:
+        flushed_to = segments[0].base_offset  # gaps are cut
+        pairs = itertools.pairwise(segments)
+        short = (one for one, following in pairs if one.end_offset < following.base_offset)
+        point = min([point, *(one.base_offset for one in short)])
+        if point > segments[-1].end_offset:
+            point = 0
+    elif recovery_point is not None:
+        found = _cut_shortened(partition, segments, recovery_point, time_ms)
+        flushed_to = point = min(point, segments[-1].end_offset)
+    validate_contiguity(partition, segments, flushed_to=flushed_to)
+    point = max(segments[0].base_offset, point)
     index = bisect_right(segments, point, key=attrgetter("base_offset")) - 1
     position = point - segments[index].base_offset
-    found: list[Recovery] = []
     for at in range(index, len(segments)):
         segment = segments[at]
         valid_end = _sync_valid(segment, position)
         position = 0
-        is_last = at == len(segments) - 1
         if valid_end == segment.size and (
-            is_last or segment.end_offset == segments[at + 1].base_offset
+            at == len(segments) - 1
+            or segment.end_offset == segments[at + 1].base_offset
+            or (flushed_to is None and _is_hole(segment, segments[at + 1]))
         ):
             continue
-        found = _cut(partition, segments, at, valid_end, time_ms)
+        found += _cut(partition, segments, at, valid_end, time_ms)
         break
     sync_directory(segments[0].directory)
     return found
 
 
+def _cut_shortened(
+    partition: TopicPartition, segments: list[Segment], recovery_point: int, time_ms: int
+) -> list[Recovery]:
+    """Cut the segments that have become shorter, and mark the holes behind them."""
+    found = []
+    ends = [*(one.base_offset for one in segments[1:]), recovery_point]
+    for segment, end in list(zip(segments, ends, strict=True)):
+        if not segment.end_offset < end <= recovery_point or not segment.size:
+            continue
+        valid_end = _end_despite_damage(segment)
+        side_files = f"{segment.path.name}.cut-*"  # of a start that ended after the cut
+        is_cut = valid_end < segment.size or any(segment.directory.glob(side_files))
+        if valid_end < segment.size:
+            found += _cut(partition, [segment], 0, valid_end, time_ms)
+        if segment is segments[-1] or not is_cut:
+            continue  # `restore_end` goes on behind it; or the next segment is missing
+        if segment.size:
+            _add_empty(segment.directory, segments, segment.end_offset, segment.modified_ms)
+    return found
+
+
+def _end_despite_damage(segment: Segment) -> int:
+    """Return the position after the last whole message of a segment, damage before it or not."""
+    file, position = segment.open(), 0
+    while True:
+        position = end = _scan_to_fault(file.fd, position, segment.size)
+        following = find_entry(file.fd, end + 1, segment.size)
+        if following is None:
+            return end
+        position = following
+
+
 def restore_end(directory: Path, segments: list[Segment], end_offset: int, *, time_ms: int) -> None:
     """Start a log at a later offset after it lost its tail, so that no offset is given out twice.
 
-    The last segment is lengthened by zeros, which take no room on disk and are no message: readers
-    treat them as damage, behind which the next message is found. A new last segment, added to the
-    list, starts at `end_offset`: recovery scans the last one, and would cut zeros in it.
+    A new last segment, added to the list, starts at `end_offset`; the hole before it is marked.
     """
-    if segments:
-        last = segments[-1]
-        file = last.open(os.O_RDWR)
-        os.ftruncate(file.fd, end_offset - last.base_offset)
-        os.utime(file.fd, ns=(last.modified_ms * 1_000_000,) * 2)  # for retention
-        os.fsync(file.fd)
-        last.size = end_offset - last.base_offset
-    segment = Segment(directory, end_offset, size=0, modified_ms=time_ms)
-    segment.file = segment.open(os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    if segments and segments[-1].size:
+        _add_empty(directory, segments, segments[-1].end_offset, segments[-1].modified_ms)
+    _add_empty(directory, segments, end_offset, time_ms)
     sync_directory(directory)
-    segments.append(segment)
+
+
+def _add_empty(
+    directory: Path, segments: list[Segment], base_offset: int, modified_ms: int
+) -> None:
+    """Create an empty segment, with a time for retention."""
+    segment = Segment(directory, base_offset, size=0, modified_ms=modified_ms)
+    file = segment.open(os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    os.utime(file.fd, ns=(modified_ms * 1_000_000,) * 2)
+    insort(segments, segment, key=attrgetter("base_offset"))
 
 
 def _sync_valid(segment: Segment, position: int) -> int:

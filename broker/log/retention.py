@@ -71,17 +71,41 @@ class Retention:
         """Whether no controller knows a replicated log: it is left alone then."""
         self._table = table
         self._settings = settings
+        self._clock = clock
         self._time = RetentionTime(clock)
+        self._is_ahead = False
         self.times = Histogram(ELECTION_BOUNDS_S)
         self.removed_bytes = 0
 
     @property
     def waits(self) -> str | None:
-        """Return why segments that are old by the clock are kept; None if they are not."""
-        return self._time.waits
+        """Return why segments may be kept for too long; None if they are not."""
+        return self._time.waits or self._ahead()
+
+    def _ahead(self) -> str | None:
+        """Return which segments are dated in the future, None without one."""
+        latest_ms = self._clock.time_ms() + _MAX_CLOCK_STEP_S * 1000
+        found = [
+            one
+            for log in self._table.all()
+            for one in log.segments.all
+            if one.modified_ms > latest_ms
+        ]
+        if not found:
+            return None
+        text = "1 segment is" if len(found) == 1 else f"{len(found)} segments are"
+        return (
+            f"{text} dated in the future, such as {found[0].path}: retention takes the time of the "
+            "segment behind it, and a start by time may be too early; set the clock right, or give "
+            "the file its time (touch) while the broker is stopped"
+        )
 
     def apply(self) -> None:
         """Remove the segments past retention of all logs."""
+        ahead = self._ahead()
+        if ahead is not None and not self._is_ahead:
+            logger.warning("%s", ahead)
+        self._is_ahead = ahead is not None
         began_s = time.perf_counter()
         now_ms = self._time.now_ms()
         config = self._settings.broker
@@ -100,8 +124,13 @@ def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int
     """Return how many of the oldest segments had their last append too long ago."""
     count = 0
     for segment in segments:
+        # One that is dated in the future was written before the next one with a possible time:
+        # else it would keep all segments behind it.
+        later = segments[count:]
+        times = (one.modified_ms for one in later if one.modified_ms <= now_ms)
+        written_ms = next(times, segment.modified_ms)
         # strictly older, as in Kafka 0.7 `LogManager.cleanupExpiredSegments`
-        if now_ms - segment.modified_ms <= retention_ms:
+        if now_ms - written_ms <= retention_ms:
             break
         count += 1
     return count
@@ -109,7 +138,7 @@ def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int
 
 def excess_count(segments: Sequence[Segment], *, retention_bytes: int) -> int:
     """Return how many of the oldest segments a log can lose and still keep `retention_bytes`."""
-    excess = segments[-1].end_offset - segments[0].base_offset - retention_bytes
+    excess = sum(segment.size for segment in segments) - retention_bytes
     if retention_bytes < 0:  # keeps all, as in Kafka 0.7 `LogManager.cleanupSegmentsToMaintainSize`
         return 0
     count = 0

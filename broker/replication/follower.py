@@ -96,7 +96,7 @@ class Follower:
         `epoch_starts` are those of the response's bytes; they are recorded before the bytes are
         appended. `data_bytes` is by how much the offset advances with the whole messages that came.
         """
-        if self.is_stopped or not self._is_current(position):
+        if not self.is_awaiting(position):
             return FetchResult.DISCARDED
         if answer.diverging != NO_DIVERGENCE:
             return self._cut(answer)
@@ -125,7 +125,7 @@ class Follower:
         The log is given up only if retention has removed the next messages from the leader, never
         because the leader seems to be behind.
         """
-        if self.is_stopped or not self._is_current(position):
+        if not self.is_awaiting(position):
             return FetchResult.DISCARDED
         log = self.log
         is_empty = log.log_end_offset == log.log_start_offset
@@ -169,8 +169,9 @@ class Follower:
             self._creation,
         )
 
-    def _is_current(self, position: FetchPosition) -> bool:
-        return position[:3] == self._position()[:3]
+    def is_awaiting(self, position: FetchPosition) -> bool:
+        """Return whether a response to a fetch at this position continues the log."""
+        return not self.is_stopped and position[:3] == self._position()[:3]
 
     def _cut(self, answer: FetchAnswer) -> FetchResult:
         """Truncate the log to what it may share with the leader's."""

@@ -133,13 +133,12 @@ class OwnBroker:
                 self._session.replace_ephemeral(path, value, version=stat.version)
                 return True
             return False
-        # If only creator or address is equal (the port was changed, or the data directory is new
-        # or a copy), the holder may be alive, so its session gets time to expire.
-        if holder.creator == info.creator or holder.address == info.address:
-            remaining_s = deadline_s - time.monotonic()
-            if remaining_s > 0:
-                self._await_end_of(path, holder, remaining_s)
-                return False
+        # Port, host and data directory of a broker that replaces a dead one may all be new: only
+        # the end of the holder's session tells that it is dead.
+        remaining_s = deadline_s - time.monotonic()
+        if remaining_s > 0:
+            self._await_end_of(path, holder, remaining_s)
+            return False
         raise errors.RegistryConflictError(
             f"broker id {info.id} is already registered by {holder.address}"
             f" (creator {holder.creator})"

@@ -39,7 +39,6 @@ from broker.zk.registry import Registry
 from broker.zk.security import security_of
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.logs import library_warnings
 from pylogctl.consume.output import Consumption
 from pylogctl.consume.plan import GroupOptions, Request
 
@@ -282,7 +281,6 @@ def run_in_group(
     )
     registry.start(env.timeout_s(patience_s))
     with ExitStack() as stack:
-        stack.enter_context(library_warnings(env))
         stack.callback(registry.stop)
         cluster = RegistryCluster(registry, connect)
         leader_wait_s = request.config.leader_wait_ms / 1000

@@ -16,6 +16,7 @@ from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.logs import library_warnings
 from pylogctl.cli.offset_resolution import resolve_ranges
 from pylogctl.cli.process import StopRequest, graceful_stop, keep_freed_memory
 from pylogctl.cli.progress import announced_wait
@@ -34,6 +35,7 @@ def run(request: Request) -> ExitStatus:
         receive_bytes=config.socket_receive_bytes,
     )
     with ExitStack() as stack:
+        stack.enter_context(library_warnings(env))
         stop = stack.enter_context(graceful_stop())
         plan = request.plan
         if request.execution is not None:

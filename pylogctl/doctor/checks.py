@@ -229,6 +229,8 @@ def _check_broker(
             yield Finding(Verdict.FAIL, "lost by disks", text)
         settings = {name: one["value"] for name, one in document["settings"].items()}
         yield security.check_exposure(broker, settings)
+        if problem := document["retention_waits"]:
+            yield Finding(Verdict.WARN, "retention", f"{broker}: {problem}")
         if (certificate := document.get("certificate")) is not None:
             yield security.check_certificate(broker, certificate, answered_ms)
         yield from security.check_key_files(broker, security.key_files(document, settings))

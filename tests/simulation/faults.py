@@ -211,7 +211,7 @@ FAULTS = {
         "fetches, their answers and orders of earlier leader epochs are taken",
         (
             (Leader, "answer", _any_epoch),
-            (Follower, "_is_current", _any_term),
+            (Follower, "is_awaiting", _any_term),
             (Replica, "apply", _orders_of_any_epoch),
         ),
     ),

@@ -451,6 +451,10 @@ class ReplicaFetcher(StoppableThread):
                 if result is FetchResult.RESTARTED:
                     self._note_truncated(hosted, position.offset)
                 return
+            if part.error == errors.LostOffsetsError.code:
+                if role.is_awaiting(position):
+                    log.leave_out(part.high_watermark)
+                return
             if part.error != errors.NO_ERROR:
                 error = errors.error_for_code(
                     part.error, f"broker {self._leader_id} has refused it"

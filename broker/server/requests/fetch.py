@@ -384,7 +384,8 @@ class FetchHandler:
         if code != errors.NO_ERROR:
             self.note_refused(code)
         # After the read: the high watermark in the response must not be below what was read.
-        part = responses.ReadPart(partition, code, log.high_watermark, log.log_start_offset, b"")
+        high_watermark = _high_watermark(log, error)
+        part = responses.ReadPart(partition, code, high_watermark, log.log_start_offset, b"")
         if messages is None:
             return responses.encode_read_part_header(part, 0), None
         self.metrics.topics[partition.topic].bytes_out += messages.length
@@ -397,6 +398,11 @@ class FetchHandler:
         # quick for any pattern: an invalid one is refused at once, not only when messages come
         request.payload_filter.compile()
         return _FilteredRead(self, request, header, rights)
+
+
+def _high_watermark(log: Log | MissingLog, error: errors.ServerError | None) -> int:
+    """Return a log's high watermark; where messages were lost, the offset of the next one."""
+    return error.next_offset if isinstance(error, errors.LostOffsetsError) else log.high_watermark
 
 
 def _offset_to_reach(request: ReadRequest) -> int:
@@ -430,11 +436,14 @@ def _code_for_07(error: errors.ServerError, *, is_multifetch: bool) -> int:
 
     Our own codes mean nothing to its clients, and "unknown", by which 0.7 also reports an illegal
     topic, ends the fetcher of a group member with all its partitions of this broker. So in a
-    multifetch, a partition whose disk fails or whose leader is away looks as if it had no new
-    messages: the member waits there until it can be read, and continues with the others.
+    multifetch, a partition whose disk fails or has lost the next messages, or whose leader is away,
+    looks as if it had no new messages: the member waits there, and continues with the others.
     """
-    if is_multifetch and error.is_retriable:
+    is_lost = isinstance(error, errors.LostOffsetsError)
+    if is_multifetch and (error.is_retriable or is_lost):
         return errors.NO_ERROR
+    if is_lost:
+        return errors.OffsetOutOfRangeError.code
     return error.code if error.code in (1, 3) else errors.UnknownServerError.code
 
 
@@ -658,7 +667,7 @@ class _FilteredRead(_DelayedRead):
             partition=position.partition,
             error=errors.NO_ERROR if error is None else error.code,
             # After the search: the high watermark must not be below what was searched.
-            high_watermark=0 if log is None else log.high_watermark,
+            high_watermark=0 if log is None else _high_watermark(log, error),
             log_start_offset=0 if log is None else log.log_start_offset,
             next_offset=position.offset if search is None else search.next_offset,
             text="" if error is None else str(error),

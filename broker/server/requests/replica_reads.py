@@ -285,7 +285,9 @@ class ReplicaReadHandler:
             return ReplicaPart(
                 partition,
                 error.code,
-                log.high_watermark,
+                error.next_offset
+                if isinstance(error, errors.LostOffsetsError)
+                else log.high_watermark,
                 log.log_start_offset,
                 NOTHING_DIVERGES,
                 (),

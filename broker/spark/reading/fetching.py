@@ -53,6 +53,12 @@ def fetch_chunks(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> I
                 ) as reader:
                     for ready in reader.polls():
                         for one in ready:
+                            if one.offset > offset:
+                                raise errors.DataLossError(
+                                    f"{partition}: its broker has lost the messages from offset "
+                                    f"{offset} to {one.offset}",
+                                    one.offset,
+                                )
                             chunk = Chunk(partition, one.offset, one.data)
                             one.take(len(chunk.data))  # the caller joins partial messages
                             offset = one.offset

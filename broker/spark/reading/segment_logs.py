@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
 from glob import has_magic
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 from broker.client.list_offsets import Watermarks
@@ -140,10 +140,12 @@ class FileLogs:
         """
         log = self.logs[partition]
         times = [one.path.stat().st_mtime_ns // 1_000_000 for one in log.files]
-        count = sum(1 for one in times if one <= time_ms)
         starts = self.segment_starts(partition)
         if rounded_up:
+            count = max((at for at, one in enumerate(times, 1) if one <= time_ms), default=0)
             return starts[count] if count < len(starts) else None
+        # times that go back must not make a start too late
+        count = sum(1 for one in accumulate(times, max) if one <= time_ms)
         return starts[count - 1] if count else None
 
     def boundary_before(self, partition: TopicPartition, position: int) -> int:

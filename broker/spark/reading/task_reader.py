@@ -121,16 +121,16 @@ class _TaskReader:
         while True:
             try:
                 return (yield from self._good_batches(self._location))
-            except errors.DataLossError:
-                if self._settings.fail_on_data_loss or not self._skip_lost():
+            except errors.DataLossError as error:
+                if self._settings.fail_on_data_loss or not self._skip_lost(error.next_offset):
                     raise
 
-    def _skip_lost(self) -> bool:
-        """Advance to the present log start offset; return False if it is not ahead."""
+    def _skip_lost(self, next_offset: int) -> bool:
+        """Advance to the next offset, or the log start offset; return False if it is not ahead."""
         if not isinstance(self._location, LeaderAddress):
             return False
         rest = self._rest()
-        first = log_start(self._location, rest.partition)
+        first = max(next_offset, log_start(self._location, rest.partition))
         if first <= rest.start:
             return False
         self._position = min(first, rest.end)

@@ -144,7 +144,7 @@ def test_broker_when_a_partition_is_offline_then_it_is_named_and_health_fails(
     directory = tmp_path / "events_0"
     directory.mkdir()
     for base in (0, 5):
-        (directory / segment_name(base)).touch()
+        (directory / segment_name(base)).write_bytes(b"x")
     with Broker(data_dir=tmp_path) as broker, broker.connect() as client:
         (failure,) = client.broker(0).failures or ()
         health = client.health()

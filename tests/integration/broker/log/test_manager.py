@@ -137,7 +137,7 @@ def test_choose_partition_when_one_is_offline_then_another(
     directory = tmp_path / "data" / "events_0"
     directory.mkdir(parents=True)
     for base in (0, 5):
-        (directory / segment_name(base)).touch()
+        (directory / segment_name(base)).write_bytes(b"x")
     manager = make_manager(num_partitions=2)
     manager.open()
     assert {manager.table.choose_partition("events") for _ in range(50)} == {1}
@@ -150,7 +150,7 @@ def test_delete_topic_when_a_partition_is_offline_then_it_can_be_made_again(
     directory = tmp_path / "data" / "events_0"
     directory.mkdir(parents=True)
     for base in (0, 5):
-        (directory / segment_name(base)).touch()
+        (directory / segment_name(base)).write_bytes(b"x")
     manager = make_manager()
     manager.open()
     manager.deletions.delete_topic("events")

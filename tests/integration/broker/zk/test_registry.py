@@ -155,17 +155,17 @@ def test_register_broker_when_repeated_then_is_no_conflict(registry: Registry) -
 
 
 def test_register_broker_when_id_is_anothers_then_conflict_names_the_holder(
-    registry: Registry, other: Registry
+    impatient: Registry, other: Registry
 ) -> None:
     other.register_broker(3, "first", 9092, creator="first-17")
 
     with pytest.raises(RegistryConflictError) as caught:
-        registry.register_broker(3, "second", 9092, creator="second-18")
+        impatient.register_broker(3, "second", 9092, creator="second-18")
 
     assert str(caught.value) == (
         "broker id 3 is already registered by first:9092 (creator first-17)"
     )
-    assert not registry.status.is_registered
+    assert not impatient.status.is_registered
 
 
 def test_register_broker_when_same_broker_restarts_then_replaces_its_old_node(
@@ -184,10 +184,11 @@ def test_register_broker_when_same_broker_restarts_then_replaces_its_old_node(
     assert session.get("/brokers/topics/events/3")[1].ephemeral_owner == registry.session.session_id
 
 
-def test_register_broker_when_address_is_the_same_then_waits_for_the_old_session(
-    registry: Registry, other: Registry
+@pytest.mark.parametrize("former_host", ["h", "replaced"])
+def test_register_broker_when_the_disk_is_empty_then_waits_for_the_old_session(
+    registry: Registry, other: Registry, former_host: str
 ) -> None:
-    other.register_broker(3, "h", 9092, creator="former-17")
+    other.register_broker(3, former_host, 9092, creator="former-17")
     stopper = threading.Timer(0.3, other.stop)
     stopper.start()
 
@@ -320,20 +321,20 @@ def test_session_when_expired_then_broker_and_topics_are_registered_again(
 
 
 def test_session_when_expired_and_id_taken_then_tries_on_until_it_is_free(
-    registry: Registry, session: Session, caplog: pytest.LogCaptureFixture
+    impatient: Registry, session: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
-    registry.register_broker(3, "h", 9092, creator=CREATOR)
+    impatient.register_broker(3, "h", 9092, creator=CREATOR)
     session.delete("/brokers/ids/3")
     session.create("/brokers/ids/3", b"thief-1:elsewhere:1", ephemeral=True)
 
-    expire_session(registry.session)
-    wait_until(lambda: registry.status.error is not None)
-    assert "already registered by elsewhere:1" in str(registry.status.error)
-    assert not registry.status.is_registered
+    expire_session(impatient.session)
+    wait_until(lambda: impatient.status.error is not None)
+    assert "already registered by elsewhere:1" in str(impatient.status.error)
+    assert not impatient.status.is_registered
     session.delete("/brokers/ids/3")
-    wait_until(lambda: registry.status.is_registered and registry.status.error is None)
+    wait_until(lambda: impatient.status.is_registered and impatient.status.error is None)
 
-    assert registry.broker(3).host == "h"
+    assert impatient.broker(3).host == "h"
     assert len([m for m in caplog.messages if "not registered" in m]) == 1
 
 

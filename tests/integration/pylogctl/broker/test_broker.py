@@ -325,7 +325,7 @@ def test_status_names_what_is_wrong_with_a_partition(
     directory = tmp_path / "data" / "events_0"
     directory.mkdir(parents=True)
     for base in (0, 5):
-        (directory / segment_name(base)).touch()
+        (directory / segment_name(base)).write_bytes(b"x")
     broker = serve("--no-zookeeper", "--data", str(tmp_path / "data"))
     result = invoke("broker", "status", "-b", broker.address, "--output", "json")
     (record,) = json.loads(result.text)["data"]
@@ -705,7 +705,7 @@ def test_second_broker_with_the_same_id_is_a_conflict(
 ) -> None:
     first = serve("--zookeeper-port", "0", "--data", str(tmp_path / "a"))
     args = ("-Z", first.fields["zookeeper"], "--port", "0", "--data", str(tmp_path / "b"))
-    result = run_process("broker", "start", *args)
+    result = run_process("broker", "start", *args, "-X", "zk.sessiontimeout.ms=500")
     assert result.status == ExitStatus.CONFLICT
     assert first.address in result.stderr
 

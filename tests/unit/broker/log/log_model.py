@@ -46,7 +46,8 @@ class LogModel:
     def roll_if_due(self) -> None:
         active = self.segments[-1]
         age_ms = 0 if active.since_ms is None else self.now_ms - active.since_ms
-        if active.size > SEGMENT_BYTES or age_ms > ROLL_MS:
+        went_back = active.size > 0 and self.now_ms < active.modified_ms
+        if active.size > SEGMENT_BYTES or age_ms > ROLL_MS or went_back:
             self.roll()
 
     def roll(self) -> None:
@@ -71,8 +72,10 @@ class LogModel:
 
     def retain(self) -> None:
         expired = 0
-        for segment in self.segments:
-            if self.now_ms - segment.modified_ms <= RETENTION_MS:
+        times = [one.modified_ms for one in self.segments]
+        for at, time_ms in enumerate(times):
+            possible = [one for one in times[at:] if one <= self.now_ms] or [time_ms]
+            if self.now_ms - possible[0] <= RETENTION_MS:
                 break
             expired += 1
         self._remove(expired)
@@ -97,11 +100,13 @@ class LogModel:
         del self.segments[:count]
 
     def offsets_before(self, time_ms: int) -> list[int]:
+        visible = [one for one in self.segments if one.base <= self.high_watermark]
         found = [
-            (one.base, one.modified_ms) for one in self.segments if one.base <= self.high_watermark
+            (one.base, max(before.modified_ms for before in visible[: at + 1]))
+            for at, one in enumerate(visible)
         ]
         if self.high_watermark > found[-1][0]:
-            found.append((self.high_watermark, self.now_ms))
+            found.append((self.high_watermark, max(found[-1][1], self.now_ms)))
         if time_ms == -1:
             time_ms = 1 << 60
         while found and found[-1][1] > time_ms:

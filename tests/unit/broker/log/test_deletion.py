@@ -81,6 +81,35 @@ def test_delete_topic_when_files_are_moved_then_removed_in_the_background(
     wait_until(lambda: not list((tmp_path / "data" / ".deleted").iterdir()), "the removal")
 
 
+def test_delete_topic_when_a_removal_has_only_to_remove_an_empty_directory_then_leaves_it_empty(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    opened(make_manager)
+    emptied = tmp_path / "data" / DELETED_NAME / "0"
+    emptied.mkdir()
+    deletions = DirectoryDeletions(tmp_path / "data")
+    deletions.move_aside([tmp_path / "data" / "events_0"])
+    assert list(emptied.iterdir()) == []
+
+
+def test_delete_topic_when_many_do_at_once_then_all_files_are_removed_without_an_error(
+    make_manager: ManagerFactory, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = make_manager(num_partitions=8)
+    manager.open()
+
+    def make_and_delete(topic: str) -> None:
+        for _ in range(40):
+            for index in range(8):
+                manager.creation.get_or_create(topic, index)
+            manager.deletions.delete_topic(topic)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(make_and_delete, ["events", "orders", "audit"]))
+    wait_until(lambda: not list((tmp_path / "data" / DELETED_NAME).iterdir()), "the removal")
+    assert caplog.messages == []
+
+
 def test_delete_topic_when_somebody_holds_its_log_then_that_takes_and_gives_nothing(
     make_manager: ManagerFactory,
 ) -> None:

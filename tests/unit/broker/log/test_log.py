@@ -99,6 +99,23 @@ def test_append_when_segment_is_older_than_roll_time_then_rolls(
     assert log.active_since_ms == clock.time_ms()
 
 
+def test_append_when_the_clock_went_back_then_no_start_by_time_is_too_late(
+    make_log: LogFactory, clock: FakeClock
+) -> None:
+    log = make_log()
+    log.append(TWELVE_BYTES, 1)
+    clock.advance(100)
+    log.append(TWELVE_BYTES, 1)
+    former_ms = clock.time_ms()
+    clock.jump(-3600)
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    assert [one.size for one in log.segments.all] == [24, 12]
+    assert log.offsets_before(clock.time_ms(), 10) == []
+    assert log.offsets_before(former_ms - 1, 10) == []
+    assert log.offsets_before(former_ms, 10) == [36, 24, 0]
+
+
 def test_append_when_reopened_with_active_since_then_age_counts_from_there(
     make_log: LogFactory, clock: FakeClock
 ) -> None:

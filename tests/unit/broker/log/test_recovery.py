@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
 import pytest
 
 from broker.errors import LogCorruptError
-from broker.log.recovery import Recovery, cut_file, list_segments, recover, validate_contiguity
+from broker.log.recovery import (
+    Recovery,
+    cut_file,
+    holes,
+    is_whole,
+    list_segments,
+    recover,
+    validate_contiguity,
+)
 from broker.log.segment import Segment, segment_name
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
@@ -25,8 +34,16 @@ def write_segments(directory: Path, *contents: bytes) -> list[Segment]:
     return list_segments(directory)
 
 
-def run(segments: list[Segment], recovery_point: int | None = None) -> list[Recovery]:
-    return recover(PARTITION, segments, recovery_point=recovery_point, time_ms=TIME_MS)
+def run(
+    segments: list[Segment], recovery_point: int | None = None, *, has_copies: bool = False
+) -> list[Recovery]:
+    return recover(
+        PARTITION,
+        segments,
+        recovery_point=recovery_point,
+        time_ms=TIME_MS,
+        has_copies=has_copies,
+    )
 
 
 def ranges(segments: list[Segment]) -> list[tuple[int, int]]:
@@ -123,11 +140,63 @@ def test_recover_when_nothing_behind_a_good_point_is_valid_then_cut_there(tmp_pa
     assert [(one.valid_end, one.cut_bytes) for one in found] == [(24, 30)]
 
 
-def test_recover_when_point_is_beyond_the_end_then_everything_is_scanned(tmp_path: Path) -> None:
+def test_recover_when_the_point_is_beyond_the_end_of_a_replica_then_everything_is_scanned(
+    tmp_path: Path,
+) -> None:
     segments = write_segments(tmp_path, ENTRY + b"x" * 12, ENTRY)
-    found = run(segments, recovery_point=1000)
+    found = run(segments, recovery_point=1000, has_copies=True)
     assert ranges(segments) == [(0, 12)]
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("former", [b"", ENTRY, b"x" * 12, ENTRY[:-1] + b"?"])
+def test_recover_when_the_flushed_end_was_shortened_then_cut_after_the_last_whole_message(
+    tmp_path: Path, former: bytes
+) -> None:
+    segments = write_segments(tmp_path, ENTRY, former + ENTRY + ENTRY[:5])
+    found = run(segments, recovery_point=12 + len(former) + 24)
+    assert ranges(segments) == [(0, 12), (12, len(former) + 12)]
+    assert [(one.valid_end, one.cut_bytes) for one in found] == [(24 + len(former), 5)]
+
+
+def shorten_first(directory: Path) -> list[Segment]:
+    """Write segments from 0, 24 and 48 on, and take 7 bytes from the end of the first."""
+    write_segments(directory, ENTRY * 2, ENTRY * 2, ENTRY)
+    os.truncate(directory / segment_name(0), 17)
+    return list_segments(directory)
+
+
+def test_recover_when_a_flushed_segment_was_shortened_then_a_hole_that_later_starts_know(
+    tmp_path: Path,
+) -> None:
+    segments = shorten_first(tmp_path)
+    found = run(segments, recovery_point=60)
+    assert ranges(segments) == [(0, 12), (12, 0), (24, 24), (48, 12)]
+    assert [(one.valid_end, one.cut_bytes) for one in found] == [(12, 5)]
+    assert holes(segments) == [(12, 24)]
+    again = list_segments(tmp_path)
+    assert is_whole(again, 60)
+    assert run(again, recovery_point=60) == run(again, None) == []
+    assert ranges(again) == ranges(segments)
+
+
+def test_recover_when_a_start_ended_before_the_hole_was_marked_then_the_next_one_marks_it(
+    tmp_path: Path,
+) -> None:
+    segments = shorten_first(tmp_path)
+    cut_file(segments[0].path, 12, TIME_MS)
+    segments = list_segments(tmp_path)
+    assert run(segments, recovery_point=60) == []
+    assert ranges(segments) == [(0, 12), (12, 0), (24, 24), (48, 12)]
+
+
+def test_recover_when_a_segment_of_a_replica_was_shortened_then_all_behind_it_is_put_aside(
+    tmp_path: Path,
+) -> None:
+    segments = shorten_first(tmp_path)
+    found = run(segments, recovery_point=60, has_copies=True)
+    assert ranges(segments) == [(0, 12)]
+    assert [(one.valid_end, one.cut_bytes) for one in found] == [(12, 5), (24, 24), (48, 12)]
 
 
 def test_recover_when_retention_passed_the_point_then_scans_from_the_start(tmp_path: Path) -> None:

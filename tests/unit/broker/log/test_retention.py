@@ -65,7 +65,10 @@ def log(make_log: LogFactory, clock: FakeClock) -> Log:
 
 @pytest.mark.parametrize(
     ("times", "now_ms", "count"),
-    [([10, 20, 30], 110, 0), ([10, 20, 30], 111, 1), ([50, 20, 30], 140, 0), ([1, 2], 500, 2)],
+    [
+        *[([10, 20, 30], 110, 0), ([10, 20, 30], 111, 1), ([50, 20, 30], 140, 0), ([1, 2], 500, 2)],
+        *[([10, 999, 30], 125, 1), ([10, 999, 30], 131, 3), ([10, 999], 500, 1)],
+    ],
 )
 def test_expired_count_when_any_times_then_longest_prefix_strictly_older(
     times: list[int], now_ms: int, count: int
