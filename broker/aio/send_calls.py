@@ -240,6 +240,10 @@ class SendCalls:
         ends = await asyncio.gather(
             *(one.close(timeout) for one in producers), return_exceptions=True
         )
+        others = self._access.sendings - {one._sending for one in producers}  # were dropped
+        if others:
+            finishing = [asyncio.create_task(one.finished()) for one in others]
+            await asyncio.wait(finishing, timeout=self._seconds(timeout))
         for producer, end in zip(producers, ends, strict=True):
             # what `send` has queued it has raised, or told that it was not in time
             is_known = producer in senders and isinstance(end, DeliveryFailed)

@@ -446,20 +446,22 @@ class SendLoop:
         if not self.is_ended:
             left = self.left()
             self.end()
-            failure = self.take_failure()
-            if failure is not None and not left:
-                logger.error("%s", failure)
-            unclosed.report(left)
+            failure = self.take_failure()  # of what is left, too
+            unclosed.report(left, () if left else (failure,))
 
     async def _finish_with_loop(self) -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
             if not self.is_ended:
-                self.finish()
-                while not self.is_ended:
-                    await self._change()
-                await self.closed()
+                await self.finished()
+
+    async def finished(self) -> None:
+        """Finish, and wait until it has ended."""
+        self.finish()
+        while not self.is_ended:
+            await self._change()
+        await self.closed()
 
     # What `unclosed` calls when the program ends, by another thread than that of the loop.
 

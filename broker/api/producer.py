@@ -194,6 +194,8 @@ class Producer:
             timeout_s=COMMIT_S if timeout_s is None else min(COMMIT_S, timeout_s),
             counts=counts,
         )
+        if on_close is None:
+            unclosed.forget(self._floor._sending)  # `Client.send` tells of its messages
         self._is_closed = False
 
     def __enter__(self) -> Producer:

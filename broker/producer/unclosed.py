@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Protocol
 
@@ -52,9 +52,8 @@ def watch(engine: Engine) -> None:
     if not _is_hooked:
         _is_hooked = True
         atexit.register(_end_program)
-        if (
-            "multiprocessing" in sys.modules
-        ):  # its processes end without `atexit` before Python 3.13
+        # processes of `multiprocessing` end without `atexit` before Python 3.13
+        if "multiprocessing" in sys.modules:
             from multiprocessing import parent_process, util
 
             if parent_process() is not None:
@@ -62,15 +61,16 @@ def watch(engine: Engine) -> None:
     _engines.add(engine)
 
 
-def forget(engine: Engine) -> None:
-    """Forget an engine that is closed."""
-    _engines.discard(engine)
+def forget(engine: object) -> None:
+    """Forget an engine that is closed, or whose messages the program knows of."""
+    _engines.discard(engine)  # type: ignore[arg-type]  # one of those
 
 
 def end(engines: Collection[Engine]) -> None:
     """Have engines send what they have queued, and close them; log how many messages are left."""
     give_up_s = time.monotonic() + LIMIT_S
     left: Counter[str] = Counter()
+    failures: list[DeliveryFailedError | None] = []
     for one in engines:  # all at once
         one.drain(0)
     with suppress(KeyboardInterrupt):
@@ -81,19 +81,20 @@ def end(engines: Collection[Engine]) -> None:
         limit_s = max(0.0, give_up_s - time.monotonic())
         with deadlines.Limit(limit_s):
             one.close(limit_s)
-        failure = one.take_failure()
-        if failure is not None and not rest:
-            logger.error("%s", failure)
-    report(left)
+        failure = one.take_failure()  # of what is left, too
+        failures.append(None if rest else failure)
+    report(left, failures)
 
 
-def report(left: Counter[str]) -> None:
-    """Log how many messages of which topics are left, if there are any."""
+def report(left: Counter[str], failures: Iterable[DeliveryFailedError | None]) -> None:
+    """Log how many messages of which topics are left, if there are any, and failures before."""
     if count := left.total():
         what = "1 message" if count == 1 else f"{count} messages"
         topics = ", ".join(f"'{topic}'" for topic in sorted(left))
         was = "was" if count == 1 else "were"
         logger.error("%s to %s %s not delivered: the producer was not closed", what, topics, was)
+    for failure in filter(None, failures):
+        logger.error("%s", failure)
 
 
 def later(call: Callable[[], object]) -> None:
