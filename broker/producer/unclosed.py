@@ -63,7 +63,7 @@ def watch(engine: Engine) -> None:
 
 def forget(engine: object) -> None:
     """Forget an engine that is closed, or whose messages the program knows of."""
-    _engines.discard(engine)  # type: ignore[arg-type]  # one of those
+    _engines.discard(engine)
 
 
 def end(engines: Collection[Engine]) -> None:
