@@ -23,7 +23,7 @@ from broker.admin.replicas import (
 )
 from broker.admin.topic_facts import Ends, PartitionFacts, TopicFacts
 from broker.client.cluster import Cluster, Connect
-from broker.client.controller_client import ask_controller, cluster_metadata
+from broker.client.controller_client import cluster_metadata
 from broker.controller.assignment import validate_target
 from broker.protocol.cluster_requests import (
     OUTCOMES,
@@ -235,8 +235,8 @@ def request_reassignment(
 ) -> list[PartitionOutcome]:
     """Have the controller begin to move partitions; return the outcome for each.
 
-    An empty target cancels the change of a partition. A request whose response is lost is sent
-    again: the same target changes nothing, a change that was cancelled is left out.
+    An empty target cancels the change of a partition. After a lost response, what has been carried
+    out is not requested again: the next controller would refuse a broker that was lost as well.
     """
     give_up_s = time.monotonic() + timeout_s
     left = plan
@@ -245,21 +245,35 @@ def request_reassignment(
         body = ask_unless_lost(cluster, connect, ReassignRequest(targets, throttle), give_up_s)
         if body is not None:
             break
-        changes = list_reassignments(cluster, connect, timeout_s=_left_s(give_up_s)).changes
-        under_way = {one.partition for one in changes}
-        left = {one: target for one, target in left.items() if target or one in under_way}
+        left = _not_begun(cluster, connect, left, _left_s(give_up_s))
     asked = {one.partition: one for one in OUTCOMES.decode(body)}
     return [asked.get(one, PartitionOutcome(one, errors.NO_ERROR, "")) for one in sorted(plan)]
+
+
+def _not_begun(cluster: Cluster, connect: Connect, plan: Plan, timeout_s: float) -> Plan:
+    """Return what of a plan is neither under way nor done."""
+    changes = list_reassignments(cluster, connect, timeout_s=timeout_s).changes
+    known = replicas_of(cluster, connect, sorted({one.topic for one in plan})) if plan else {}
+    # those of before the request, unless it was carried out
+    present = {one: found.replicas for one, found in known.items()}
+    present |= {one: change.target for one, change in changes}
+    cancellable = {one for one, _ in changes}
+    return {
+        one: target
+        for one, target in plan.items()
+        if (present.get(one) != target if target else one in cancellable)
+    }
 
 
 def list_reassignments(
     cluster: Cluster, connect: Connect, *, timeout_s: float
 ) -> ListedReassignments:
     """Return the reassignments that are under way, and their throttle."""
-    body = ask_controller(
-        cluster.brokers(), connect, ListReassignmentsRequest(), timeout_s=timeout_s
-    )
-    return REASSIGNMENTS.decode(body)
+    give_up_s = time.monotonic() + timeout_s
+    while True:
+        body = ask_unless_lost(cluster, connect, ListReassignmentsRequest(), give_up_s)
+        if body is not None:
+            return REASSIGNMENTS.decode(body)
 
 
 def plan_cancellation(changes: Sequence[PartitionReassignment], topics: Collection[str]) -> Plan:

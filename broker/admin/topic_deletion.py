@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker import errors
+from broker.admin.replicas import ask_unless_lost
 from broker.admin.topics import await_shown
 from broker.client.cluster import Cluster, Connect, absence_of
-from broker.client.controller_client import ask_controller, cluster_metadata
+from broker.client.controller_client import cluster_metadata
 from broker.client.selection import topic_not_found
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.extension_requests import DeleteTopicRequest
@@ -155,7 +156,8 @@ def _delete_replicated(
     give_up_s = time.monotonic() + timeout_s
     with suppress(errors.UnknownTopicError):  # it is being deleted
         request = DeleteReplicatedTopicRequest(topic)
-        ask_controller(cluster.brokers(), connect, request, timeout_s=timeout_s)
+        while ask_unless_lost(cluster, connect, request, give_up_s) is None:
+            pass
     while _is_there(cluster, connect, session, topic):
         if time.monotonic() >= give_up_s:
             raise errors.RequestTimeoutError(

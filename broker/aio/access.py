@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
 from broker.aio.connection import AsyncConnection
+from broker.aio.send_loop import SendLoop
 from broker.api.access import limit_of
 from broker.api.client import Client
 from broker.api.errors import Closed
 from broker.api.values import Timeout
 from broker.client.cluster import Cluster, Connect
+from broker.producer import unclosed
 from broker.protocol.responses import BrokerAddress
 
 _LOOK_UPS = 4
@@ -47,12 +49,15 @@ class AsyncAccess:
         self.cluster: Cluster = client._cluster
         self.connect_blocking: Connect = client._connect
         self._threads = threads
+        self.sendings: set[SendLoop] = set()  # of producers, until they have ended
+        self._is_dropped = False  # it is to be closed once they have
+        self.is_closed = False
         # of their own, so that calls that take long hold up no reader
         self._look_ups = ThreadPoolExecutor(_LOOK_UPS, thread_name_prefix="pylogctl-aio-look-up")
 
     def check(self) -> None:
         """Raise if the client is closed, or if another loop runs than the one it was made in."""
-        if self.client.closed:
+        if self.is_closed:
             raise Closed("the client is closed")
         loop = asyncio.get_running_loop()
         if loop is not self.loop:
@@ -114,20 +119,31 @@ class AsyncAccess:
         return connection
 
     async def close(self, timeout: Timeout) -> None:
-        """Close the client for threads, and end its threads."""
-        try:
-            await self.loop.run_in_executor(self._threads, partial(self.client.close, timeout))
-        finally:
-            self._end_threads()
+        """Close the client for threads, and end its threads; if this is cancelled, they do it."""
+        await asyncio.shield(asyncio.wrap_future(self._close(timeout)))
 
     def drop(self) -> None:
-        """Close the client for threads, in one of them, when nobody waits for it."""
-        self._threads.submit(self.client.close)
-        self._end_threads()
+        """End what the program has not closed; in the loop, which does not wait for it."""
+        self._is_dropped = True
+        for sending in list(self.sendings):
+            sending.finish()
+        self._close_dropped()
 
-    def _end_threads(self) -> None:
+    def note_end(self, sending: SendLoop) -> None:
+        """Note that the messages of a producer are sent, or given up."""
+        self.sendings.discard(sending)
+        self._close_dropped()
+
+    def _close_dropped(self) -> None:
+        if self._is_dropped and not self.is_closed and not self.sendings:  # these use threads
+            self._close(unclosed.LIMIT_S)
+
+    def _close(self, timeout: Timeout) -> Future[None]:
+        self.is_closed = True
+        closed = self._threads.submit(self.client.close, timeout)
         self._threads.shutdown(wait=False)
         self._look_ups.shutdown(wait=False)
+        return closed
 
 
 class OneTask:

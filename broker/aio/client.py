@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from broker.api.values import (
 )
 from broker.client.counts import MetricsRegistry
 from broker.errors import BrokerError
+from broker.producer import unclosed
 from broker.protocol.payload_filter import PayloadFilter
 
 if TYPE_CHECKING:
@@ -146,14 +148,17 @@ class AsyncClient(SendCalls, AsyncCalls):
 
     def __del__(self) -> None:
         access = getattr(self, "_access", None)
-        if access is not None and not access.client.closed:
-            access.drop()
+        if access is not None and not access.is_closed:
+            try:
+                access.loop.call_soon_threadsafe(access.drop)
+            except RuntimeError:  # the loop is closed
+                unclosed.later(partial(access.client.close, unclosed.LIMIT_S))
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
 
     @property
     def closed(self) -> bool:
         """Whether the client is closed."""
-        return self._access.client.closed
+        return self._access.is_closed
 
     def read(
         self,
@@ -285,12 +290,16 @@ class AsyncClient(SendCalls, AsyncCalls):
             return
         self._access.check()
         give_up_s = self._deadline(self._seconds(timeout))
-        try:
-            await self._end_sending(timeout)
-        finally:
+        async with AsyncExitStack() as closing:  # all of it, even if this is cancelled
+            closing.push_async_callback(self._end_rest, give_up_s)
             for reader in list(self._readers):
-                await reader.close()
-            for group in list(self._groups):
-                group.end()  # the client for threads closes it
-            rest_s = None if give_up_s is None else max(0.0, give_up_s - self._access.loop.time())
-            await self._access.close(rest_s)
+                closing.push_async_callback(reader.close)
+            await self._end_sending(timeout)
+
+    async def _end_rest(self, give_up_s: float | None) -> None:
+        for sending in list(self._access.sendings):  # whose end was cancelled before it began
+            sending.end_unclosed()
+        for group in list(self._groups):
+            group.end()  # the client for threads closes it
+        rest_s = None if give_up_s is None else max(0.0, give_up_s - self._access.loop.time())
+        await self._access.close(rest_s)

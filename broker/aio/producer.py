@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import warnings
 from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
 from threading import get_ident
 from typing import Any
 
@@ -223,7 +225,8 @@ class AsyncProducer:
         retries: int | None = None,
         in_thread: InThread,
         ledger: Ledger[ProducerCounts],
-        on_close: Callable[[AsyncProducer], object],
+        on_end: Callable[[SendLoop], object],
+        client: object,  # not to be dropped before; None: it ends this
     ) -> None:
         number_of("linger", linger_s, 0)
         whole_of("batch_bytes", batch_bytes, 1)
@@ -234,7 +237,7 @@ class AsyncProducer:
         self._timeout_s = timeout_s  # of calls without one
         self._retries = retries
         self._on_delivery = on_delivery
-        self._on_close = on_close
+        self._client = client
         self._is_closed = False
         self._failures = Failures()
         self._in_turn_count = 0  # messages queued since other tasks had their turn
@@ -263,10 +266,19 @@ class AsyncProducer:
             max_age_s=MAX_AGE_S,
             in_thread=in_thread,
             ledger=ledger,
+            failures=self._failures,
+            on_end=on_end,
         )
         self._in_thread = in_thread
         self._loop = self._sending.loop
         self._thread_id = get_ident()
+
+    def __del__(self) -> None:
+        sending = getattr(self, "_sending", None)
+        if sending is not None and not sending.is_ended and self._client is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(sending.finish)
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
 
     async def __aenter__(self) -> AsyncProducer:
         return self
@@ -522,11 +534,10 @@ class AsyncProducer:
             return
         self._validate()
         self._is_closed = True
-        self._on_close(self)
         self._sending.refuse()
         try:
             async with asyncio.timeout(seconds):
-                await self._sending.drain()
+                await self._sending.drained()
         except TimeoutError:
             pass  # the deliveries say it
         finally:

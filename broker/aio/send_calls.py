@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
+from weakref import WeakSet
 
 from broker.aio.access import AsyncAccess
 from broker.aio.producer import AsyncDelivery, AsyncProducer
@@ -34,7 +35,7 @@ class SendCalls:
     def __init__(self, access: AsyncAccess) -> None:
         self._access = access
         self._senders: dict[Acks, AsyncProducer] = {}  # of `send`
-        self._producers: set[AsyncProducer] = set()
+        self._producers: WeakSet[AsyncProducer] = WeakSet()
         self._sends_no_more = False
 
     async def send(
@@ -147,23 +148,33 @@ class SendCalls:
             on_delivery: called with each delivery once it is done, in the event loop.
         """
         self._check()
-        producer = AsyncProducer(
-            self._access.cluster,
-            self._access.connect_blocking,
-            acks=acks_of(acks),
+        producer = self._make_producer(
+            acks,
+            self,
             codec=codec if isinstance(codec, Codec) else codec_of(codec),
             linger_s=linger,
             batch_bytes=batch_bytes,
             buffer_bytes=buffer_bytes,
             partitioner=partitioner,
             on_delivery=on_delivery,
+        )
+        self._producers.add(producer)
+        return producer
+
+    def _make_producer(self, acks: Acks, client: object, **named: Any) -> AsyncProducer:
+        producer = AsyncProducer(
+            self._access.cluster,
+            self._access.connect_blocking,
+            acks=acks_of(acks),
             timeout_s=self._access.timeout_s,
             retries=self._access.client._retries,
             in_thread=self._access.look_up,
             ledger=self._access.client._counts.producers,
-            on_close=self._producers.discard,
+            on_end=self._access.note_end,
+            client=client,
+            **named,
         )
-        self._producers.add(producer)
+        self._access.sendings.add(producer._sending)
         return producer
 
     def _check(self) -> None:
@@ -175,9 +186,7 @@ class SendCalls:
         self._check()
         sender = self._senders.get(acks)
         if sender is None:
-            sender = self.producer(acks=acks)
-            self._producers.discard(sender)
-            self._senders[acks] = sender
+            sender = self._senders[acks] = self._make_producer(acks, None)
         return sender
 
     def _seconds(self, timeout: Timeout) -> float | None:
@@ -194,6 +203,10 @@ class SendCalls:
         ends = await asyncio.gather(
             *(one.close(timeout) for one in producers), return_exceptions=True
         )
+        others = self._access.sendings - {one._sending for one in producers}  # were dropped
+        if others:
+            finishing = [asyncio.create_task(one.finished()) for one in others]
+            await asyncio.wait(finishing, timeout=self._seconds(timeout))
         for producer, end in zip(producers, ends, strict=True):
             # what `send` has queued it has raised, or told that it was not in time
             is_known = producer in senders and isinstance(end, DeliveryFailed)

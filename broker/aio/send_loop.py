@@ -11,8 +11,8 @@ import asyncio
 import logging
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,9 +22,10 @@ from broker.aio.connection import AsyncConnection
 from broker.aio.sending import InThread, LoopSenders
 from broker.client.cluster import Cluster, Connect
 from broker.client.counts import Ledger, ProducerCounts
+from broker.producer import unclosed
 from broker.producer.accumulator import Accumulator, Batch, BatchRules, OutgoingSet
 from broker.producer.broker_sender import Results, SendRules
-from broker.producer.delivery import Handle
+from broker.producer.delivery import Failures, Handle
 from broker.producer.dispatcher import Dispatcher, Question
 from broker.producer.encoder import Packer
 from broker.producer.partitioner import TopicPartitions
@@ -32,6 +33,8 @@ from broker.producer.route import Route
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
+
+_POLL_S = 0.02
 
 
 class _Ticket(NamedTuple):
@@ -68,7 +71,8 @@ class Lane:
 class SendLoop:
     """Queues messages and sends them, for the tasks of one event loop.
 
-    The partitions of a topic are read again after `max_age_s`.
+    The partitions of a topic are read again after `max_age_s`. If it is not ended when its loop
+    ends, it first sends what is queued, in `unclosed.LIMIT_S`; `on_end` is called at the end.
     """
 
     def __init__(
@@ -83,6 +87,8 @@ class SendLoop:
         max_age_s: float,
         in_thread: InThread,
         ledger: Ledger[ProducerCounts],
+        failures: Failures,
+        on_end: Callable[[SendLoop], object],
     ) -> None:
         self._in_thread = in_thread
         self._partitions = partitions
@@ -107,7 +113,8 @@ class SendLoop:
         # the next look for brokers that hang, or the one under way
         self._silence: asyncio.TimerHandle | asyncio.Task[None] | None = None
         self._is_draining = False  # nothing lingers
-        self._is_ended = False
+        self._is_finishing = False  # it ends once nothing is queued
+        self.is_ended = False
         self._changes: list[asyncio.Future[None]] = []  # are done after the next set
         self._tasks: set[asyncio.Task[None]] = set()
         # routes whose leaders are being asked for, and those with an answer
@@ -117,6 +124,12 @@ class SendLoop:
         self._looking: asyncio.Task[None] | None = None  # for what is left of former terms
         self._loss: errors.AcknowledgedLossError | None = None
         self._closing: list[AsyncConnection] = []
+        self.take_failure = failures.take
+        self._on_end = on_end
+        # `asyncio.run` closes generators before the loop, and waits for that
+        self._guard = self._finish_with_loop()
+        _advance(self._guard.asend(None))
+        unclosed.watch(self)
 
     def _make_senders(
         self,
@@ -175,7 +188,7 @@ class SendLoop:
 
     def _turn(self) -> None:
         self._is_woken = False
-        if self._is_ended:
+        if self.is_ended:
             return
         try:
             self._advance()
@@ -184,6 +197,9 @@ class SendLoop:
         except Exception as error:  # a bug costs what is being sent, not the producer
             logger.exception("failure while sending messages")
             self._dispatcher.fail_all(errors.BrokerError(f"failure while sending: {error!r}"))
+        if self._is_finishing and self._is_empty:
+            self.end_unclosed()
+            return
         self._plan_turn()
         self._watch_silence()
 
@@ -303,7 +319,7 @@ class SendLoop:
         base_offset: int,
         error: errors.BrokerError | None,
     ) -> None:
-        if error is not None and self._is_ended:
+        if error is not None and self.is_ended:
             error = errors.ProducerClosedError(
                 f"the producer was closed before this was delivered to {outgoing.partition} "
                 f"({error})"
@@ -314,12 +330,15 @@ class SendLoop:
         for batch in outgoing.batches:
             batch.is_done = True
         self._lanes[home].accumulator.finish(outgoing)
-        self.wake()  # for the next set of the partition
+        self.wake()  # for the next set of the partition, or the end
         topic = outgoing.partition.topic
         is_new = error is not None or not self._partitions.has_age(topic, self._max_age_s)
         if not is_new and topic not in self._renewing:
             self._renewing.add(topic)
             self._start(self._renew(topic))
+        self._tell_change()
+
+    def _tell_change(self) -> None:
         changes, self._changes = self._changes, []
         for waiter in changes:
             if not waiter.done():
@@ -352,11 +371,15 @@ class SendLoop:
         if self._looking is not None:
             await asyncio.wait([self._looking])
 
-    async def drain(self) -> None:
+    async def drained(self) -> None:
         """Wait as `flush`, also for what is queued meanwhile."""
         self._is_draining = True
-        while not all(lane.accumulator.is_empty for lane in self._lanes.values()):
+        while not self._is_empty:
             await self.flush()
+
+    @property
+    def _is_empty(self) -> bool:
+        return all(lane.accumulator.is_empty for lane in self._lanes.values())
 
     async def _change(self) -> None:
         waiter = self.loop.create_future()
@@ -385,7 +408,9 @@ class SendLoop:
 
     def end(self) -> None:
         """Give up the rest, and close the connections; without waiting."""
-        self._is_ended = True
+        if self.is_ended:
+            return
+        self.is_ended = True
         self._dispatcher.fail_all(errors.ProducerClosedError("it waited for a response"))
         for lane in self._lanes.values():
             for outgoing in lane.accumulator.take_all():
@@ -398,7 +423,68 @@ class SendLoop:
                 one.cancel()
         self._closing = self._senders.wires
         self._dispatcher.close()
+        unclosed.forget(self)
+        self._tell_change()
+        with suppress(RuntimeError):  # it runs, and waits for this
+            _advance(self._guard.aclose())
+        self._on_end(self)
 
     async def closed(self) -> None:
         """Wait until the connections have ended."""
         await asyncio.gather(*(wire.closed() for wire in self._closing))
+
+    # The end of one that the program has not closed.
+
+    def finish(self) -> None:
+        """Send what is queued, in `unclosed.LIMIT_S` at most, and end; without waiting."""
+        if not self.is_ended and not self._is_finishing:
+            self._is_finishing = self._is_draining = True
+            self.refuse()
+            self.loop.call_later(unclosed.LIMIT_S, self.end_unclosed)
+            self.wake()
+
+    def end_unclosed(self) -> None:
+        """End, and log how many messages are given up."""
+        if not self.is_ended:
+            left = self.left()
+            self.end()
+            failure = self.take_failure()  # of what is left, too
+            unclosed.report(left, () if left else (failure,))
+
+    async def _finish_with_loop(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            if not self.is_ended:
+                await self.finished()
+
+    async def finished(self) -> None:
+        """Finish, and wait until it has ended."""
+        self.finish()
+        while not self.is_ended:
+            await self._change()
+        await self.closed()
+
+    # What `unclosed` calls when the program ends, by another thread than that of the loop.
+
+    def drain(self, timeout_s: float) -> None:
+        """Finish if the loop runs; see `unclosed.Engine`."""
+        with suppress(RuntimeError):  # it is closed
+            self.loop.call_soon_threadsafe(self.finish)
+        give_up_s = time.monotonic() + timeout_s
+        while self.loop.is_running() and not self.is_ended and time.monotonic() < give_up_s:
+            time.sleep(_POLL_S)
+
+    def left(self) -> Counter[str]:
+        """Return how many messages are not sent, by topic."""
+        return sum((one.accumulator.left() for one in self._lanes.values()), Counter())
+
+    def close(self, timeout_s: float) -> None:
+        """Forget what is left: no loop will send it."""
+        unclosed.forget(self)
+
+
+def _advance(step: Coroutine[Any, Any, None]) -> None:
+    """Take a step of a generator that waits for nothing."""
+    with suppress(StopIteration, StopAsyncIteration):
+        step.send(None)

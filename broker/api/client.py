@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -49,6 +50,7 @@ from broker.client.connection import Connection, parse_broker_list
 from broker.client.counts import ClientCounts, MetricsRegistry
 from broker.client.static_cluster import StaticCluster
 from broker.errors import ArgumentError, BrokerError, ProtocolError
+from broker.producer import unclosed
 from broker.producer.async_producer import refuse_senders
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.protocol.client_requests import Acks
@@ -219,7 +221,8 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         super().__init__(cluster, make_connection, timeout, retries, registry, security, resources)
         self._counts = ClientCounts()
         self._producers: dict[Acks, Producer] = {}  # of `send`
-        self._open: set[_Closable] = set()  # producers and groups
+        self._open: WeakSet[_Closable] = WeakSet()  # producers and groups
+        self._open_count = 0  # of them, with dropped ones until they have ended
         self._readers: WeakSet[Reader] = WeakSet()  # one that is dropped closes itself
         _clients.add(self)
 
@@ -237,6 +240,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
 
     def __del__(self) -> None:
         if not getattr(self, "closed", True):
+            unclosed.later(lambda: self.close(unclosed.LIMIT_S))
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
 
     def send(
@@ -369,7 +373,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                     timeout_s=self._timeout_s,
                     retries=self._retries,
                     counts=self._counts,
-                    on_close=self._forget,
+                    on_close=None,
                 )
             return sender
 
@@ -588,6 +592,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         with deadlines.Limit(seconds), ExitStack() as closing:
             closing.callback(self._resources.close)
             closing.callback(self._counts.end)
+            closing.callback(self._await_dropped)
             for one in ending:
                 closing.callback(_end, one)
             for sender in senders:
@@ -598,13 +603,21 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         with self._lock:
             if not self.closed:
                 self._open.add(one)
+                self._open_count += 1
                 return one
+            self._open_count += 1  # `close` counts down
         one.close()  # meanwhile the client was closed
         raise Closed("the client is closed")
 
     def _forget(self, one: _Closable) -> None:
         with self._lock:
             self._open.discard(one)
+            self._open_count -= 1
+
+    def _await_dropped(self) -> None:
+        """Wait until producers and groups that the program has dropped have ended."""
+        while self._open_count and deadlines.left_s() > 0:
+            time.sleep(_POLL_S)
 
     def _abandon(self) -> None:
         """Close the client without a lock or an end of what it has opened: in a forked child."""

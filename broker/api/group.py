@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import time
+import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from copy import copy
@@ -41,6 +43,7 @@ from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets, position_after
 from broker.consumer.stream import Assigned, ConsumerStream
 from broker.errors import ArgumentError, ConsumerTimeoutError
+from broker.producer import unclosed
 from broker.protocol.codec import Message, decode_messages
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import MessagePosition, TopicPartition
@@ -111,7 +114,6 @@ class Group(Iterator[Message]):
         self._registry = registry
         self._connect = connect
         self._on_close = on_close
-        self._is_closed = False
         config = ConsumerConfig.from_properties(
             {
                 "groupid": name,
@@ -128,9 +130,9 @@ class Group(Iterator[Message]):
                 start,
                 RegistryCluster(registry, connect),
                 connect,
-                lambda one: self._connector.came_later(one),
+                lambda one: connector.came_later(one),
             )
-        self._connector = ConsumerConnector(
+        self._connector = connector = ConsumerConnector(
             config,
             offsets=offsets,
             registry=registry,
@@ -152,12 +154,19 @@ class Group(Iterator[Message]):
         self._seek_counts: dict[TopicPartition, int] = {}
         self._on_assigned, self._on_revoked = on_assigned, on_revoked
         if commit == "manual" or on_assigned is not None or on_revoked is not None:
-            self._stream.watch(self._tell_changes)
+            tell = weakref.WeakMethod(self._tell_changes)  # threads know the stream
+
+            def tell_changes(revoked: Assigned, gained: Assigned) -> None:
+                if (found := tell()) is not None:
+                    found(revoked, gained)
+
+            self._stream.watch(tell_changes)
         self._user: threading.Thread | None = None  # iterates, or did so last
         self._is_inside = False  # it waits for the next message
         self._is_out = False  # it has a message in hand
         self._workers: Workers | None = None
         self._closing = threading.Event()
+        self._is_closed = False
         self._messages = self._iterate()
 
     def _subscribe(self, topics: list[str] | re.Pattern[str]) -> ConsumerStream:
@@ -181,6 +190,12 @@ class Group(Iterator[Message]):
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_closed", True):
+            self._user = None  # nobody handles a message
+            unclosed.later(self.close)
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
 
     def __iter__(self) -> Iterator[Message]:
         """Return the messages; see the class."""
@@ -493,11 +508,13 @@ class Group(Iterator[Message]):
         if not self._is_closed:
             self._is_closed = True
             self._closing.set()
-            self._on_close(self)
-            with translated(), deadlines.Limit(seconds):
-                self._stream.end()
-                self._await_handled()
-                self._connector.shutdown()
+            try:
+                with translated(), deadlines.Limit(seconds):
+                    self._stream.end()
+                    self._await_handled()
+                    self._connector.shutdown()
+            finally:
+                self._on_close(self)
 
     def _await_handled(self) -> None:
         """Wait until another thread that iterates has handled what it has in hand."""

@@ -6,6 +6,7 @@ import logging
 import math
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable
 
 from broker import deadlines
@@ -32,6 +33,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.counts import ClientCounts
 from broker.errors import ArgumentError, BrokerError
 from broker.producer import producer as floor
+from broker.producer import unclosed
 from broker.producer.accumulator import BatchRules
 from broker.producer.async_producer import refuse_senders
 from broker.producer.delivery import Delivery as FloorDelivery
@@ -157,7 +159,7 @@ class Producer:
         timeout_s: float | None,
         retries: int | None = None,
         counts: ClientCounts,
-        on_close: Callable[[Producer], object],
+        on_close: Callable[[Producer], object] | None,  # None: its client ends it
     ) -> None:
         number_of("linger", linger_s, 0)
         whole_of("batch_bytes", batch_bytes, 1)
@@ -169,7 +171,6 @@ class Producer:
         self._retries = retries
         self._on_delivery = on_delivery
         self._on_close = on_close
-        self._is_closed = False
         batches = BatchRules(
             capacity=buffer_bytes,
             capacity_bytes=buffer_bytes,
@@ -191,6 +192,9 @@ class Producer:
             timeout_s=COMMIT_S if timeout_s is None else min(COMMIT_S, timeout_s),
             counts=counts,
         )
+        if on_close is None:
+            unclosed.forget(self._floor._sending)  # `Client.send` tells of its messages
+        self._is_closed = False
 
     def __enter__(self) -> Producer:
         return self
@@ -203,6 +207,11 @@ class Producer:
             self.close(CLOSE_AFTER_ERROR_S)
         except BrokerError as error:
             logger.error("%s", error)  # another error is on its way to the program
+
+    def __del__(self) -> None:  # what is queued knows this object: that is done
+        if not getattr(self, "_is_closed", True) and self._on_close is not None:
+            unclosed.later(self.close)
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
 
     def send(
         self,
@@ -338,6 +347,9 @@ class Producer:
         if self._is_closed:
             return
         self._is_closed = True
-        self._on_close(self)
-        with translated(), deadlines.Limit(seconds):
-            self._floor.close(deadlines.left_s(threading.TIMEOUT_MAX))
+        try:
+            with translated(), deadlines.Limit(seconds):
+                self._floor.close(deadlines.left_s(threading.TIMEOUT_MAX))
+        finally:
+            if self._on_close is not None:
+                self._on_close(self)

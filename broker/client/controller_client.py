@@ -31,7 +31,7 @@ def ask_controller(
     """Send a request to the controller, once it is found, and return the body of its response.
 
     `NotControllerError` if no controller is found within `timeout_s`, as during an election. After
-    `BrokerUnreachableError` it is unknown whether the controller carried the request out.
+    `BrokerUnreachableError` the controller may have carried the request out.
     """
     deadline_s = time.monotonic() + timeout_s
     while True:
@@ -43,7 +43,12 @@ def ask_controller(
                     raise errors.NotControllerError(
                         f"the controller does not respond: {error}"
                     ) from error
-                return connection.call(request)
+                try:
+                    return connection.call(request)
+                except errors.BrokerUnreachableError as error:
+                    raise errors.BrokerUnreachableError(
+                        f"the controller may have done what it was asked for, or not: {error}"
+                    ) from error
         except errors.NotControllerError:
             if time.monotonic() > deadline_s:
                 raise

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 
 from broker.client.counts import ProducerCounts
@@ -362,6 +362,14 @@ class Accumulator:
                 batch.is_closed = True
                 found.append(batch)
         return found
+
+    def left(self) -> Counter[str]:
+        """Return how many messages are queued or in flight, by topic."""
+        left: Counter[str] = Counter()
+        for partition, queued in list(self._queues.items()):
+            in_flight = queued.outgoing.batches if queued.outgoing is not None else []
+            left[partition.topic] += sum(len(one.payloads) for one in (*in_flight, *queued.batches))
+        return left
 
     def take_all(self) -> list[OutgoingSet]:
         """Take all sets, due or not, to be given up; with nothing in flight."""

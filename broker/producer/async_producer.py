@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from broker import deadlines, errors
+from broker.producer import unclosed
 from broker.producer.accumulator import report
 from broker.producer.callbacks import Event, Hooks, ProducerCallbacks
 from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery, Report
@@ -45,12 +47,14 @@ class AsyncProducer:
         self._callbacks = callbacks
         self._on_delivery = on_delivery
         self._failures = None if on_delivery is not None else failures
+        self.take_failure = failures.take
         self._hooks = None
         if callbacks is not None:
             self._hooks = Hooks(callbacks, packer, self._route, self._failures)
         self._lock = threading.Lock()
         self._threads: dict[int, SenderThread] = {}
         self._is_closed = False
+        unclosed.watch(self)
 
     def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
         """Queue the messages of one call, all or none."""
@@ -172,6 +176,16 @@ class AsyncProducer:
                 dispatcher.close()
         return topics
 
+    def drain(self, timeout_s: float) -> None:
+        """Take no more messages, and wait until the queued ones are sent or have failed."""
+        for thread in self._threads.values():
+            thread.refuse()
+        self._all_threads(timeout_s, SenderThread.drain)
+
+    def left(self) -> Counter[str]:
+        """Return how many messages are not sent, by topic."""
+        return sum((one.left() for one in self._threads.values()), Counter())
+
     def close(self, timeout_s: float | None) -> None:
         """Take no more messages, send and report the queued ones, and end all threads.
 
@@ -183,11 +197,9 @@ class AsyncProducer:
             if self._is_closed:
                 return
             self._is_closed = True
-        for thread in self._threads.values():
-            thread.refuse()
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         give_up_s = time.monotonic() + limit_s
-        self._all_threads(limit_s, SenderThread.drain)
+        self.drain(limit_s)
         if self._hooks is not None:
             self._hooks.last_batch()
             rest_s = max(0.0, give_up_s - time.monotonic())
@@ -197,6 +209,7 @@ class AsyncProducer:
         for thread in self._threads.values():
             # one in an attempt to connect, or in a look at the cluster, ends after it
             thread.join(deadlines.join_s())
+        unclosed.forget(self)
         if self._hooks is not None:
             self._report_kept(self._hooks)
 

@@ -281,8 +281,10 @@ class QueuedDelivery(Delivery):
         self._left_count -= 1
         if not self._left_count:
             self.is_done = True
-            if self._on_complete is not None:
-                self._on_complete(self)
+            # a sender thread that waits for work still has it, and must not keep its producer
+            on_complete, self._on_complete = self._on_complete, None
+            if on_complete is not None:
+                on_complete(self)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is done, and return whether it is."""

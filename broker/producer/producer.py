@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
+import warnings
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
@@ -21,6 +22,7 @@ from broker.client.connection import Connection, parse_broker_list
 from broker.client.counts import ClientCounts, MetricsRegistry
 from broker.client.static_cluster import StaticCluster
 from broker.errors import ConfigError, ProtocolError
+from broker.producer import unclosed
 from broker.producer.broker_connection import NO_RECONNECT, ReconnectRule
 from broker.producer.broker_sender import SendRules
 from broker.producer.config import ProducerConfig
@@ -128,11 +130,13 @@ class Producer:
         counts: ClientCounts | None = None,
     ) -> None:
         self._own_counts = ClientCounts()
+        self._is_part = counts is not None
+        self._is_ended = True  # until it is made
         ledger = (counts or self._own_counts).producers
         self._timeout_s = timeout_s
         self._failures = Failures()
         self._resources = ExitStack()
-        self._partitions = TopicPartitions(
+        self._partitions = partitions = TopicPartitions(
             cluster, partitioner, max_age_s=max_age_s, creates=creates_topics
         )
         self._packer = packer = Packer(
@@ -152,13 +156,13 @@ class Producer:
             max_in_flight if queueing is None else 1,
         )
 
-        def make_dispatcher() -> Dispatcher:
+        def make_dispatcher() -> Dispatcher:  # what sends must not know this object; see `__del__`
             return Dispatcher(
                 cluster,
                 connect,
                 rules,
-                replacement=self._partitions.replacement,
-                note_presence=self._partitions.note_presence,
+                replacement=partitions.replacement,
+                note_presence=partitions.note_presence,
                 ledger=ledger,
             )
 
@@ -187,6 +191,7 @@ class Producer:
                 on_delivery=on_delivery,
                 failures=self._failures,
             )
+        self._is_ended = False
 
     @classmethod
     def from_config(
@@ -235,13 +240,26 @@ class Producer:
                 from broker.client.watched_cluster import WatchedCluster  # late: loads kazoo
 
                 assert isinstance(cluster, WatchedCluster)
-                cluster.on_change = producer._cluster_changed
+                partitions, sending = producer._partitions, producer._sending
+
+                def note_change() -> None:
+                    partitions.forget_all()
+                    sending.retry_now()
+
+                cluster.on_change = note_change
             producer._resources = resources.pop_all()
         return producer
 
-    def _cluster_changed(self) -> None:
-        self._partitions.forget_all()
-        self._sending.retry_now()
+    def __del__(self) -> None:
+        # one of a client is ended by what the program has of the client
+        if not getattr(self, "_is_ended", True) and not self._is_part:
+            unclosed.later(self._end_dropped)
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
+
+    def _end_dropped(self) -> None:
+        if not isinstance(self._sending, SyncProducer):
+            unclosed.end([self._sending])
+        self._end(0)
 
     def __enter__(self) -> Producer:
         return self
@@ -460,6 +478,7 @@ class Producer:
         self.raise_failures()
 
     def _end(self, timeout_s: float | None) -> None:
+        self._is_ended = True
         try:
             self._sending.close(timeout_s)
         finally:

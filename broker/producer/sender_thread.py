@@ -11,7 +11,7 @@ import logging
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 
 from broker import deadlines
@@ -169,6 +169,11 @@ class SenderThread(threading.Thread):
             self._is_draining = True
             self._work.notify()
             return self._changed.wait_for(lambda: self._accumulator.is_empty, timeout_s)
+
+    def left(self) -> Counter[str]:
+        """Return how many messages are not sent, by topic."""
+        with self._lock:
+            return self._accumulator.left()
 
     def stop(self) -> None:
         """Give up the rest, and end the thread."""

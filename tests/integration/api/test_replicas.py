@@ -151,6 +151,26 @@ def test_reassign_when_the_response_is_lost_then_is_asked_again(
     assert [len(one) for one in replicas(client, topic).values()] == [2]
 
 
+def test_reassign_when_the_controller_is_killed_behind_it_then_it_has_begun(
+    client: Client, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = next(one.id for one in client.brokers() if one.is_controller)
+    topic = create(client, factor=1)
+    ((home,),) = replicas(client, topic).values()
+    while home == controller:
+        topic = create(client, factor=1)
+        ((home,),) = replicas(client, topic).values()
+    lose_response_of(ReassignRequest, monkeypatch, cluster.broker(controller).kill)
+    try:
+        moving = client.reassign(topic, [home, controller], replicas=2)
+
+        assert [set(one.target) for one in moving.moves] == [{home, controller}]
+        assert [one.moves for one in client.reassignments()] == [moving.moves]
+    finally:
+        cluster.broker(controller).restart()
+    moving.wait(60)
+
+
 def test_cancel_when_the_response_is_lost_then_looks_and_is_content(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,8 +184,10 @@ def test_cancel_when_the_response_is_lost_then_looks_and_is_content(
     assert client.reassignments() == []
 
 
-def lose_response_of(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Break the connection after the first request of a kind was carried out."""
+def lose_response_of(
+    kind: type, monkeypatch: pytest.MonkeyPatch, then: Callable[[], object] = lambda: None
+) -> None:
+    """Break the connection after the first request of a kind was carried out, and call `then`."""
     call = Connection.call
     lost: list[object] = []
 
@@ -173,6 +195,7 @@ def lose_response_of(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
         body = call(connection, request)  # type: ignore[arg-type]  # whatever it is
         if isinstance(request, kind) and not lost:
             lost.append(request)
+            then()
             raise BrokerUnreachableError("the connection broke")
         return body
 
