@@ -170,6 +170,7 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         *health_checks(metadata, suspected),
         storage_check(statuses),
         proof_check(statuses),
+        retention_check(statuses),
         lost,
     ]
     return Health((*checks, losses_check(registry, connect)))
@@ -294,12 +295,18 @@ def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> Heal
         if not isinstance(status, BrokerError)
         and status.get("security", {}).get("inter_broker_auth") == "offered"
     )
-    hidden = tuple(
-        _not_allowed(broker_id)
-        for broker_id, status in statuses.items()
-        if isinstance(status, ClusterAuthorizationError)
-    )
-    return _check("orders without proof", FAIL, found, hidden)
+    return _check("orders without proof", FAIL, found, _hidden(statuses))
+
+
+def retention_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
+    """Check that clocks agree, and that no leader lacks what its followers keep."""
+    found = []
+    for broker_id, status in statuses.items():
+        if not isinstance(status, BrokerError):
+            waits = status["retention_waits"]
+            texts = [*([waits] if waits else ()), *status["kept_messages"]]
+            found += [f"broker {broker_id}: {text}" for text in texts]
+    return _check("retention", FAIL, tuple(found), _hidden(statuses))
 
 
 def lost_check(
@@ -333,6 +340,14 @@ def losses_check(registry: Registry | None, connect: Connect) -> HealthCheck:
 
     sure, possible = find_losses(registry, connect)
     return _check(name, FAIL if sure else WARN, (*sure, *possible))
+
+
+def _hidden(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> tuple[str, ...]:
+    return tuple(
+        _not_allowed(broker_id)
+        for broker_id, status in statuses.items()
+        if isinstance(status, ClusterAuthorizationError)
+    )
 
 
 def _not_allowed(broker_id: int) -> str:
