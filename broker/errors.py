@@ -539,6 +539,10 @@ class OffsetNotAvailableError(ServerError):
     is_retriable = True
 
 
+class KeptMessagesError(ServerError):
+    """A follower keeps messages that its leader has removed; no peer is told."""
+
+
 class UnknownTopicError(ServerError):
     """A topic is not on this broker (extension requests only: 0.7's fetch calls it empty)."""
 

@@ -6,7 +6,7 @@ high watermarks, which may lag on either side.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
 
@@ -94,12 +94,13 @@ class LeaderEpochs:
         return known.trimmed(log_start_offset)
 
     def trimmed(self, log_start_offset: int) -> LeaderEpochs:
-        """Return the list of the log whose beginning was removed up to an offset."""
-        if not self._entries or self._entries[0].start_offset >= log_start_offset:
-            return self
-        at = bisect_right(self._entries, log_start_offset, key=_START) - 1
-        first = EpochStart(self._entries[at].epoch, log_start_offset)
-        return LeaderEpochs((first, *self._entries[at + 1 :]))
+        """Return the list of the log whose beginning was removed up to an offset.
+
+        The epoch of the last message that was removed stays, with its start: a log that ends where
+        this one starts is known by it to be the same up to there.
+        """
+        at = bisect_left(self._entries, log_start_offset, key=_START) - 1
+        return self if at <= 0 else LeaderEpochs(self._entries[at:])
 
     def end_of(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """Return the largest epoch not above a given one, which another replica sent, and its end.

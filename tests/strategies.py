@@ -471,7 +471,7 @@ REPLICA_PARTS = st.builds(
     *(PARTITION, INT16, INT64, INT64),
     st.builds(EpochEnd, INT32, INT64),
     _tuples(st.builds(EpochStart, INT32, INT64)),
-    SET_BYTES,
+    *(SET_BYTES, INT64),
 )
 ISR_DECISIONS = st.builds(
     IsrDecision, PARTITION, INT16, SHORT_STRING, st.none() | REPLICATED_PARTITION

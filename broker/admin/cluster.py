@@ -162,6 +162,7 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         storage_check(statuses),
         _check("retention", WARN, _retention_problems(statuses)),
         proof_check(statuses),
+        retention_check(statuses),
         lost,
     ]
     brokers = tuple(
@@ -309,12 +310,18 @@ def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> Heal
         if not isinstance(status, BrokerError)
         and status.get("security", {}).get("inter_broker_auth") == "offered"
     )
-    hidden = tuple(
-        _not_allowed(broker_id)
-        for broker_id, status in statuses.items()
-        if isinstance(status, ClusterAuthorizationError)
-    )
-    return _check("orders without proof", FAIL, found, hidden)
+    return _check("orders without proof", FAIL, found, _hidden(statuses))
+
+
+def retention_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
+    """Check that clocks agree, and that no leader lacks what its followers keep."""
+    found = []
+    for broker_id, status in statuses.items():
+        if not isinstance(status, BrokerError):
+            waits = status["retention_waits"]
+            texts = [*([waits] if waits else ()), *status["kept_messages"]]
+            found += [f"broker {broker_id}: {text}" for text in texts]
+    return _check("retention", FAIL, tuple(found), _hidden(statuses))
 
 
 def lost_check(
@@ -362,6 +369,14 @@ def losses_check(
     sure, possible = find_losses(registry, connect)
     sure = (*lost_logs, *sure)
     return _check(name, FAIL if sure else WARN, (*sure, *possible))
+
+
+def _hidden(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> tuple[str, ...]:
+    return tuple(
+        _not_allowed(broker_id)
+        for broker_id, status in statuses.items()
+        if isinstance(status, ClusterAuthorizationError)
+    )
 
 
 def _not_allowed(broker_id: int) -> str:

@@ -155,6 +155,7 @@ class Log:
         """The error after which the log refuses appends, None if there was none."""
         self._append_failure: errors.StorageError | None = None
         self._is_closed = False
+        self._is_dated_back = False  # the active segment has the time of older copied messages
         self.is_deleted = False
         """Whether the topic was deleted; a new log may use the same directory."""
         self._note_truncation = note_truncation
@@ -303,10 +304,14 @@ class Log:
             self.log_end_offset = offset
             self._roll(now_ms)
 
-    def append_copied(self, entries: CopiedEntries, offset: int) -> None:
+    def append_copied(
+        self, entries: CopiedEntries, offset: int, appended_ms: int | None = None
+    ) -> None:
         """Write entries of the leader at the log's end; also where clients may not append.
 
         Raises `OffsetOutOfRangeError`, and writes nothing, if the log does not end at `offset`.
+        Retention counts their age from `appended_ms`, milliseconds since 1970, if that is earlier
+        than now.
         """
         length = len(entries.data)
         if not length:
@@ -318,12 +323,25 @@ class Log:
                     raise errors.OffsetOutOfRangeError(
                         f"{self.partition} ends at offset {self.log_end_offset}, not at {offset}"
                     )
+                if appended_ms is None and self._is_dated_back:
+                    self._roll(self._clock.time_ms())  # younger ones must not keep them
                 self._append_at_end(entries.data, length, entries.entry_count)
+                if appended_ms is not None:
+                    self._date_back(appended_ms)
                 due_s = self._next_flush_s(flush_now=False)
         except errors.StorageError as error:
             self._note_append_failure(error)
             raise
         self._note_appended(due_s)
+
+    def _date_back(self, appended_ms: int) -> None:
+        """Give the active segment the time of the messages copied into it; caller holds `_lock`."""
+        active = self.segments.all[-1]
+        if active.file is not None and appended_ms < active.modified_ms:
+            active.modified_ms = appended_ms
+            self._is_dated_back = True
+            with suppress(OSError):  # counts as younger after the next start then
+                os.utime(active.file.fd, ns=(appended_ms * 1_000_000,) * 2)
 
     def _append_at_end(self, message_set: Buffer, length: int, message_count: int) -> int:
         """Write entries at the log's end, and return their offset; caller holds `_lock`."""
@@ -479,6 +497,7 @@ class Log:
         self._files.note_writer(self)
         self._unflushed.directories.append(self.directory)
         self.active_since_ms = None
+        self._is_dated_back = False
         # Before the segments: a reader takes these in the same order.
         if not keeps_start or offset < self.high_watermark:
             self.high_watermark = offset
@@ -801,6 +820,7 @@ class Log:
             self._files.put(previous, previous.file)
             previous.file = None
         self.active_since_ms = None
+        self._is_dated_back = False
         self.segments.all = (*self.segments.all, segment)
         return segment
 

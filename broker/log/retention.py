@@ -23,7 +23,8 @@ from broker.stats import ELECTION_BOUNDS_S, Histogram
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig
 
-_MAX_CLOCK_STEP_S = 60.0
+MAX_CLOCK_DIFFERENCE_S = 60.0
+"""How far a clock may jump, or clocks of brokers differ, while segments are deleted by it."""
 
 logger = logging.getLogger(__name__)
 
@@ -33,22 +34,27 @@ class RetentionTime:
 
     A clock set ahead would make all segments old at once. If it moves more than a minute further
     than the monotonic clock between two calls, this time follows the monotonic clock, until the
-    clock is back or the broker starts again.
+    clock is back, the clocks of other brokers agree with it, or the broker starts again.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._ahead_s = self._offset_s()
+        self._ahead_s = self.offset_s()
         self.waits: str | None = None
         """Why segments that are old by the clock are kept; None if they are not."""
 
-    def _offset_s(self) -> float:
+    def offset_s(self) -> float:
+        """Return how far the clock is ahead of the monotonic clock now."""
         return self._clock.time_ms() / 1000 - self._clock.monotonic_s()
+
+    def trust(self, offset_s: float) -> None:
+        """Take the clock for right as it was when `offset_s` returned this."""
+        self._ahead_s = offset_s
 
     def now_ms(self) -> int:
         """Return the time, milliseconds since 1970; an error is logged when the clock jumps."""
-        jump_s = self._offset_s() - self._ahead_s
-        if jump_s <= _MAX_CLOCK_STEP_S:
+        jump_s = self.offset_s() - self._ahead_s
+        if jump_s <= MAX_CLOCK_DIFFERENCE_S:
             self._ahead_s += jump_s
             if self.waits is not None:
                 logger.warning("the clock is back: segments are deleted by its time again")
@@ -72,19 +78,28 @@ class Retention:
         self._table = table
         self._settings = settings
         self._clock = clock
-        self._time = RetentionTime(clock)
         self._is_ahead = False
+        self.time = RetentionTime(clock)
+        self.clock_doubt: str | None = None
+        """Why this broker's clock may be wrong; nothing is deleted then."""
+        self.awaits_clocks = False
+        """Whether it has yet to be compared with those of other brokers; nothing is deleted."""
         self.times = Histogram(ELECTION_BOUNDS_S)
         self.removed_bytes = 0
 
     @property
     def waits(self) -> str | None:
         """Return why segments may be kept for too long; None if they are not."""
-        return self._time.waits or self._ahead()
+        return self.clock_doubt or self.time.waits or self._ahead()
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether ages are not to be trusted now."""
+        return self.awaits_clocks or (self.clock_doubt or self.time.waits) is not None
 
     def _ahead(self) -> str | None:
         """Return which segments are dated in the future, None without one."""
-        latest_ms = self._clock.time_ms() + _MAX_CLOCK_STEP_S * 1000
+        latest_ms = self._clock.time_ms() + MAX_CLOCK_DIFFERENCE_S * 1000
         found = [
             one
             for log in self._table.all()
@@ -100,6 +115,29 @@ class Retention:
             "the file its time (touch) while the broker is stopped"
         )
 
+    def keeps(self, log: Log, offset: int, end_offset: int) -> bool:
+        """Return whether messages of a log before an offset stay for more than another minute.
+
+        For their size the log counts as one that ends at `end_offset`, as its leader's does.
+        """
+        config = self._settings.of(log.partition.topic)
+        now_ms = self.time.now_ms()
+        least_ms = now_ms + 1000 * MAX_CLOCK_DIFFERENCE_S - config.retention_ms
+        segments, since_ms = log.segments.all, log.active_since_ms or 0
+        before_ms = 0
+        for one, written_ms in zip(segments, _written_times(segments, now_ms), strict=True):
+            if one.base_offset >= offset:
+                break
+            end, time_ms = one.end_offset, written_ms
+            if end > offset:  # of the messages before the offset only the earliest time is known
+                end, first_ms = offset, min(since_ms, time_ms) if one is segments[-1] else 0
+                time_ms = max(before_ms, first_ms)
+            is_excess = 0 <= config.retention_bytes <= end_offset - end
+            if one.size and time_ms >= least_ms and not is_excess:
+                return True
+            before_ms = written_ms
+        return False
+
     def apply(self) -> None:
         """Remove the segments past retention of all logs."""
         ahead = self._ahead()
@@ -107,7 +145,9 @@ class Retention:
             logger.warning("%s", ahead)
         self._is_ahead = ahead is not None
         began_s = time.perf_counter()
-        now_ms = self._time.now_ms()
+        now_ms = self.time.now_ms()
+        if self.awaits_clocks or self.clock_doubt is not None:
+            return
         config = self._settings.broker
         archive_dir = config.archive_dir if config.retention_policy == "archive" else None
         for log in self._table.all():
@@ -123,17 +163,25 @@ class Retention:
 def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int) -> int:
     """Return how many of the oldest segments had their last append too long ago."""
     count = 0
-    for segment in segments:
-        # One that is dated in the future was written before the next one with a possible time:
-        # else it would keep all segments behind it.
-        later = segments[count:]
-        times = (one.modified_ms for one in later if one.modified_ms <= now_ms)
-        written_ms = next(times, segment.modified_ms)
+    for written_ms in _written_times(segments, now_ms):
         # strictly older, as in Kafka 0.7 `LogManager.cleanupExpiredSegments`
         if now_ms - written_ms <= retention_ms:
             break
         count += 1
     return count
+
+
+def _written_times(segments: Sequence[Segment], now_ms: int) -> list[int]:
+    """Return when segments had their last append, milliseconds since 1970."""
+    # One that is dated in the future was written before the next one with a possible time: else
+    # it would keep all segments behind it.
+    times: list[int] = []
+    next_ms: int | None = None
+    for segment in reversed(segments):
+        if segment.modified_ms <= now_ms:
+            next_ms = segment.modified_ms
+        times.append(segment.modified_ms if next_ms is None else next_ms)
+    return times[::-1]
 
 
 def excess_count(segments: Sequence[Segment], *, retention_bytes: int) -> int:

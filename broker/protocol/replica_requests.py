@@ -45,8 +45,9 @@ from broker.values import Value
 # id and epoch of the broker that fetches; longest wait, least bytes, most bytes
 _FETCHER = struct.Struct(">iqiii")
 _POSITION = struct.Struct(">iqiqii")
-# error, high watermark, log start offset, epoch and offset of a divergence, epoch count
-_FETCHED = struct.Struct(">hqqiqi")
+# error, high watermark, log start offset, epoch and offset of a divergence, time of the segment,
+# epoch count
+_FETCHED = struct.Struct(">hqqiqqi")
 _EPOCH_START = struct.Struct(">iq")
 # id and epoch of the controller, epoch of the broker's registration
 _CONTROLLER = struct.Struct(">iiq")
@@ -158,6 +159,8 @@ class ReplicaPart(NamedTuple):
     diverging: EpochEnd
     epoch_starts: tuple[EpochStart, ...]  # of the epochs of the data, in order
     data: Buffer  # whole entries, but the last may be cut
+    # when the leader last appended to the segment of the data, milliseconds since 1970
+    appended_ms: int = 0
 
 
 def encode_replica_part_header(part: ReplicaPart, data_bytes: int) -> bytes:
@@ -170,6 +173,7 @@ def encode_replica_part_header(part: ReplicaPart, data_bytes: int) -> bytes:
                 part.high_watermark,
                 part.log_start_offset,
                 *part.diverging,
+                part.appended_ms,
                 len(part.epoch_starts),
             ),
             *(_EPOCH_START.pack(*one) for one in part.epoch_starts),
@@ -244,11 +248,12 @@ class ReplicaParts:
 def _decode_replica_part_header(reader: Reader) -> tuple[ReplicaPart, int]:
     """Return a part without its data, and their size."""
     partition = requests.decode_partition(reader)
-    error, high_watermark, log_start, epoch, end, count = reader.fields(_FETCHED)
+    error, high_watermark, log_start, epoch, end, appended_ms, count = reader.fields(_FETCHED)
     reader.check_count(count, _EPOCH_START.size)
     starts = tuple(EpochStart(*reader.fields(_EPOCH_START)) for _ in range(count))
     part = ReplicaPart(
-        partition, error, high_watermark, log_start, EpochEnd(epoch, end), starts, b""
+        *(partition, error, high_watermark, log_start, EpochEnd(epoch, end), starts, b""),
+        appended_ms,
     )
     return part, reader.int32()
 

@@ -128,6 +128,7 @@ class HelloResponse(Value):
     max_message_bytes: int
     max_request_bytes: int
     versions: dict[int, tuple[int, int]]
+    time_ms: int = 0  # of its clock, since 1970
 
 
 class _Versions(NamedTuple):
@@ -155,6 +156,7 @@ HELLO = layouts.record(
         lambda versions: [_Versions(number, *limits) for number, limits in versions.items()],
         lambda found: {number: (least, greatest) for number, least, greatest in found},
     ),
+    time_ms=layouts.INT64,
 )
 
 NO_TERM = -1  # the term of a set that was not appended

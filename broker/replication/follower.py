@@ -7,12 +7,12 @@ follower then truncates to the end of what both may share, and fetches again (KI
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from broker.cluster_state import EpochStart, ReplicatedPartition, creation_key
-from broker.errors import FencedEpochError
+from broker.errors import FencedEpochError, KeptMessagesError
 from broker.ids import NO_LEADER
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.replication.replica_log import ReplicaLog
@@ -33,7 +33,7 @@ class FetchResult(Enum):
     APPEND = auto()  # append its bytes at once, then call `appended`
     UP_TO_DATE = auto()  # it has no bytes
     TRUNCATED = auto()  # the log was truncated; the next fetch compares the logs again
-    RESTARTED = auto()  # the log was emptied and starts at the leader's log start offset
+    RESTARTED = auto()  # the log was emptied, and may start elsewhere
 
 
 @dataclass(slots=True)
@@ -48,16 +48,27 @@ class TruncationCounts:
 
 
 class Follower:
-    """One term of a replica as a follower, of another broker or of none."""
+    """One term of a replica as a follower, of another broker or of none.
+
+    `keeps` returns whether retention here keeps messages of the log before an offset, if the log
+    were as long as the leader's, whose end is the second argument.
+    """
 
     def __init__(
-        self, info: ReplicatedPartition, log: ReplicaLog, counts: TruncationCounts
+        self,
+        info: ReplicatedPartition,
+        log: ReplicaLog,
+        counts: TruncationCounts,
+        keeps: Callable[[int, int], bool],
     ) -> None:
         self.info = info
         self.log = log
         self.counts = counts
         self.is_stopped = False
         self.is_parked = info.state.leader == NO_LEADER
+        self.told: FetchAnswer | None = None
+        """What the leader told last in this term."""
+        self._keeps = keeps
         self._creation = creation_key(info.creation_id)
         self.answered_s: float | None = None
         """When the leader last responded in this term without an error or a truncation."""
@@ -95,9 +106,11 @@ class Follower:
 
         `epoch_starts` are those of the response's bytes; they are recorded before the bytes are
         appended. `data_bytes` is by how much the offset advances with the whole messages that came.
+        Raises as `out_of_range`.
         """
         if not self.is_awaiting(position):
             return FetchResult.DISCARDED
+        self.told = answer
         if answer.diverging != NO_DIVERGENCE:
             return self._cut(answer)
         if not data_bytes:
@@ -118,24 +131,32 @@ class Follower:
             self.log.advance_high_watermark(known)
 
     def out_of_range(
-        self, position: FetchPosition, leader_log_start_offset: int, now_s: float
+        self, position: FetchPosition, answer: FetchAnswer, now_s: float
     ) -> FetchResult:
         """Handle that the leader does not have the offset asked for.
 
-        The log is given up only if retention has removed the next messages from the leader, never
-        because the leader seems to be behind.
+        The log is given up only if retention has removed the next messages from the leader, and
+        would remove all there is from this log too, never because the leader seems to be behind.
+        Raises `KeptMessagesError` if retention here keeps messages.
         """
         if not self.is_awaiting(position):
             return FetchResult.DISCARDED
+        self.told = answer
         log = self.log
         is_empty = log.log_end_offset == log.log_start_offset
-        if leader_log_start_offset > log.log_end_offset or is_empty:
-            self.counts.truncations += not is_empty
-            self.counts.truncated_bytes += log.log_end_offset - log.log_start_offset
-            log.restart_at(leader_log_start_offset)
-            return FetchResult.RESTARTED
+        if answer.log_start_offset > log.log_end_offset or is_empty:
+            return self._start_at(answer)
         self._back_off(now_s)
         return FetchResult.UP_TO_DATE
+
+    def kept_error(self, answer: FetchAnswer) -> KeptMessagesError:
+        """Return the error of a leader that lacks messages which retention here keeps."""
+        return KeptMessagesError(
+            f"{self.info.partition}: its leader, broker {self.leader}, starts at offset "
+            f"{answer.log_start_offset}; this broker has messages from offset "
+            f"{self.log.log_start_offset} to {self.log.log_end_offset}, and its own retention "
+            "keeps them: compare clocks, file times and settings of the two brokers"
+        )
 
     def refused(self, position: FetchPosition, error: Exception, now_s: float) -> None:
         """Retry a failed fetch later; a fenced one only once the controller pushes a new state."""
@@ -183,13 +204,24 @@ class Follower:
             offset = own.end_offset
         if offset <= log.log_start_offset or log.epochs.entries[0].epoch > leader.epoch:
             offset = log.log_start_offset
+        if offset < answer.log_start_offset:  # what follows there is not in the leader's log
+            return self._start_at(answer)
         self.counts.truncations += 1
         self.counts.truncated_bytes += max(0, log.log_end_offset - offset)
         self.counts.below_high_watermark += offset < log.high_watermark
-        # Nothing can be compared below the leader's log start: what is here may be from a leader
-        # whose messages were never committed.
-        if offset <= answer.log_start_offset:
-            log.restart_at(answer.log_start_offset)
+        if offset == log.log_start_offset:  # nothing here is known to be the leader's
+            log.restart_at(offset)
             return FetchResult.RESTARTED
         log.truncate(offset)
         return FetchResult.TRUNCATED
+
+    def _start_at(self, answer: FetchAnswer) -> FetchResult:
+        """Go on at the leader's log start offset, with an empty log."""
+        log, start = self.log, answer.log_start_offset
+        size = log.log_end_offset - log.log_start_offset
+        if size and self._keeps(log.log_end_offset, max(start, answer.high_watermark)):
+            raise self.kept_error(answer)
+        self.counts.truncations += size > 0
+        self.counts.truncated_bytes += size
+        log.restart_at(start)
+        return FetchResult.RESTARTED

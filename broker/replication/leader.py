@@ -13,6 +13,7 @@ from __future__ import annotations
 from broker import errors
 from broker.cluster_state import (
     UNKNOWN_BROKER_EPOCH,
+    EpochEnd,
     IsrChange,
     IsrMember,
     ReplicatedPartition,
@@ -276,10 +277,10 @@ class Leader:
         start, end = log.log_start_offset, log.log_end_offset
         epochs = log.epochs
         shared = epochs.end_of(position.last_epoch, end)
+        if position.last_epoch < epochs.entries[0].epoch:  # removed by retention: unknown
+            shared = EpochEnd(position.last_epoch, 0)
         if position.last_epoch >= 0 and (
-            shared.epoch != position.last_epoch
-            or shared.end_offset < position.offset
-            or position.last_epoch < epochs.entries[0].epoch  # removed by retention: unknown
+            shared.epoch != position.last_epoch or shared.end_offset < position.offset
         ):
             return FetchAnswer(log.high_watermark, start, shared)
         if not start <= position.offset <= end:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
+from functools import partial
 from typing import NamedTuple
 
 from broker.cluster_state import IsrChange, ReplicatedPartition
@@ -11,6 +12,7 @@ from broker.errors import NotLeaderError
 from broker.replication.follower import Follower, TruncationCounts
 from broker.replication.leader import Leader
 from broker.replication.replica_log import ReplicaLog
+from broker.topic import TopicPartition
 
 
 class ReplicaSettings(NamedTuple):
@@ -19,6 +21,8 @@ class ReplicaSettings(NamedTuple):
     lag_time_s: float = 10.0  # how long an in-sync replica may be behind: `replica.lag.time.max.ms`
     # whether only flushed messages of a topic count as being on a replica: `log.flush.before.read`
     counts_flushed: Callable[[str], bool] = lambda topic: True
+    # whether retention keeps messages of a log before an offset, if its leader's ends at another
+    keeps: Callable[[TopicPartition, int, int], bool] = lambda partition, offset, end: False
 
 
 class RoleChange(Enum):
@@ -137,4 +141,5 @@ class Replica:
         log = self.log
         if not log.epochs.entries and log.log_end_offset > log.log_start_offset:
             log.restart_at(log.log_start_offset)  # unknown which leader appended these messages
-        self.role = Follower(info, log, self.counts)
+        keeps = partial(self._settings.keeps, self.partition)
+        self.role = Follower(info, log, self.counts, keeps)

@@ -24,6 +24,7 @@ from broker.security.principal import Principal
 from broker.security.rules import NO_VERSION, RuleSet, StoredRules, parse_super_users
 from broker.security.users import SCRAM, SCRAM_PLUS, Users
 from broker.security.warnings import warnings_of
+from broker.server.cluster.clocks import Clocks
 from broker.server.cluster.cluster_keys import ClusterKeyStore
 from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.cluster_view import ClusterView
@@ -82,7 +83,6 @@ class Broker:
     ) -> None:
         self.config = config
         """The settings in effect: those of the start, and later changes in ZooKeeper."""
-        self._hello: tuple[BrokerConfig, HelloResponse | None] = config, None
         self._start_config = config
         self.recoveries: list[Recovery] = []
         """What the start had to truncate from the logs, for the operator."""
@@ -122,6 +122,8 @@ class Broker:
         self._view = view = ClusterView(config.zookeeper_connect, self.address())
         replicas.brokers.on_noted.append(view.set_racks)
         replicas.brokers.endpoints_of = view.endpoints_of
+        self._clocks = Clocks(config.broker_id, replicas.brokers, clock, logs.retention)
+        view.on_brokers = self._clocks.follow
         self._membership = ClusterMembership(logs, replicas, view, self.changes, clock, self._keys)
         self._control = ControlHandler(replicas, self._server.errors)
         self._creations = TopicCreations(
@@ -192,6 +194,8 @@ class Broker:
             self._membership.open(self.config, self._apply_settings, self._apply_rules)
             for text in warnings_of(self.config, self._users.names()):
                 logger.warning("%s", text)
+            if self.config.zookeeper_connect:
+                self._clocks.start()
             self._logs.start()  # retention must know the settings of topics
             self._control.controller = self._membership.register(
                 self.config, self.address(), self.endpoints()
@@ -413,6 +417,7 @@ class Broker:
         self._delays.stop()
         self._shutdown.run("close connections", lambda: self._close_connections(lingering))
         self._membership.leave_office()
+        self._clocks.stop()
         self._replicas.stop()  # ends orders that are being carried out
         self._control.stop()
         self._creations.stop()
@@ -425,6 +430,7 @@ class Broker:
         if self._membership.registry is not None:
             self._shutdown.run("leave the registry", self._membership.registry.stop)
         self._membership.join()
+        self._clocks.join()
         for one in lingering:
             one.end()
 
@@ -460,23 +466,16 @@ class Broker:
         self._server.reload_certificates()
 
     def hello(self) -> HelloResponse:
-        """Return who this broker is, the same while the settings are.
-
-        Its cluster has the name of its registry.
-        """
-        config, hello = self._hello
-        if hello is None or config is not self.config:
-            config = self.config
-            hello = HelloResponse(
-                broker_id=config.broker_id,
-                cluster_id=config.zookeeper_connect,
-                software=SOFTWARE,
-                max_message_bytes=config.max_message_bytes,
-                max_request_bytes=config.max_request_bytes,
-                versions=supported_versions(),
-            )
-            self._hello = config, hello
-        return hello
+        """Return who this broker is; its cluster has the name of its registry."""
+        return HelloResponse(
+            broker_id=self.config.broker_id,
+            cluster_id=self.config.zookeeper_connect,
+            software=SOFTWARE,
+            max_message_bytes=self.config.max_message_bytes,
+            max_request_bytes=self.config.max_request_bytes,
+            versions=supported_versions(),
+            time_ms=self._clock.time_ms(),
+        )
 
     def status(self, parts: StatusParts = ALL_PARTS, topic: str = "") -> dict[str, Any]:
         """Return the state and counters as a document; of one topic only, if it is named."""

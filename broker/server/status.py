@@ -323,6 +323,7 @@ class BrokerStatus:
             "failures": self._failures(),
             "lost_logs": self._lost_logs(logs),
             "retention_waits": self.logs.retention.waits,
+            "kept_messages": self._kept_messages(),
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
             "clean_start": not self.logs.loaded.was_recovered,
             "zookeeper": config.zookeeper_connect or None,
@@ -337,6 +338,11 @@ class BrokerStatus:
                 "orders_refused": self.judge.refused_orders,
             },
         }
+
+    def _kept_messages(self) -> list[str]:
+        """Return which leaders lack messages that followers here keep."""
+        table = self.replicas.table
+        return [str(error) for one in table.all() if (error := table.kept_error(one)) is not None]
 
     def _suspected(self) -> list[int]:
         """Return the registered brokers that this one, as the controller, takes for dead."""

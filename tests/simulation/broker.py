@@ -15,6 +15,7 @@ from broker.controller.pushes import Push
 from broker.errors import (
     BrokerError,
     FencedEpochError,
+    KeptMessagesError,
     NotControllerError,
     NotLeaderError,
     OffsetNotAvailableError,
@@ -29,6 +30,7 @@ from broker.errors import (
     UnknownTopicError,
 )
 from broker.ids import NO_LEADER
+from broker.log.retention import MAX_CLOCK_DIFFERENCE_S, RetentionTime
 from broker.protocol.fetch_sessions import (
     NO_SESSION,
     FetchSessions,
@@ -41,9 +43,10 @@ from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replicas import Replicas
+from broker.server.cluster.clocks import doubt_of
 from broker.server.cluster.throttle import Throttle
 from broker.topic import TopicPartition
-from tests.simulation.checker import Checker, Created
+from tests.simulation.checker import CLOCK_S, Checker, Created, is_past_retention
 from tests.simulation.disk import SimulatedLog
 from tests.simulation.events import Done, Network, Process, Scheduler
 from tests.simulation.registry import Registry, Session, SimulatedStore
@@ -73,6 +76,7 @@ class Fetched(NamedTuple):
     answer: FetchAnswer
     starts: tuple[EpochStart, ...]
     data: list[object]
+    times_s: list[float]
 
 
 class Asked(NamedTuple):
@@ -94,7 +98,7 @@ class Answered(NamedTuple):
 class OutOfRange(NamedTuple):
     """The error response to a follower that names the leader's start."""
 
-    log_start_offset: int
+    answer: FetchAnswer
 
 
 class Published(NamedTuple):
@@ -176,12 +180,18 @@ class Broker(Process):
         self.has_failed_disk = False
         self.disk_count = 1
         """How many disks it has had."""
+        self.ahead_s = 0.0
+        """How far the clock of its machine is ahead, in simulated time."""
         self.is_stopping = False
         registry.listeners.append(self._registry_changed)
         self._reset()
 
     def _reset(self) -> None:
-        settings = ReplicaSettings(LAG_TIME_S, lambda topic: self.options.counts_flushed)
+        settings = ReplicaSettings(
+            LAG_TIME_S, lambda topic: self.options.counts_flushed, self._keeps
+        )
+        self._retention_time = RetentionTime(self)
+        self._awaits_clocks, self._clock_doubt = True, ""
         self.replicas = self.options.replicas(self.id, settings, self._open, self._delete)
         self.throttle = Throttle()
         self.session: Session | None = None
@@ -220,6 +230,7 @@ class Broker(Process):
         self._was_clean = self.is_clean
         self.is_clean = False
         self._keep_session()
+        self.compare_clocks()
         self.later(_TICK_S, self._tick)
         self.watch.beat()
 
@@ -310,6 +321,58 @@ class Broker(Process):
         if creation_id == replica.creation_id:
             del self.logs[replica.partition]
             del self.checker.logs[self.id, Created(replica.partition, creation_id)]
+
+    # Retention.
+
+    def time_ms(self) -> int:
+        return int((self.scheduler.now + self.ahead_s) * CLOCK_S * 1000)
+
+    def monotonic_s(self) -> float:
+        return self.scheduler.now * CLOCK_S
+
+    def now_s(self) -> float:
+        """Return the time by its clock."""
+        return self.scheduler.now + self.ahead_s
+
+    def _retention_s(self) -> float:
+        return self._retention_time.now_ms() / 1000 / CLOCK_S
+
+    def _keeps(self, partition: TopicPartition, offset: int, end_offset: int) -> bool:
+        _, log = self.logs[partition]
+        least_s = self._retention_s() + MAX_CLOCK_DIFFERENCE_S / CLOCK_S
+        return self.is_held() or any(
+            not is_past_retention(one, least_s) for one in log.times_s[: offset - log.start]
+        )
+
+    def is_held(self) -> bool:
+        """Return whether nothing is deleted, as the clock may be wrong."""
+        self._retention_s()
+        return self._awaits_clocks or bool(self._clock_doubt or self._retention_time.waits)
+
+    def compare_clocks(self) -> None:
+        """Compare the clock with those of the other brokers, and go on doing so."""
+        others = [one for one in self.peers.values() if one is not self]
+        ahead_ms = {
+            one.id: self.time_ms() - one.time_ms()
+            for one in others
+            if one.is_alive and not one.is_paused and not self.network.is_cut(self.id, one.id)
+        }
+        if ahead_ms:
+            self._clock_doubt = doubt_of(ahead_ms) or ""
+            self._awaits_clocks = False
+            if not self._clock_doubt:
+                self._retention_time.trust(self._retention_time.offset_s())
+            self.scheduler.counts["clocks that differ"] += bool(self._clock_doubt)
+        self.later(1.0, self.compare_clocks)
+
+    def retain(self) -> None:
+        """Remove what is past retention."""
+        if self.is_held():
+            self.scheduler.counts["retention held back"] += 1
+            return
+        now_s = self._retention_s()
+        for _, log in self.logs.values():
+            log.expire(now_s)
 
     # ZooKeeper.
 
@@ -629,7 +692,10 @@ class Broker(Process):
                     position, response.answer, response.starts, len(response.data)
                 )
                 if result is FetchResult.APPEND:
-                    log.append(*response.data)
+                    now_s = self.now_s()
+                    is_in_sync = self.id in follower.info.state.isr
+                    times_s = [now_s if is_in_sync else min(one, now_s) for one in response.times_s]
+                    log.append(*response.data, times_s=times_s)
                     follower.appended(response.answer)
                     return self._begin_flush(log)
                 self.scheduler.counts[f"fetches {result.name.lower()}"] += 1
@@ -638,12 +704,14 @@ class Broker(Process):
                         "broker {} cuts {} to {}", self.id, log.partition, log.log_end_offset
                     )
             elif isinstance(response, OutOfRange):
-                follower.out_of_range(position, response.log_start_offset, now)
+                follower.out_of_range(position, response.answer, now)
             else:
                 error = response if isinstance(response, Exception) else NotLeaderError("lost")
                 follower.refused(position, error, now)
-        except StorageError as error:
+        except (StorageError, KeptMessagesError) as error:
+            self.scheduler.counts["messages kept"] += isinstance(error, KeptMessagesError)
             follower.refused(position, error, now)
+            return _RETRY_S
         return 0.0 if isinstance(response, Fetched) else _RETRY_S
 
     def fetch(
@@ -689,7 +757,9 @@ class Broker(Process):
             answer = leader.fetched(follower_id, broker_epoch, position, self.scheduler.now)
         except OffsetOutOfRangeError:
             assert replica is not None
-            respond(OutOfRange(replica.log.log_start_offset))
+            log = replica.log
+            answer = FetchAnswer(log.high_watermark, log.log_start_offset, NO_DIVERGENCE)
+            respond(OutOfRange(answer))
             return
         except ServerError as error:
             self.scheduler.counts[f"fetches refused: {type(error).__name__}"] += 1
@@ -722,11 +792,12 @@ class Broker(Process):
         self, log: SimulatedLog, position: FetchPosition, most: int, answer: FetchAnswer
     ) -> Fetched:
         if answer.diverging != NO_DIVERGENCE or not most:
-            return Fetched(answer, (), [])
+            return Fetched(answer, (), [], [])
         count = self.scheduler.random.randint(1, most)
         data = log.read(position.offset, position.offset + count)
         starts = log.epochs.covering(position.offset, position.offset + len(data))
-        return Fetched(answer, starts, data)
+        first = position.offset - log.start
+        return Fetched(answer, starts, data, log.times_s[first : first + len(data)])
 
     def _begin_flush(self, log: SimulatedLog) -> float:
         """Flush a log; return how long that takes."""
@@ -838,7 +909,7 @@ class Broker(Process):
             leader.check_append(needs_commit=acks == -1)
             log = replica.log
             assert isinstance(log, SimulatedLog)
-            offset = log.append(message)
+            offset = log.append(message, times_s=[self.now_s()])
         except ServerError as error:
             self.scheduler.counts[f"publishes refused: {type(error).__name__}"] += 1
             respond(error)

@@ -1,4 +1,4 @@
-"""What must hold in a cluster, checked with every change: the invariants I1 to I24.
+"""What must hold in a cluster, checked with every change: the invariants I1 to I25.
 
 A change of a log, of a state in the registry, and each outcome that a client gets is compared with
 one record of what was ever committed.
@@ -12,10 +12,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.cluster_state import PartitionState, StoredState
 from broker.ids import NO_LEADER
+from broker.log.retention import MAX_CLOCK_DIFFERENCE_S
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
     from tests.simulation.disk import SimulatedLog
+
+
+RETENTION_S = 6.0
+CLOCK_S = 60.0
+"""The seconds of wall clocks in one of simulated time: ages and differences of clocks are short."""
+
+
+def is_past_retention(appended_s: float, now_s: float) -> bool:
+    """Return whether retention removes a message of a time at another one."""
+    return now_s - appended_s > RETENTION_S
 
 
 class ViolationError(AssertionError):
@@ -68,6 +79,8 @@ class Checker:
         self.begins: dict[tuple[Created, int], int] = {}
         """How much was committed when each leader epoch was decided."""
         self.committed_count = 0
+        self.now_s: Callable[[], float] = lambda: 0.0
+        """The right time."""
         self.is_reached_by_others: Callable[[int, int], bool] = lambda _by, _id: False
         """Whether all other live brokers have long reached one, which another one misses."""
 
@@ -93,6 +106,14 @@ class Checker:
         stored = self.states.get(log.created)
         if stored is not None and log.owner in stored.state.isr:
             self._check_complete(log.created, log.owner, 0)
+
+    def removed(self, log: SimulatedLog, times_s: Iterable[float]) -> None:
+        """Check that what goes at the start of a log is past its retention, or nearly so (I25)."""
+        now_s = self.now_s() + 1.5 * MAX_CLOCK_DIFFERENCE_S / CLOCK_S
+        for one in times_s:
+            self.counts["messages past retention"] += 1
+            if not is_past_retention(one, now_s):
+                self.fail("I25", f"{_name(log)} loses a message of {one} at {self.now_s()}")
 
     def high_watermark_moved(self, log: SimulatedLog, before: int) -> None:
         """Check that what is committed stays the same, and is on all in-sync replicas (I2, I13)."""
@@ -263,8 +284,11 @@ class Checker:
             end = one.log_end_offset
             if end != other.log_end_offset or one.read(start, end) != other.read(start, end):
                 self.fail("I12", f"{_name(one)} and {_name(other)} differ in the end")
-            mine, others = one.epochs.trimmed(start), other.epochs.trimmed(start)
-            if mine.covering(start, end) != others.covering(start, end):
+            mine, others = (
+                [(epoch, max(first, start)) for epoch, first in log.epochs.covering(start, end)]
+                for log in (one, other)
+            )
+            if mine != others:
                 self.fail("I16", f"{_name(one)} and {_name(other)}: {mine}, {others}")
 
     def _check_content(self, partition: Created, log: SimulatedLog) -> None:

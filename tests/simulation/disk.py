@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import takewhile
+
 from broker.errors import StorageError
-from tests.simulation.checker import Checker, Created
+from tests.simulation.checker import Checker, Created, is_past_retention
 from tests.support.replica_log import MemoryLog
 
 
@@ -24,10 +27,14 @@ class SimulatedLog(MemoryLog):
         """How often it lost something."""
         self.checkpoint = 0
         """The high watermark as it is on disk."""
+        self.times_s: list[float] = []
+        """When each entry was appended, by the clock of its broker."""
 
-    def append(self, *entries: object) -> int:
+    def append(self, *entries: object, times_s: Iterable[float] = ()) -> int:
         self.raise_if_failed()
-        return super().append(*entries)
+        offset = super().append(*entries)
+        self.times_s += times_s
+        return offset
 
     def begin_epoch(self, epoch: int, start_offset: int) -> None:
         self.raise_if_failed()
@@ -37,6 +44,7 @@ class SimulatedLog(MemoryLog):
         self.raise_if_failed()
         before, end = self.high_watermark, self.log_end_offset
         super().truncate(offset)
+        del self.times_s[len(self.entries) :]
         self.cuts += 1
         self.checker.counts["truncations"] += offset < end
         self.checker.counts["cuts of epochs without data"] += offset >= end
@@ -46,7 +54,10 @@ class SimulatedLog(MemoryLog):
         self.raise_if_failed()
         self.checker.counts["logs given up and fetched again"] += bool(self.entries)
         before = self.high_watermark
+        if offset > self.start:
+            self.checker.removed(self, self.times_s)
         super().restart_at(offset)
+        self.times_s = []
         self.cuts += 1
         self.checkpoint = offset
         self.checker.truncated(self, offset, before)
@@ -60,8 +71,18 @@ class SimulatedLog(MemoryLog):
         self.losses += kept_end < self.log_end_offset
         self.checker.counts["logs that lost their end"] += kept_end < self.log_end_offset
         super().crash(kept_end)
+        del self.times_s[len(self.entries) :]
         self.cuts += 1
         self.checker.log_lost_its_end(self)
+
+    def expire(self, now_s: float) -> None:
+        """Remove what retention does not keep."""
+        gone = [*takewhile(lambda one: is_past_retention(one, now_s), self.times_s)]
+        offset = min(self.start + len(gone), self.high_watermark)
+        self.checker.removed(self, self.times_s[: offset - self.start])
+        del self.times_s[: offset - self.start]
+        self.remove_before(offset)
+        self.checkpoint = max(self.checkpoint, offset)
 
     def opened(self) -> None:
         """Recover: flush what there is, take the high watermark from its checkpoint."""

@@ -151,9 +151,12 @@ class Network:
 
     def refuses(self, source: Process, target: Process) -> bool:
         """Return whether a new connection is refused at once, by the kernel of the target."""
-        is_cut = {(source.id, target.id), (target.id, source.id)} & self.cuts
         is_closed = target.is_refusing or not target.is_alive
-        return is_closed and not target.is_off and not is_cut
+        return is_closed and not target.is_off and not self.is_cut(source.id, target.id)
+
+    def is_cut(self, one: int, other: int) -> bool:
+        """Return whether two processes cannot talk to each other."""
+        return bool({(one, other), (other, one)} & self.cuts)
 
     def _arrives(self, source: int, target: int) -> bool:
         if source == target:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 from broker.cluster_state import IsrChange, PartitionState, ReplicatedPartition
@@ -11,6 +12,7 @@ from broker.controller.leadership import Leadership
 from broker.controller.suspicion import Suspicion, Witness
 from broker.errors import UnknownFetchSessionError
 from broker.ids import NO_EPOCH
+from broker.leader_epochs import LeaderEpochs
 from broker.protocol.fetch_sessions import FetchSessions
 from broker.replica_records import UnknownReplica
 from broker.replication.follower import FetchResult, Follower
@@ -194,6 +196,28 @@ def _settled_in_the_same_epoch(
 
 _settled = Leadership._settled
 
+
+def _start_where_the_leader_does(self: Follower, answer: FetchAnswer) -> FetchResult:
+    self.log.restart_at(answer.log_start_offset)
+    return FetchResult.RESTARTED
+
+
+def _without_the_epoch_before(self: LeaderEpochs, log_start_offset: int) -> LeaderEpochs:
+    kept = _trimmed(self, log_start_offset).entries
+    return LeaderEpochs(
+        one._replace(start_offset=max(one.start_offset, log_start_offset))
+        for one, after in zip_longest(kept, kept[1:])
+        if after is None or after.start_offset > log_start_offset
+    )
+
+
+_trimmed = LeaderEpochs.trimmed
+
+
+def _trust_any_clock(self: Broker) -> bool:
+    return False
+
+
 FAULTS = {
     "truncation-to-high-watermark": Fault(
         "a follower cuts its log to its high watermark, and compares no epochs (0.8)",
@@ -283,5 +307,16 @@ FAULTS = {
     "shortest-copy-is-restored": Fault(
         "a topic that the registry has lost is made again over the shortest copy",
         ((UnknownReplica, "last_position", _shortest),),
+    ),
+    "log-start-is-taken-over": Fault(
+        "a follower gives up what its leader has removed, whatever its own retention keeps",
+        (
+            (Follower, "_start_at", _start_where_the_leader_does),
+            (LeaderEpochs, "trimmed", _without_the_epoch_before),
+        ),
+    ),
+    "clocks-are-not-compared": Fault(
+        "retention deletes by a clock that differs from those of the other brokers",
+        ((Broker, "is_held", _trust_any_clock),),
     ),
 }

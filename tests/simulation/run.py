@@ -14,7 +14,7 @@ from broker.controller.controller import Controller
 from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 from tests.simulation.broker import MESSAGE_BYTES, Broker, Options
-from tests.simulation.checker import Checker, Created
+from tests.simulation.checker import RETENTION_S, Checker, Created
 from tests.simulation.clients import Consumer, Producer
 from tests.simulation.events import Network, Scheduler
 from tests.simulation.faults import Fault
@@ -44,6 +44,7 @@ class Simulation:
         # of their own: the seeds of known failures stay what they are
         self._throttles, self._disks = Random(seed), Random(seed)
         self._losses = Random(seed + 1)
+        self._clocks = Random(seed + 3)
         self.is_unclean = random.random() < 0.15
         self.loses_power = random.random() < 0.7
         if fault is not None and fault.is_unclean is not None:
@@ -51,6 +52,7 @@ class Simulation:
         if fault is not None and fault.loses_power is not None:
             self.loses_power = fault.loses_power
         self.checker = Checker(allows_loss=self.is_unclean, counts=scheduler.counts)
+        self.checker.now_s = lambda: scheduler.now
         self.network = network = Network(scheduler)
         self.registry = Registry(
             scheduler, self.checker, lambda id: (id, ZOOKEEPER) not in network.cuts
@@ -119,6 +121,11 @@ class Simulation:
         if self._disks.random() < 0.3:
             emptied = self._disks.choice(list(self.brokers.values()))
             self.scheduler.after(self._disks.uniform(2, _CHAOS_S), partial(self._empty, emptied))
+        if self._clocks.random() < 0.3:
+            wrong = self._clocks.choice(list(self.brokers.values()))
+            self.scheduler.after(self._clocks.uniform(0, 5), partial(self._set_clock, wrong))
+        if self._clocks.random() < 0.5:
+            self.scheduler.after(self._clocks.uniform(1, _CHAOS_S), self._restore_leader)
         if self._losses.random() < 0.2:
             self.scheduler.after(self._losses.random() * _CHAOS_S, self._lose_registry)
         self._advance(self._end_of_chaos_s)
@@ -347,9 +354,39 @@ class Simulation:
 
     def _retain(self, broker: Broker) -> None:
         if broker.is_alive:
-            for _, log in broker.logs.values():
-                log.remove_before(self.random.randint(log.start, log.high_watermark))
-                log.checkpoint = max(log.checkpoint, log.start)
+            broker.retain()
+
+    def _set_clock(self, broker: Broker) -> None:
+        """Have the clock of a broker jump, which may start again meanwhile, and be set right."""
+        broker.ahead_s = self._clocks.choice((-20.0, 4.0, 20.0))
+        self.scheduler.note("the clock of broker {} is {} ahead", broker.id, broker.ahead_s)
+        if self._clocks.random() < 0.5:
+            self._kill(broker)
+        self.scheduler.after(self._clocks.uniform(2, _CHAOS_S), partial(self._right_clock, broker))
+
+    def _right_clock(self, broker: Broker) -> None:
+        broker.ahead_s = 0.0
+
+    def _restore_leader(self) -> None:
+        """Have the leader remove all, as the old times of a restored disk tell it to.
+
+        A follower may be away then, and an election may follow.
+        """
+        leader = self._leader()
+        if leader is None:
+            return
+        others = [one for one in self.brokers.values() if one is not leader]
+        if self._clocks.random() < 0.5:
+            self._kill(self._clocks.choice(others))
+        self.scheduler.after(self._clocks.uniform(0, 3), partial(self._age, leader))
+
+    def _age(self, broker: Broker) -> None:
+        self.scheduler.note("the files of broker {} get old times", broker.id)
+        for _, log in broker.logs.values():
+            log.times_s = [-2 * RETENTION_S for _ in log.times_s]
+        self._retain(broker)
+        if self._clocks.random() < 0.5:
+            self._expire(broker)
 
     def _fail_disk(self, broker: Broker) -> None:
         if broker.is_alive and not broker.has_failed_disk:
@@ -471,6 +508,7 @@ class Simulation:
         for broker in self.brokers.values():
             self._set_full(broker, is_full=False)
             broker.is_slow = broker.is_refusing = False
+            broker.ahead_s = 0.0
             if broker.is_paused:
                 broker.resume()
             self._replace_disk(broker)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -242,6 +242,8 @@ class ClusterView:
         self._replicated: dict[str, dict[TopicPartition, ReplicatedPartition]] = {}
         self._topics: dict[str, _Topic] = {}
         self._snapshot: ClusterMetadata | None = None
+        self.on_brokers: Callable[[Mapping[int, responses.BrokerAddress]], object] = lambda _: None
+        """Called with the live brokers as the registry tells them; must be quick."""
         self.ready: Future[None] = Future()
         """Done once the registry has been read, or if there is none."""
         if not cluster_id:
@@ -325,6 +327,7 @@ class ClusterView:
         with self._lock:
             if brokers is not None:
                 self._set_brokers(brokers)
+                self.on_brokers(brokers)
             for topic, homes in counts.items():
                 self._registered[topic] = dict(homes)
             self._merge(counts)

@@ -446,8 +446,9 @@ class ReplicaFetcher(StoppableThread):
             if hosted.replica.role is not role:
                 return
             now_s = self._clock.monotonic_s()
+            answer = FetchAnswer(part.high_watermark, part.log_start_offset, part.diverging)
             if part.error == errors.OffsetOutOfRangeError.code:
-                result = role.out_of_range(position, part.log_start_offset, now_s)
+                result = role.out_of_range(position, answer, now_s)
                 if result is FetchResult.RESTARTED:
                     self._note_truncated(hosted, position.offset)
                 return
@@ -462,19 +463,29 @@ class ReplicaFetcher(StoppableThread):
                 logger.info("%s cannot be copied now: %s", part.partition, type(error).__name__)
                 role.refused(position, error, now_s)
                 return
-            answer = FetchAnswer(part.high_watermark, part.log_start_offset, part.diverging)
+            before = role.told
             result = role.fetched(position, answer, part.epoch_starts, len(entries.data))
+            if before is None or part.log_start_offset > before.log_start_offset:
+                self._note_start(hosted)
             if result in (FetchResult.TRUNCATED, FetchResult.RESTARTED):
                 self._note_truncated(hosted, position.offset)
             if result is FetchResult.UP_TO_DATE:
                 role.answered_s = now_s
             if result is not FetchResult.APPEND:
                 return
-            log.append_copied(entries, position.offset)
+            is_in_sync = self._config.broker_id in role.info.state.isr
+            # what was written at the leader before now must not count as younger here
+            appended_ms = None if is_in_sync else part.appended_ms
+            log.append_copied(entries, position.offset, appended_ms)
             role.appended(answer)
             role.answered_s = now_s
             hosted.wanted_bytes = 0
         self._unflushed[log] = piece.is_cut
+
+    def _note_start(self, hosted: HostedReplica) -> None:
+        """Log that the leader has removed what retention here keeps; the replica is locked."""
+        if (error := self._table.kept_error(hosted)) is not None:
+            logger.error("%s", error)
 
     def _note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
         """Log that a replica's log, which ended at an offset, was truncated; it is locked."""

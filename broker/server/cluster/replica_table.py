@@ -57,7 +57,7 @@ class ReplicaTable:
         """Set to have changes of in-sync replicas proposed soon."""
         self.states = Replicas(
             config.broker_id,
-            ReplicaSettings(config.replica_lag_ms / 1000, self.counts_flushed),
+            ReplicaSettings(config.replica_lag_ms / 1000, self.counts_flushed, self._keeps),
             self._open_log,
             self._delete_log,
         )
@@ -188,6 +188,22 @@ class ReplicaTable:
     def counts_flushed(self, topic: str) -> bool:
         """Return whether only flushed messages of a topic count as being on a replica."""
         return self._logs.settings.of(topic).flush_before_read
+
+    def _keeps(self, partition: TopicPartition, offset: int, end_offset: int) -> bool:
+        retention, log = self._logs.retention, self._logs.table.find(partition)
+        if log is None:
+            return False
+        return retention.is_held or retention.keeps(log, offset, end_offset)
+
+    def kept_error(self, hosted: HostedReplica) -> errors.KeptMessagesError | None:
+        """Return the error of a leader that lacks messages which retention here keeps, if any."""
+        role, log = hosted.replica.role, hosted.log
+        if not isinstance(role, Follower) or (told := role.told) is None:
+            return None
+        start, end = told.log_start_offset, max(told.high_watermark, log.log_end_offset)
+        if start <= log.log_start_offset or not self._logs.retention.keeps(log, start, end):
+            return None
+        return role.kept_error(told)
 
     def add(self, replica: Replica) -> HostedReplica | None:
         """Return a replica with its log, added in place of a former one; None if it has no log."""

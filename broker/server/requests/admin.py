@@ -102,8 +102,6 @@ class AdminHandler:
         self._creations = creations
         self._refusals = refusals
         self._encoded_partitions = b""
-        self._hello: responses.HelloResponse | None = None
-        self._hello_body = b""  # that of `_hello`
 
     def list_offsets(
         self, request: ListOffsetsRequest, header: RequestHeader, rights: Rights | None
@@ -351,23 +349,19 @@ class AdminHandler:
 
     def hello(self, header: RequestHeader, rights: Rights | None) -> Response:
         """Tell the broker's id, software and supported versions; strangers not what it runs on."""
-        known = self._host.hello()
+        hello = self._host.hello()
         if rights is not None and rights.who == ANONYMOUS:
             hello = responses.HelloResponse(
-                broker_id=known.broker_id,
+                broker_id=hello.broker_id,
                 cluster_id="",
-                software=known.software.partition(" ")[0],
-                max_message_bytes=known.max_message_bytes,
-                max_request_bytes=known.max_request_bytes,
-                versions=known.versions,
+                software=hello.software.partition(" ")[0],
+                max_message_bytes=hello.max_message_bytes,
+                max_request_bytes=hello.max_request_bytes,
+                versions=hello.versions,
+                time_ms=hello.time_ms,
             )
-            body = responses.HELLO.encode(hello)
-            return Response(responses.encode_extension_response(header.correlation_id, body))
-        if known is not self._hello:
-            self._hello, self._hello_body = known, responses.HELLO.encode(known)
-        return Response(
-            responses.encode_extension_response(header.correlation_id, self._hello_body)
-        )
+        body = responses.HELLO.encode(hello)
+        return Response(responses.encode_extension_response(header.correlation_id, body))
 
     def status(self, request: StatusRequest, header: RequestHeader) -> Future[list[Response]]:
         """Return the state and counters as JSON, made by a worker: with many logs it takes long."""

@@ -13,6 +13,7 @@ from typing import Any
 from broker import errors
 from broker.clock import Clock
 from broker.cluster_state import EpochStart
+from broker.log.log_segments import segment_of
 from broker.log.segment import FileSlice
 from broker.protocol.fetch_sessions import FetchSessions
 from broker.protocol.primitives import INT64
@@ -308,6 +309,7 @@ def _read(
     log = hosted.log
     found = None
     starts: tuple[EpochStart, ...] = ()
+    appended_ms = 0
     try:
         if max_bytes > 0:
             found = log.read(position.offset, max_bytes, to_log_end=True)
@@ -316,6 +318,7 @@ def _read(
             raise
     if found is not None:
         starts = log.epochs.covering(position.offset, position.offset + found.length)
+        appended_ms = segment_of(log.segments.all, position.offset).modified_ms
     part = ReplicaPart(
         position.partition,
         errors.NO_ERROR,
@@ -324,6 +327,7 @@ def _read(
         NOTHING_DIVERGES,
         starts,
         b"",
+        appended_ms,
     )
     return part, found
 

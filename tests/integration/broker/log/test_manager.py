@@ -480,6 +480,51 @@ def test_retention_when_it_has_times_of_day_then_is_applied_at_those_only(
 TEN_DAYS_S = 10 * 86_400
 
 
+def test_apply_retention_when_the_clock_may_be_wrong_then_nothing_is_removed(
+    make_manager: ManagerFactory, clock: FakeClock
+) -> None:
+    manager = make_manager(retention_ms=1_000, retention_bytes=1)
+    manager.open()
+    log = manager.creation.get_or_create("events", 0)
+    log.append(ENTRY, 1)
+    clock.advance(50)
+    manager.retention.clock_doubt = "the clock is wrong"
+    manager.retention.apply()
+    assert (manager.retention.waits, log.log_start_offset) == ("the clock is wrong", 0)
+    manager.retention.clock_doubt, manager.retention.awaits_clocks = None, True
+    manager.retention.apply()
+    assert (manager.retention.waits, log.log_start_offset) == (None, 0)
+    manager.retention.awaits_clocks = False
+    manager.retention.apply()
+    assert log.log_start_offset == 12
+
+
+def test_retention_when_asked_what_it_keeps_then_goes_by_age_and_size_up_to_the_offset(
+    make_manager: ManagerFactory, clock: FakeClock
+) -> None:
+    manager = make_manager(
+        segment_bytes=20,
+        retention_ms=1_000_000,
+        topic_retention_bytes={"small": 12},
+    )
+    manager.open()
+    log, small = (manager.creation.get_or_create(topic, 0) for topic in ("events", "small"))
+    for _ in range(4):  # two in a segment
+        log.append(ENTRY, 1)
+        small.append(ENTRY, 1)
+        clock.advance(100)
+    keeps = manager.retention.keeps
+    assert (keeps(log, 0, 48), keeps(log, 24, 48)) == (False, True)
+    assert [keeps(small, 24, end) for end in (35, 36)] == [True, False]
+
+    clock.advance(650)  # the first segment goes within a minute
+    assert [keeps(log, offset, 48) for offset in (24, 36, 48)] == [False, True, True]
+    clock.advance(100)  # and now the first message of the second
+    assert [keeps(log, offset, 48) for offset in (24, 36, 48)] == [False, False, True]
+    clock.advance(100)
+    assert not keeps(log, 48, 48)
+
+
 def test_apply_retention_when_the_clock_jumps_ahead_then_ages_go_on_by_the_time_that_passes(
     make_manager: ManagerFactory, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,6 +18,7 @@ from broker.log.epoch_file import EPOCH_FILE_NAME, EpochFile, read_epochs
 from broker.log.log import Log, whole_entries
 from broker.protocol.codec import encode
 from broker.protocol.primitives import Buffer
+from tests.doubles import FakeClock
 from tests.support.log_doubles import FaultyDisk
 from tests.support.log_fixtures import LogFactory
 
@@ -115,6 +116,22 @@ def test_append_copied_when_the_last_entry_is_cut_then_it_is_left_out(make_log: 
     copy(log, TWELVE_BYTES * 2 + TWELVE_BYTES[:7], 0)
     copy(log, TWELVE_BYTES[:7], 24)
     assert bytes_of(log) == TWELVE_BYTES * 2
+
+
+def test_append_copied_when_the_leader_wrote_it_long_ago_then_its_age_counts_from_then(
+    make_log: LogFactory, clock: FakeClock
+) -> None:
+    log = replicated(make_log())
+    then_ms = clock.time_ms() - 9_000_000
+    entries = whole_entries(TWELVE_BYTES, log.partition, 0)
+    log.append_copied(entries, 0, then_ms)
+    log.append_copied(entries, 12, then_ms + 1)
+    log.append_copied(entries, 24)  # now it is in sync
+    log.append_copied(entries, 36)
+    assert on_disk(log) == {0: 24, 24: 24}
+    old, young = log.segments.all
+    assert (old.modified_ms, young.modified_ms) == (then_ms + 1, clock.time_ms())
+    assert old.path.stat().st_mtime_ns == (then_ms + 1) * 1_000_000
 
 
 def test_append_copied_when_damaged_then_nothing_is_written(make_log: LogFactory) -> None:
@@ -304,7 +321,7 @@ def test_epochs_when_begun_truncated_and_removed_by_retention_then_as_the_rules_
     for segment in log.prepare_removal(lambda segments: 1):
         log.remove(segment)
     assert log.log_start_offset == 36
-    assert list(log.epochs.entries) == [(1, 36), (5, 48)]
+    assert list(log.epochs.entries) == [(1, 12), (5, 48)]
 
 
 def test_append_when_an_epoch_has_begun_then_it_is_durable_before_the_message(

@@ -144,7 +144,9 @@ def encode_replica_parts(parts: list[replica_requests.ReplicaPart]) -> bytes:
 
 RESPONSES = {
     "hello": Response(
-        responses.HelloResponse(2, "cluster", "pylogctl", 1000, 2000, {65: (0, 1), 66: (0, 3)}),
+        responses.HelloResponse(
+            2, "cluster", "pylogctl", 1000, 2000, {65: (0, 1), 66: (0, 3)}, 1 << 40
+        ),
         responses.HELLO.encode,
         responses.HELLO.decode,
     ),
@@ -185,6 +187,7 @@ RESPONSES = {
                 *(ORDERS, 0, 1 << 40, 17, EpochEnd(-1, -1)),
                 (EpochStart(6, 17), EpochStart(7, 4096)),
                 b"entries",
+                1 << 40,
             ),
             replica_requests.ReplicaPart(UMLAUT, 6, 3, 0, EpochEnd(5, 99), (), b""),
         ],

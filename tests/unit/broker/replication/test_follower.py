@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.cluster_state import EpochEnd, EpochStart, PartitionState, ReplicatedPartition
-from broker.errors import FencedEpochError, NotLeaderError, OffsetOutOfRangeError
+from broker.errors import (
+    FencedEpochError,
+    KeptMessagesError,
+    NotLeaderError,
+    OffsetOutOfRangeError,
+)
 from broker.leader_epochs import LeaderEpochs
 from broker.replication.follower import FetchResult, Follower, TruncationCounts
 from broker.replication.leader import Leader
@@ -23,8 +28,11 @@ def info_of(leader: int = 0, epoch: int = 5) -> ReplicatedPartition:
     return ReplicatedPartition(PARTITION, "created", (0, 1), 1, state, 1)
 
 
-def follower_of(log: MemoryLog, *, leader: int = 0, epoch: int = 5) -> Follower:
-    return Follower(info_of(leader, epoch), log, TruncationCounts())
+def follower_of(
+    log: MemoryLog, *, leader: int = 0, epoch: int = 5, keeps: bool = False
+) -> Follower:
+    """A follower whose retention keeps all messages, or none."""
+    return Follower(info_of(leader, epoch), log, TruncationCounts(), lambda *_: keeps)
 
 
 def log_of(*epochs: int, start: int = 0) -> MemoryLog:
@@ -52,7 +60,8 @@ def catch_up(follower: Follower, leader: Leader, max_entries: int = 2, fetches: 
         try:
             answer = leader.fetched(1, 7, position, float(count))
         except OffsetOutOfRangeError:
-            follower.out_of_range(position, source.log_start_offset, float(2 * count))
+            start = FetchAnswer(source.high_watermark, source.log_start_offset, NO_DIVERGENCE)
+            follower.out_of_range(position, start, float(2 * count))
             continue
         data: list[object] = []
         if answer.diverging == NO_DIVERGENCE:
@@ -120,6 +129,32 @@ def test_follower_when_its_end_is_the_leaders_start_then_is_compared_all_the_sam
     assert log.log_start_offset == 1
 
 
+def test_log_when_retention_empties_the_leaders_then_stays() -> None:
+    source, log = log_of(3, 3), log_of(3, 3)
+    leader = leader_of(source)
+    source.remove_before(2)
+    follower = follower_of(log)
+    catch_up(follower, leader)
+    assert (log.log_start_offset, log.log_end_offset, follower.counts.truncations) == (0, 2, 0)
+
+    append_in(source, 5, "next")
+    catch_up(follower, leader)
+    assert log.entries[2:] == source.entries
+
+
+@pytest.mark.parametrize("source", [log_of(3, 3, 3, start=7), log_of(4, start=7)])
+def test_log_when_the_leader_starts_behind_its_end_and_retention_keeps_it_then_is_not_given_up(
+    source: MemoryLog,
+) -> None:
+    log, leader = log_of(3, 3), leader_of(source)
+    with pytest.raises(KeptMessagesError, match=r"broker 0, starts at offset 7; .* 0 to 2"):
+        catch_up(follower_of(log, keeps=True), leader)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 2)
+
+    catch_up(follower_of(log), leader)
+    assert (log.log_start_offset, log.entries) == (7, source.entries)
+
+
 def test_epochs_when_bytes_are_to_be_appended_then_are_recorded_before_them() -> None:
     log = log_of(0)
     follower = follower_of(log)
@@ -146,7 +181,7 @@ def test_answer_when_the_log_changed_since_then_is_discarded() -> None:
 
     answer = FetchAnswer(9, 0, EpochEnd(0, 0))
     assert follower.fetched(position, answer, (), 0) is FetchResult.DISCARDED
-    assert follower.out_of_range(position, 9, 0.0) is FetchResult.DISCARDED
+    assert follower.out_of_range(position, answer, 0.0) is FetchResult.DISCARDED
     assert log.log_end_offset == 2
 
 
@@ -229,7 +264,8 @@ def test_log_when_the_leader_lacks_the_offset_then_is_given_up_only_behind_its_s
     position = follower.next_fetch(0.0)
     assert position is not None
 
-    assert follower.out_of_range(position, leader_start, 0.0) is result
+    answer = FetchAnswer(9, leader_start, NO_DIVERGENCE)
+    assert follower.out_of_range(position, answer, 0.0) is result
     assert log.log_start_offset == start
     is_given_up = result is FetchResult.RESTARTED
     assert follower.counts == TruncationCounts(is_given_up, 2 * is_given_up, 0)
@@ -241,8 +277,9 @@ TERMS = st.lists(
 """Who leads, how much it appends, how often the other fetches, how much retention removes."""
 
 
-def epochs_of(log: MemoryLog, start: int) -> tuple[EpochStart, ...]:
-    return log.epochs.trimmed(start).covering(start, log.log_end_offset)
+def epochs_of(log: MemoryLog, start: int) -> list[tuple[int, int]]:
+    covering = log.epochs.covering(start, log.log_end_offset)
+    return [(epoch, max(first, start)) for epoch, first in covering]
 
 
 @given(TERMS, st.integers(1, 3))

@@ -60,7 +60,7 @@ def follower_of(leader_id: int, index: int) -> HostedReplica:
     partition = TopicPartition("t", 0, index)
     state = PartitionState(leader_id, 1, (1, 2), 1)
     info = ReplicatedPartition(partition, "id", (0, 1, 2), 1, state, 1)
-    role = Follower(info, Mock(), Mock())
+    role = Follower(info, Mock(), Mock(), Mock())
     found = SimpleNamespace(
         log=SimpleNamespace(partition=partition), replica=SimpleNamespace(role=role)
     )
@@ -177,7 +177,7 @@ class ScriptedLeader:
         self.fetcher.follow([self.hosted])
         self.interrupt = connection.interrupt
 
-    def _append(self, entries: CopiedEntries, offset: int) -> None:
+    def _append(self, entries: CopiedEntries, offset: int, appended_ms: int | None) -> None:
         assert offset == self.log.log_end_offset
         self.log.log_end_offset += len(entries.data)
 
