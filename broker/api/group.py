@@ -13,7 +13,6 @@ from typing import Literal
 from broker import deadlines, errors
 from broker.api.errors import Closed, Conflict, translated
 from broker.api.group_run import Handler, Retries, RetryPolicy, Work, Workers
-from broker.api.group_starts import FirstOffsets, reset_of
 from broker.api.reader import ranges_of
 from broker.api.values import (
     UNSET,
@@ -25,6 +24,7 @@ from broker.api.values import (
     group_of,
     matcher_of,
     number_of,
+    positions_of,
     seconds_of,
     topic_of,
 )
@@ -36,9 +36,10 @@ from broker.consumer.committer import AssignedPartition
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
-from broker.consumer.offset_store import OffsetStore, RegistryOffsets
+from broker.consumer.offset_store import OffsetStore
 from broker.consumer.stream import ConsumerStream
 from broker.errors import ArgumentError, ConsumerTimeoutError
+from broker.positions import Mark
 from broker.protocol.codec import Message, decode_messages
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import MessagePosition, TopicPartition
@@ -63,7 +64,8 @@ class Group(Iterator[Message]):
     any thread, ends the iteration.
 
     Errors while iterating: `CorruptMessage`: the partition is blocked until `skip_corrupt` or
-    `seek`, iterate again for the others; `OffsetOutOfRange`; `RuntimeError` for a second thread.
+    `seek`, iterate again for the others; `NotABoundary`, `OffsetOutOfRange`; `RuntimeError` for a
+    second thread.
     """
 
     __module__ = "pylogctl"
@@ -87,7 +89,7 @@ class Group(Iterator[Message]):
         counts: ClientCounts,
         on_close: Callable[[Group], object],
     ) -> None:
-        reset = reset_of(start)
+        start_of = positions_of(start, time.time_ns() // 1_000_000)
         if commit not in ("after", "before", "manual"):
             raise ArgumentError(f"commit is 'after', 'before' or 'manual', not {commit!r}")
         number_of("commit_every", commit_every_s, 0)
@@ -111,20 +113,12 @@ class Group(Iterator[Message]):
             {
                 "groupid": name,
                 "zk.connect": registry.session.connect,
-                "autooffset.reset": reset or "largest",
+                "autooffset.outofrange.reset": "smallest",
                 "autocommit.enable": "true" if commit == "after" else "false",
                 "autocommit.interval.ms": str(max(1, round(1000 * commit_every_s))),
                 "consumer.timeout.ms": "-1" if idle_s is None else str(max(1, int(1000 * idle_s))),
             }
         )
-        if reset is None:
-            offsets = FirstOffsets(
-                offsets or RegistryOffsets(registry.session, name),
-                start,
-                RegistryCluster(registry, connect),
-                connect,
-                lambda one: self._connector.came_later(one),
-            )
         self._connector = ConsumerConnector(
             config,
             offsets=offsets,
@@ -132,6 +126,7 @@ class Group(Iterator[Message]):
             connect=connect,
             payload_filter=payload_filter,
             counts=counts,
+            start_of=lambda one: start_of(one) or Mark.LATEST,
         )
         try:
             self._stream = self._subscribe(topics)

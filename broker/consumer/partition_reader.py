@@ -153,9 +153,10 @@ class PartitionReader:
         self._high_watermark = -1
 
     def finish(self, next_offset: int) -> bool:
-        """Mark all messages before an offset as processed; return False after a revocation.
+        """Mark all messages before an offset as processed; return False if no more may be.
 
-        The offset is where an entry starts or ends, not past those taken.
+        The offset is where an entry starts or ends, not past those taken. It is False once another
+        member of the group is to read, or reads, the partition.
         """
         return True  # without a group nothing is recorded
 
