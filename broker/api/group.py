@@ -39,7 +39,7 @@ from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.stream import ConsumerStream
 from broker.errors import ArgumentError, ConsumerTimeoutError
-from broker.positions import Mark
+from broker.positions import Absolute, Mark, Position
 from broker.protocol.codec import Message, decode_messages
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import MessagePosition, TopicPartition
@@ -64,8 +64,7 @@ class Group(Iterator[Message]):
     any thread, ends the iteration.
 
     Errors while iterating: `CorruptMessage`: the partition is blocked until `skip_corrupt` or
-    `seek`, iterate again for the others; `NotABoundary`, `OffsetOutOfRange`; `RuntimeError` for a
-    second thread.
+    `seek`, iterate again for the others; `OffsetOutOfRange`; `RuntimeError` for a second thread.
     """
 
     __module__ = "pylogctl"
@@ -126,7 +125,7 @@ class Group(Iterator[Message]):
             connect=connect,
             payload_filter=payload_filter,
             counts=counts,
-            start_of=lambda one: start_of(one) or Mark.LATEST,
+            start_of=lambda one: _whole_message(start_of(one) or Mark.LATEST),
         )
         try:
             self._stream = self._subscribe(topics)
@@ -497,3 +496,8 @@ class Group(Iterator[Message]):
 
 def _no_work() -> None:
     """Try no message again."""
+
+
+def _whole_message(start: Position) -> Position:
+    """Return a start, which for an offset inside a message is the next one."""
+    return Absolute(start.position, nearest=True) if isinstance(start, Absolute) else start
