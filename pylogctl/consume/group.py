@@ -195,10 +195,15 @@ def run_in_group(
         leader_wait_s = request.config.leader_wait_ms / 1000
         offsets = stack.enter_context(OffsetLister(cluster, connect, leader_wait_s=leader_wait_s))
         if request.span.starts_elsewhere:
-            _note_stored(env, registry, group.group, _partitions(cluster, request.topics))
+            _note_stored(
+                env, registry, group.group, _partitions(cluster, request.topics, group.pattern)
+            )
         ends = None
         if request.span.exit_at_end:
-            ends = {one: offsets.latest(one) for one in _partitions(cluster, request.topics)}
+            ends = {
+                one: offsets.latest(one)
+                for one in _partitions(cluster, request.topics, group.pattern)
+            }
         counts = ClientCounts()
         if group.metrics_port is not None:
             serving = served_metrics(
@@ -244,9 +249,12 @@ def run_in_group(
             ) from error
 
 
-def _partitions(cluster: RegistryCluster, topics: Sequence[str]) -> list[TopicPartition]:
-    """Return all partitions of topics, or of all topics if none is named."""
-    return cluster.partitions_of(topics or cluster.topics())
+def _partitions(
+    cluster: RegistryCluster, topics: Sequence[str], pattern: str
+) -> list[TopicPartition]:
+    """Return all partitions of topics, or of those that a pattern chooses if none is named."""
+    chosen = Whitelist(pattern)
+    return cluster.partitions_of(topics or filter(chosen.allows, cluster.topics()))
 
 
 def _start_of(span: Span, partition: TopicPartition) -> Position:

@@ -55,7 +55,8 @@ class MembershipOptions(Choice):
         "-g, --group G",
         "Selection",
         "Share the topics with the other members of this group; all topics if none is named. "
-        "-o says where partitions start that it has no offset of; new ones start at their start.",
+        "-o says where partitions start that it has no offset of; those created later start at "
+        "their beginning.",
     )
     commit: Literal["auto", "exit", "none"] = option(
         "--commit",

@@ -74,6 +74,15 @@ def test_consume_when_in_a_group_without_topic_reads_every_topic(
     assert result.status == 0
 
 
+def test_consume_when_a_pattern_chooses_topics_ends_at_the_end_of_these(
+    publish: Callable[..., None], consume: Callable[..., Result]
+) -> None:
+    publish("a", [b"1"])
+    publish("b", [b"2"])
+    result = consume("--include", "a", "--from-beginning")
+    assert (result.status, result.stdout) == (0, b"1\n")
+
+
 def test_consume_when_run_again_goes_on_where_the_group_is(
     publish: Callable[..., None], consume: Callable[..., Result]
 ) -> None:
