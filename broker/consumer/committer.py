@@ -39,7 +39,6 @@ class AssignedPartition(PartitionReader):
         "fetch_offset",
         "finished",
         "is_blocked",
-        "is_leaving",
         "is_paused",
         "is_revoked",
         "next_inner",
@@ -70,7 +69,6 @@ class AssignedPartition(PartitionReader):
         # of the next fetch; None until the fetcher has listed the reset offset
         self.fetch_offset = None if stored is None else stored.offset
         self.seek_offset: int | None = None  # set by a seek for the fetcher thread
-        self.is_leaving = False  # it will be revoked once the chunk in hand is finished
         self.is_revoked = False  # no more of its messages may be handed out
         self.is_blocked = False  # the next message is unreadable, or the offset does not exist
         self.is_paused = False  # by the application; nothing of it is fetched or handed out
@@ -99,7 +97,7 @@ class AssignedPartition(PartitionReader):
         if next_offset > self.offset:  # committing it would lose messages
             raise ValueError(f"messages of {self.partition} were taken up to {self.offset} only")
         self.finished = next_offset
-        return not self.is_leaving
+        return True
 
     def finish_inner(self, position: MessagePosition) -> None:
         """Mark a message of a wrapper, but not its last one, as processed."""

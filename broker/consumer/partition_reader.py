@@ -31,6 +31,7 @@ class PartitionReader:
         "end",
         "expected_end",
         "inner",
+        "is_leaving",
         "log_end",
         "offset",
         "partition",
@@ -48,6 +49,7 @@ class PartitionReader:
         self._high_watermark = -1
         self.expected_end = -1  # of the next message, if its length has arrived
         self.counts = TopicCounts()  # set to those of the thread that decodes
+        self.is_leaving = False  # in a group: another member continues behind what is finished
         self.log_end = -1  # by the last response, which may be ahead of `data`; -1 if unknown
 
     @property
@@ -153,10 +155,9 @@ class PartitionReader:
         self._high_watermark = -1
 
     def finish(self, next_offset: int) -> bool:
-        """Mark all messages before an offset as processed; return False if no more may be.
+        """Mark all messages before an offset as processed; return False after a revocation.
 
-        The offset is where an entry starts or ends, not past those taken. It is False once another
-        member of the group is to read, or reads, the partition.
+        The offset is where an entry starts or ends, not past those taken.
         """
         return True  # without a group nothing is recorded
 

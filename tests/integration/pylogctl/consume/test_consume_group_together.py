@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import threading
 import uuid
 from collections import Counter
@@ -13,7 +14,7 @@ import pytest
 
 import pylogctl
 from pylogctl.testing import Cluster, ephemeral_cluster
-from tests.support.command_line import Process, Spawn
+from tests.support.command_line import Spawn
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
@@ -57,7 +58,7 @@ class Members:
         self._spawn = spawn
         self._directory = directory
         self._command = command
-        self._processes: list[Process] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._files: list[Path] = []
 
     def start(self, count: int = 3) -> None:
