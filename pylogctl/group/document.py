@@ -45,6 +45,7 @@ class _Pace(Row):
     status: Annotated[Text, "status; see the manual", Fit.STATE] = None
 
 
+PACE = ("age", "rate", "eta")  # shown where a group is observed for a while
 _IDLE = _Pace(status="IDLE")
 
 

@@ -110,7 +110,7 @@ def describe(
     """Render the lag of a group by partition, topic, member, or as a whole."""
     found = _observe(env, group, topics, window_ms=window_ms, samples=2, with_count=with_count)
     warn_of_offsets(env, found.snapshot)
-    pace = ("rate", "eta") if window_ms else ()
+    pace = document.PACE if window_ms else ()
     if by == "topic":
         render(env, document.BY_TOPIC.showing(*pace), document.topic_rows(found))
     elif by == "member":
@@ -177,7 +177,7 @@ def show_lag(
         if one.lag_bytes is None or one.lag_bytes >= min_lag
     ]
     last_row = document.total_row(found, allowed_lag=allowed_lag)
-    shown = document.LAG.showing("age", "rate", "eta") if window_ms else document.LAG
+    shown = document.LAG.showing(*document.PACE) if window_ms else document.LAG
     render(env, shown, rows, total=last_row)
     _check_brokers(env, [found])
     if limit is not None:
@@ -301,7 +301,7 @@ def _show_on_screen(env: Environment, found: GroupLag) -> None:
 
 
 def _render_partitions(
-    env: Environment, found: GroupLag, pace: Sequence[str] = ("rate", "eta")
+    env: Environment, found: GroupLag, pace: Sequence[str] = document.PACE
 ) -> None:
     rows = [document.partition_row(one, found) for one in found.partitions]
     idle = [document.idle_row(one, found) for one in found.idle_members]
