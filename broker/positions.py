@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Protocol, assert_never
 
@@ -303,7 +304,7 @@ def resolve(
 
 
 class _Resolver:
-    """Resolves both sides of a range; asks for the ends of the partition once."""
+    """Resolves both sides of a range; asks once for an end of the partition that it needs."""
 
     def __init__(
         self,
@@ -316,9 +317,17 @@ class _Resolver:
         self.partition = partition
         self.source = source
         self.strict = strict
-        self.first = source.earliest(partition)
-        self.last = source.latest(partition)
         self._warn = warn
+
+    @cached_property
+    def first(self) -> int:
+        """Return the first offset of the log."""
+        return self.source.earliest(self.partition)
+
+    @cached_property
+    def last(self) -> int:
+        """Return the offset after the last message that can be read."""
+        return self.source.latest(self.partition)
 
     def position(self, wanted: Position, *, is_end: bool) -> MessagePosition:
         match wanted:

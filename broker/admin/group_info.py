@@ -72,10 +72,10 @@ class Lag:
 
     @property
     def total_bytes(self) -> int | None:
-        """The lag of all partitions with an offset; None if that of one is unknown."""
+        """The lag of all partitions with an offset; None if that of one, or of all, is unknown."""
         numbers = [one.lag_bytes or 0 for one in self.partitions]
         unknown = (one.lag_bytes is None and one.status not in _NO_LAG for one in self.partitions)
-        return None if any(unknown) else sum(numbers)
+        return None if not numbers or any(unknown) else sum(numbers)
 
 
 def info_of(snapshot: GroupSnapshot) -> GroupInfo:

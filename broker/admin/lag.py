@@ -60,7 +60,7 @@ MEANINGS: dict[LagStatus, str] = {
     LagStatus.STALL: "commits, but the offset does not move",
     LagStatus.REWIND: "the offset went back and has not caught up again",
     LagStatus.STOP: "no commit for longer than the window, and not at the end",
-    LagStatus.UNKNOWN: "its broker does not respond",
+    LagStatus.UNKNOWN: "its broker does not respond, or its members keep no offsets in ZooKeeper",
     LagStatus.GONE: "the partition does not exist, or its broker is not registered",
     LagStatus.MISALIGNED: "the committed offset lies inside a message (found only with --count)",
     LagStatus.OUT_OF_RANGE: "the committed offset is before the first or after the last message",
@@ -116,8 +116,8 @@ def within_window(samples: Sequence[LagSample], window_ms: int) -> Sequence[LagS
 
 
 def worst(statuses: Iterable[LagStatus]) -> LagStatus:
-    """Return the worst status, OK if there is none."""
-    return max(statuses, key=_BADNESS.__getitem__, default=LagStatus.OK)
+    """Return the worst status, UNKNOWN if there is none."""
+    return max(statuses, key=_BADNESS.__getitem__, default=LagStatus.UNKNOWN)
 
 
 def consume_rate(samples: Sequence[LagSample]) -> float | None:
@@ -201,7 +201,9 @@ class ObservedPartition:
         if not self.is_live:
             return LagStatus.GONE
         if self.stored is None:
-            return LagStatus.NO_OFFSET
+            is_empty = self.ends is not None and self.ends.start == self.ends.end
+            # its owner reads it from an offset that is kept elsewhere, or not committed yet
+            return LagStatus.NO_OFFSET if self.owner is None or is_empty else LagStatus.UNKNOWN
         if self.stored.offset is None:
             return LagStatus.VOID if self.stored.is_void else LagStatus.NOT_A_NUMBER
         if self.ends is None:
@@ -239,7 +241,7 @@ class GroupLag:
         return [one for one in self.snapshot.members if one.consumer_id not in busy]
 
     def status(self, *, allowed_lag: int = 0) -> LagStatus:
-        """Return the worst status of a partition."""
+        """Return the worst status of a partition; UNKNOWN if there is none."""
         return worst(one.status(allowed_lag=allowed_lag) for one in self.partitions)
 
 

@@ -16,7 +16,6 @@ from typing import Literal
 from broker import deadlines, errors
 from broker.api.errors import Closed, Conflict, translated
 from broker.api.group_run import Handler, Retries, RetryPolicy, Work, Workers
-from broker.api.group_starts import FirstOffsets, reset_of
 from broker.api.reader import ranges_of
 from broker.api.values import (
     UNSET,
@@ -28,6 +27,7 @@ from broker.api.values import (
     group_of,
     matcher_of,
     number_of,
+    positions_of,
     seconds_of,
     topic_of,
 )
@@ -40,9 +40,10 @@ from broker.consumer.committer import AssignedPartition
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
-from broker.consumer.offset_store import OffsetStore, RegistryOffsets, position_after
+from broker.consumer.offset_store import OffsetStore, position_after
 from broker.consumer.stream import Assigned, ConsumerStream
 from broker.errors import ArgumentError, ConsumerTimeoutError
+from broker.positions import Absolute, Mark, Position
 from broker.producer import unclosed
 from broker.protocol.codec import Message, decode_messages
 from broker.protocol.payload_filter import PayloadFilter
@@ -95,7 +96,7 @@ class Group(Iterator[Message]):
         counts: ClientCounts,
         on_close: Callable[[Group], object],
     ) -> None:
-        reset = reset_of(start)
+        start_of = positions_of(start, time.time_ns() // 1_000_000)
         if commit not in ("after", "before", "manual"):
             raise ArgumentError(f"commit is 'after', 'before' or 'manual', not {commit!r}")
         number_of("commit_every", commit_every_s, 0)
@@ -118,21 +119,13 @@ class Group(Iterator[Message]):
             {
                 "groupid": name,
                 "zk.connect": registry.session.connect,
-                "autooffset.reset": reset or "largest",
+                "autooffset.outofrange.reset": "smallest",
                 "autocommit.enable": "true" if commit == "after" else "false",
                 "autocommit.interval.ms": str(max(1, round(1000 * commit_every_s))),
                 "consumer.timeout.ms": "-1" if idle_s is None else str(max(1, int(1000 * idle_s))),
             }
         )
-        if reset is None:
-            offsets = FirstOffsets(
-                offsets or RegistryOffsets(registry.session, name),
-                start,
-                RegistryCluster(registry, connect),
-                connect,
-                lambda one: connector.came_later(one),
-            )
-        self._connector = connector = ConsumerConnector(
+        self._connector = ConsumerConnector(
             config,
             offsets=offsets,
             registry=registry,
@@ -140,6 +133,7 @@ class Group(Iterator[Message]):
             payload_filter=payload_filter,
             counts=counts,
             commits_ahead=commit == "before",
+            start_of=lambda one: _whole_message(start_of(one) or Mark.LATEST),
         )
         try:
             self._stream = self._subscribe(topics)
@@ -529,3 +523,8 @@ class Group(Iterator[Message]):
 
 def _no_work() -> None:
     """Try no message again."""
+
+
+def _whole_message(start: Position) -> Position:
+    """Return a start, which for an offset inside a message is the next one."""
+    return Absolute(start.position, nearest=True) if isinstance(start, Absolute) else start

@@ -24,7 +24,7 @@ from broker.clock import SystemClock
 from broker.consumer.committer import AssignedPartition, AutoCommit, Committer
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.coordinator import ChooseStream, Coordinator
-from broker.consumer.fetcher_thread import FetcherPool, FetcherThread, FetchSettings
+from broker.consumer.fetcher_thread import FetcherPool, FetcherThread, FetchSettings, StartOf
 from broker.consumer.membership import (
     GroupView,
     Lease,
@@ -40,6 +40,7 @@ from broker.consumer.membership import (
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, ConfigError
+from broker.positions import Mark
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.topic import MessagePosition, TopicPartition
@@ -52,6 +53,11 @@ from broker.zk.values import Subscription
 logger = logging.getLogger(__name__)
 
 _WITHDRAW_PAUSE_S = 0.5
+_RESETS: Mapping[str, StartOf | None] = {
+    "smallest": lambda _: Mark.EARLIEST,
+    "largest": lambda _: Mark.LATEST,
+    "fail": None,
+}
 
 
 class ConsumerConnector:
@@ -71,6 +77,9 @@ class ConsumerConnector:
         counts: of the client that this member is a part of; else it has its own.
         commits_ahead: the application calls `commit_ahead`. Finished positions are committed when
             a partition is revoked and at the end, not at intervals.
+        start_of: where partitions without an offset start, whichever member reads them first; by
+            default as `autooffset.reset` says. Partitions that are created while the group reads
+            their topic start at their beginning.
 
     Raises:
         ConfigError: no group, a group name that is not valid, or no ZooKeeper address.
@@ -90,6 +99,7 @@ class ConsumerConnector:
         payload_filter: PayloadFilter | None = None,
         counts: ClientCounts | None = None,
         commits_ahead: bool = False,
+        start_of: StartOf | None = None,
     ) -> None:
         validate_group_name(config.group)
         self._own_counts = ClientCounts()
@@ -102,6 +112,7 @@ class ConsumerConnector:
         self._commits_at_intervals = config.auto_commit and not commits_ahead
         self._filter = payload_filter
         self._is_wanted = None if payload_filter is None else payload_filter.compile()
+        self._start_of = start_of or _RESETS[config.offset_reset]
         self._connect = connect or self._default_connect
         self._owns_registry = registry is None
         self._registry = registry or _start_registry(config)
@@ -212,10 +223,6 @@ class ConsumerConnector:
     def await_assignment(self, timeout_s: float | None = None) -> bool:
         """Wait until a rebalance has succeeded after the last change; return False on a timeout."""
         return self._member is not None and self._member.coordinator.await_balanced(timeout_s)
-
-    def came_later(self, partition: TopicPartition) -> bool:
-        """Return whether a partition was created while the group was reading its topic."""
-        return self._member is not None and self._member.coordinator.came_later(partition)
 
     def assigned(self, partition: TopicPartition) -> AssignedPartition | None:
         """Return a partition whose positions this member may commit, else None."""
@@ -335,7 +342,7 @@ class ConsumerConnector:
             config.fetch_bytes,
             config.max_wait_ms,
             config.fetch_backoff_ms / 1000,
-            config.offset_reset,
+            self._start_of,
             config.out_of_range_reset or config.offset_reset,
             self._filter,
             config.fetch_min_bytes,

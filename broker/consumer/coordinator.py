@@ -15,7 +15,7 @@ from broker.client.counts import ConsumerCounts
 from broker.consumer.assignment import assign_topics
 from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.fetcher_thread import Feed, FetcherPool
-from broker.consumer.membership import GroupView, Lease, Membership, Ownership
+from broker.consumer.membership import GroupView, Lease, Membership, Ownership, View
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, RegistryUnreachableError
@@ -85,7 +85,6 @@ class Coordinator(StoppableThread):
         self._finished_here: dict[TopicPartition, MessagePosition] = {}
         # deleted and created again while this process read them, and not assigned since
         self._recreated: set[TopicPartition] = set()
-        self._new: set[TopicPartition] = set()
         # revoked as their owner nodes are gone, and not salvaged yet
         self._lost: list[AssignedPartition] = []
         self._changed = threading.Event()
@@ -95,10 +94,6 @@ class Coordinator(StoppableThread):
     def assigned(self) -> list[AssignedPartition]:
         """Return the partitions assigned now."""
         return [feed.assigned for feed in self._feeds.values()]
-
-    def came_later(self, partition: TopicPartition) -> bool:
-        """Return whether a partition was created while the group was reading its topic."""
-        return partition in self._new
 
     def register(self) -> None:
         """Register the member; before `start`, and again after an expired session."""
@@ -211,7 +206,6 @@ class Coordinator(StoppableThread):
         self._ensure_member()
         self._salvage()  # what an attempt without ZooKeeper has left
         view = self._group_view.read()
-        self._new = view.new
         assigned = assign_topics(view.partitions, view.threads)
         wanted = {
             partition: thread
@@ -227,7 +221,7 @@ class Coordinator(StoppableThread):
         kept -= self._drop_lost(kept)
         self._revoke(self._claimed - kept)
         gained = {one: thread for one, thread in wanted.items() if one not in kept}
-        missing_count = self._claim(gained, view.creations) if gained else 0
+        missing_count = self._claim(gained, view) if gained else 0
         if self._session.session_id != self._membership.session_id:
             raise RegistryUnreachableError("the registry session expired meanwhile")
         return missing_count
@@ -296,7 +290,7 @@ class Coordinator(StoppableThread):
             return
         feeds = [self._feeds[one] for one in partitions if one in self._feeds]
         for assigned, stream in feeds:
-            stream.revoke(assigned)
+            stream.revoke(assigned, self._backoff_s)
         give_up_s = time.monotonic() + _TELLING_S
         for assigned, stream in feeds:
             stream.await_told(assigned, max(0.0, give_up_s - time.monotonic()))
@@ -321,12 +315,12 @@ class Coordinator(StoppableThread):
             self._pool.set_feeds(self._feeds.values())
         return [assigned for assigned, _ in dropped]
 
-    def _claim(self, threads: Mapping[TopicPartition, str], creations: Creations) -> int:
+    def _claim(self, threads: Mapping[TopicPartition, str], view: View) -> int:
         """Create owner nodes and assign their partitions; return how many got no node."""
         self._claimed = self._claimed | threads.keys()
         claimed = self._ownership.claim(threads, on_release=self.notify)
         self._claimed = self._claimed - (threads.keys() - claimed)
-        known = {one: creations.of(one) for one in claimed}
+        known = {one: view.creations.of(one) for one in claimed}
         self._store.void_former({one: found for one, found in known.items() if found is not None})
         # loaded only now, as the previous member commits before it deletes its owner node
         positions = self._store.load(claimed)
@@ -343,8 +337,8 @@ class Coordinator(StoppableThread):
                 threads[partition],
                 None if is_recreated else positions.get(partition),
                 self._finished_here.pop(partition, None),
-                creation=creations.of(partition),
-                starts_at_beginning=is_recreated or partition in self._new,
+                creation=known[partition],
+                starts_at_beginning=is_recreated or partition in view.new,
             )
             stream.assign(assigned)
             feeds[partition] = Feed(assigned, stream)

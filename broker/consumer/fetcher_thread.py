@@ -17,23 +17,26 @@ from broker import deadlines, errors
 from broker.client import backoff
 from broker.client.cluster import Cluster, Connect, led_elsewhere
 from broker.client.counts import ConsumerCounts, Ledger
-from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
+from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.chunk import Chunk
 from broker.consumer.cluster_reader import WITHOUT_LEADER
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.offset_store import UNREADABLE_OFFSET
 from broker.consumer.stream import ConsumerStream
+from broker.positions import Mark, OffsetRange, Position, resolve
 from broker.protocol.payload_filter import PayloadFilter
 from broker.threads import StoppableThread
-from broker.topic import TopicPartition, share_of
+from broker.topic import MessagePosition, TopicPartition, share_of
 
 logger = logging.getLogger(__name__)
 
 _ALL_PAUSED_WAIT_S = 1.0
 # for a new leader that does not know yet what is committed; afterwards other partitions are read
 _LATEST_WAIT_S = 1.0
+# of a start that no later attempt can find: the application is told
+_NO_START = (errors.ArgumentError, errors.OffsetOutOfRangeError, errors.InvalidMessageError)
 
 
 class Feed(NamedTuple):
@@ -43,14 +46,17 @@ class Feed(NamedTuple):
     stream: ConsumerStream
 
 
+StartOf = Callable[[TopicPartition], Position]
+
+
 class FetchSettings(NamedTuple):
-    """Settings of the fetcher threads; a reset is `smallest`, `largest`, or `fail`: an error."""
+    """Settings of the fetcher threads."""
 
     fetch_bytes: int
     max_wait_ms: int
     max_backoff_s: float
-    reset: str  # where the group has no offset
-    out_of_range_reset: str
+    start_of: StartOf | None  # of a partition without an offset; None: that is an error
+    out_of_range_reset: str  # `smallest`, `largest`, or `fail`: an error
     payload_filter: PayloadFilter | None = None
     min_bytes: int = 1
 
@@ -260,34 +266,41 @@ class FetcherThread(StoppableThread):
             fetcher.resume(assigned.partition)
 
     def _find_starts(self, feeds: Sequence[Feed]) -> None:
-        """List the start of partitions that have no offset: by the reset, or of the log."""
+        """Find where partitions start that have no offset."""
         if not feeds:
             return
         with self._list_offsets() as offsets:
             for assigned, stream in feeds:
                 partition = assigned.partition
-                is_new = assigned.starts_at_beginning
-                if self._settings.reset == "fail" and not is_new:
-                    assigned.fetch_offset = -1
-                    text = f"{partition} has no offset, and autooffset.reset is fail"
-                    self._block(assigned, stream, errors.OffsetOutOfRangeError(text))
-                    continue
-                is_earliest = is_new or self._settings.reset == "smallest"
                 try:
-                    if is_earliest:
-                        offset = offsets.earliest(partition)
-                    else:
-                        offset = offsets.watermarks(partition).high_watermark
+                    start = self._start_of(assigned, offsets)
+                except _NO_START as error:
+                    assigned.fetch_offset = -1
+                    self._block(assigned, stream, error)
+                    continue
                 except errors.ServerError as error:
                     self._try_later(partition, error)
                     continue
-                reason = "is new" if is_new else "has no offset"
-                logger.info("%s %s: reading from %d on", partition, reason, offset)
-                assigned.fetch_offset = offset
-                stream.put_start(assigned, offset)
+                reason = "is new" if assigned.starts_at_beginning else "has no offset"
+                logger.info("%s %s: reading from %d on", partition, reason, start.offset)
+                assigned.fetch_offset = start.offset
+                stream.put_start(assigned, start)
 
-    def _list_offsets(self) -> OffsetLister:
-        return OffsetLister(self._cluster, self._connect, latest_wait_s=_LATEST_WAIT_S)
+    def _start_of(self, assigned: AssignedPartition, offsets: BoundaryFinder) -> MessagePosition:
+        partition, start_of = assigned.partition, self._settings.start_of
+        start: Position = Mark.EARLIEST
+        if not assigned.starts_at_beginning:
+            if start_of is None:
+                raise errors.OffsetOutOfRangeError(
+                    f"{partition} has no offset, and autooffset.reset is fail"
+                )
+            start = start_of(partition)
+        is_strict = self._settings.out_of_range_reset == "fail"
+        wanted = OffsetRange(start, None)
+        return resolve(wanted, partition, offsets, strict=is_strict, warn=logger.warning).start
+
+    def _list_offsets(self) -> BoundaryFinder:
+        return BoundaryFinder(self._cluster, self._connect, latest_wait_s=_LATEST_WAIT_S)
 
     def _try_later(self, partition: TopicPartition, error: errors.ServerError) -> None:
         """Stop reading a partition for a while after an error of its own; log it once."""
@@ -306,7 +319,7 @@ class FetcherThread(StoppableThread):
 
     def _restart(self, assigned: AssignedPartition, stream: ConsumerStream, offset: int) -> None:
         assigned.fetch_offset = offset
-        stream.put(assigned, offset)
+        stream.put(assigned, MessagePosition(offset))
 
     def _deliver(self, fetcher: Fetcher, feed: Feed, chunk: Chunk) -> None:
         assigned, stream = feed

@@ -31,6 +31,7 @@ class PartitionReader:
         "end",
         "expected_end",
         "inner",
+        "is_leaving",
         "log_end",
         "offset",
         "partition",
@@ -48,6 +49,7 @@ class PartitionReader:
         self._high_watermark = -1
         self.expected_end = -1  # of the next message, if its length has arrived
         self.counts = TopicCounts()  # set to those of the thread that decodes
+        self.is_leaving = False  # in a group: another member continues behind what is finished
         self.log_end = -1  # by the last response, which may be ahead of `data`; -1 if unknown
 
     @property

@@ -73,10 +73,13 @@ class ConsumerStream:
         self._is_wanted = is_wanted
         self._next_good_message = next_good_message
         self._changed = threading.Condition()  # guards _queue, _assigned_partitions, _is_ended
-        self._queue: deque[tuple[AssignedPartition, Chunk | int | BrokerError]] = deque()
+        self._queue: deque[tuple[AssignedPartition, Chunk | MessagePosition | BrokerError]] = (
+            deque()
+        )
         self._assigned_partitions: dict[TopicPartition, AssignedPartition] = {}
         self._is_ended = False
         self._current: AssignedPartition | None = None
+        self._chunk_of: AssignedPartition | None = None  # which `chunks` gave last
         self._messages = _NOTHING
         self._in_hand: GroupMessage | None = None
         self._fault: tuple[AssignedPartition, Fault] | None = None
@@ -132,8 +135,23 @@ class ConsumerStream:
         while (item := self._take_chunk(self._deadline_s())) is not None:
             assigned, chunk = item
             is_new = not assigned.is_blocked and self._add(assigned, chunk)
-            if is_new and not assigned.is_revoked:
-                yield assigned
+            if is_new and self._begin_chunk(assigned):
+                try:
+                    yield assigned
+                finally:
+                    self._end_chunk()
+
+    def _begin_chunk(self, assigned: AssignedPartition) -> bool:
+        with self._changed:
+            if assigned.is_leaving:
+                return False
+            self._chunk_of = assigned
+            return True
+
+    def _end_chunk(self) -> None:
+        with self._changed:
+            self._chunk_of = None
+            self._changed.notify_all()
 
     def next_messages(self) -> AssignedPartition | None:
         """Return a partition with its `current_messages`, None at the end of the stream.
@@ -237,9 +255,7 @@ class ConsumerStream:
             assigned.restart_at(*position)
             assigned.seek_offset = position.offset
             # perhaps the fetcher has found another start meanwhile
-            found = [one for one in self._queue if one[0] is assigned and isinstance(one[1], int)]
-            for one in found:
-                self._queue.remove(one)
+            self._take_restarts(assigned)
         self._on_room()
 
     def pause(self, partition: TopicPartition) -> None:
@@ -252,7 +268,7 @@ class ConsumerStream:
             queued = [item for one, item in self._queue if one is assigned]
             self._queue = deque(one for one in self._queue if one[0] is not assigned)
         for item in queued:
-            if isinstance(item, int):
+            if isinstance(item, MessagePosition):
                 self._restart(assigned, item)
             elif isinstance(item, BrokerError):
                 self._queue.append((assigned, item))
@@ -313,19 +329,19 @@ class ConsumerStream:
         """Return whether fetchers should pause."""
         return len(self._queue) >= self._max_chunks
 
-    def put(self, assigned: AssignedPartition, item: Chunk | int | BrokerError) -> None:
-        """Queue a chunk, an offset to restart at, or an error; dropped after a revocation."""
+    def put(self, assigned: AssignedPartition, item: Chunk | MessagePosition | BrokerError) -> None:
+        """Queue a chunk, a position to restart at, or an error; dropped after a revocation."""
         with self._changed:
             is_dropped = assigned.is_paused and isinstance(item, Chunk)
             if not (assigned.is_revoked or self._is_ended or is_dropped):
                 self._queue.append((assigned, item))
                 self._changed.notify_all()
 
-    def put_start(self, assigned: AssignedPartition, offset: int) -> None:
-        """Queue the offset at which a partition starts, unless the application sought another."""
+    def put_start(self, assigned: AssignedPartition, start: MessagePosition) -> None:
+        """Queue where a partition starts, unless the application sought another offset."""
         with self._changed:
             if assigned.offset < 0:
-                self.put(assigned, offset)
+                self.put(assigned, start)
 
     def assign(self, assigned: AssignedPartition) -> None:
         """Add a partition."""
@@ -334,11 +350,22 @@ class ConsumerStream:
             self._assigned_partitions[assigned.partition] = assigned
             self._note_news()
 
-    def revoke(self, assigned: AssignedPartition) -> None:
-        """Remove a partition: drop its queued chunks, and hand out no more of its messages."""
+    def revoke(self, assigned: AssignedPartition, wait_s: float = 0.0) -> None:
+        """Remove a partition: drop its queued chunks, and hand out no more of its messages.
+
+        The application has `wait_s` to finish a chunk of it that `chunks` gave; what it has not
+        finished is read again by the next owner.
+        """
         with self._changed:
             if assigned.is_revoked:
                 return
+            assigned.is_leaving = True
+            self._changed.wait_for(
+                lambda: self._chunk_of is not assigned or self._is_ended, timeout=wait_s
+            )
+            starts = self._take_restarts(assigned)
+            if starts and assigned.offset < 0:  # so that the next owner starts there too
+                assigned.restart_at(*starts[-1])
             assigned.is_revoked = True
             assigned.current_messages.clear()
             self._assigned_partitions.pop(assigned.partition, None)
@@ -545,9 +572,17 @@ class ConsumerStream:
                 raise item
             self._restart(assigned, item)
 
-    def _restart(self, assigned: AssignedPartition, offset: int) -> None:
-        self._on_restart(assigned.partition, offset)
-        assigned.restart_at(offset)
+    def _restart(self, assigned: AssignedPartition, position: MessagePosition) -> None:
+        self._on_restart(assigned.partition, position.offset)
+        assigned.restart_at(*position)
+
+    def _take_restarts(self, assigned: AssignedPartition) -> list[MessagePosition]:
+        """Remove a partition's positions from the queue; the caller holds `_changed`."""
+        found = [one for one in self._queue if one[0] is assigned]
+        restarts = [(one, at) for one, at in found if isinstance(at, MessagePosition)]
+        for one in restarts:
+            self._queue.remove(one)
+        return [at for _, at in restarts]
 
     def _wait(self, deadline_s: float | None) -> None:
         """Wait for a change; the caller holds `_changed`."""

@@ -69,7 +69,7 @@ CONSUME = Use(
     {
         "groupid": "--group names the group",
         "autocommit.enable": "--commit says when offsets are stored",
-        "autooffset.reset": "--default-offset says where a group starts",
+        "autooffset.reset": "--offset says where a group starts",
         "autooffset.outofrange.reset": "--strict-offset refuses offsets out of range",
         "consumer.timeout.ms": "--idle-timeout says when to end",
     },

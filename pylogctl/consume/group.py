@@ -1,7 +1,6 @@
 """`pylogctl consume --group`: joins a group, reads the assigned partitions, commits, and leaves.
 
-Only messages that were written and flushed are finished and committed. A run starts at the group's
-stored offsets, or where `-o` says if the group has no other members.
+Only messages that were written and flushed are finished and committed.
 """
 
 from __future__ import annotations
@@ -19,94 +18,30 @@ from broker.client.list_offsets import OffsetLister
 from broker.client.metrics import consumer_readings
 from broker.client.registry_cluster import RegistryCluster
 from broker.client.selection import causes_of_absence, partitions_of
-from broker.cluster_state import Creation
 from broker.consumer.ahead import AheadCommits
-from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
-from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.partition_reader import PartitionReader
 from broker.consumer.stream import ConsumerStream
 from broker.exposition import exposition_text
 from broker.metrics_server import served_metrics
-from broker.positions import Mark, resolve
+from broker.positions import Mark, Position
 from broker.protocol.message_set import Entry
 from broker.topic import MessagePosition, TopicPartition
+from broker.units import counted
 from broker.zk import paths
 from broker.zk.registry import Registry
 from broker.zk.security import security_of
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.offsets import Span
 from pylogctl.consume.output import Consumption
 from pylogctl.consume.plan import GroupOptions, Request
 
 _POLL_MS = 200
-
-
-class StartElsewhere:
-    """An offset store that replaces the stored position of each partition on its first load.
-
-    A partition that is assigned again later in the same run continues where it was committed.
-
-    Args:
-        store: the group's offsets.
-        start_of: returns the start of a partition; None for the stored position.
-        is_kept: commit each start at once, so that the next run starts there even if this one
-            finishes no message.
-        warn: reports a partition whose start cannot be found, as its log cannot be read.
-    """
-
-    def __init__(
-        self,
-        store: OffsetStore,
-        start_of: Callable[[TopicPartition], MessagePosition | None],
-        *,
-        is_kept: bool,
-        warn: Callable[[str], object],
-    ) -> None:
-        self._store = store
-        self._start_of = start_of
-        self._is_kept = is_kept
-        self._warn = warn
-        self._started: set[TopicPartition] = set()
-        self.failure: errors.BrokerError | None = None
-        """A start that is not valid, found in the coordinator's thread; `GroupReader` raises it."""
-
-    def void_former(self, creations: Mapping[TopicPartition, Creation]) -> None:
-        """Have partitions start at 0 whose topic was created again."""
-        self._store.void_former(creations)
-
-    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
-        """Return stored positions, replaced by the requested starts on the first load."""
-        positions = self._store.load(partitions)
-        fresh = set(partitions) - self._started
-        starts = {}
-        for partition in sorted(fresh):
-            try:
-                start = self._start_of(partition)
-            except (errors.ArgumentError, errors.OffsetOutOfRangeError) as error:
-                self.failure = error
-                raise errors.BrokerError(str(error)) from error
-            except errors.StorageError as error:
-                # the fetcher retries this partition; the others can be read meanwhile
-                self._warn(f"{error}; once it is readable, it is read from the group's own offset")
-                continue
-            if start is not None:
-                starts[partition] = start
-        if starts and self._is_kept:
-            self._store.commit(starts)
-        self._started |= fresh
-        return positions | starts
-
-    def restart(self, partition: TopicPartition, offset: int) -> None:
-        """Continue a partition at another offset."""
-        self._store.restart(partition, offset)
-
-    def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Store positions."""
-        return self._store.commit(positions)
+_NEVER_MS = 1 << 40
 
 
 class GroupReader:
@@ -116,7 +51,6 @@ class GroupReader:
         connector: has joined the group, with a timeout so that ends and signals are noticed.
         stream: the connector's only stream.
         ends: the end offset of each partition; None without `--exit-at-end`.
-        starts: the offset store, which records a requested start that is not valid.
         patience_s: how long reading to `ends` continues while ZooKeeper is unreachable. Without
             ends the reader waits for ZooKeeper forever.
         unowned: returns which partitions are assigned to no member of the group.
@@ -130,7 +64,6 @@ class GroupReader:
         stream: ConsumerStream,
         ends: Mapping[TopicPartition, int] | None,
         offsets: OffsetLister,
-        starts: StartElsewhere,
         *,
         patience_s: float,
         unowned: Callable[[Collection[TopicPartition]], Collection[TopicPartition]],
@@ -140,7 +73,6 @@ class GroupReader:
         self._stream = stream
         self._ends = ends
         self._offsets = offsets
-        self._starts = starts
         self._patience_s = patience_s
         self._certain_at_s = time.monotonic()
         self._unowned = unowned
@@ -184,9 +116,7 @@ class GroupReader:
             yield (assigned,)
 
     def _check_progress(self) -> None:
-        """Raise the reason if no more chunks can arrive: see `patience_s` and `starts`."""
-        if self._starts.failure is not None:
-            raise self._starts.failure
+        """Raise the reason if no more chunks can arrive: see `patience_s`."""
         now_s = time.monotonic()
         if self._connector.is_certain or self._ends is None:
             self._certain_at_s = now_s
@@ -285,15 +215,12 @@ def run_in_group(
         cluster = RegistryCluster(registry, connect)
         leader_wait_s = request.config.leader_wait_ms / 1000
         offsets = stack.enter_context(OffsetLister(cluster, connect, leader_wait_s=leader_wait_s))
-        # The coordinator's thread uses the offset store, which so needs connections of its own.
-        finder = stack.enter_context(BoundaryFinder(cluster, connect, leader_wait_s=leader_wait_s))
-        starts = _starts(
-            env, request, group, registry, finder, came_later=lambda one: connector.came_later(one)
-        )
+        chosen = Whitelist(group.pattern)
+        topics = request.topics or [one for one in cluster.topics() if chosen.allows(one)]
+        if request.span.starts_elsewhere:
+            _note_stored(env, registry, group.group, cluster.partitions_of(topics))
         ends = None
         if request.span.exit_at_end:
-            chosen = Whitelist(group.pattern)
-            topics = request.topics or [one for one in cluster.topics() if chosen.allows(one)]
             away = [one for topic in topics for one in partitions_of(cluster, topic).away]
             for cause in causes_of_absence(cluster, away):
                 (env.warn if request.allow_missing else env.leave_out)(cause)
@@ -308,20 +235,18 @@ def run_in_group(
         connector = stack.enter_context(
             ConsumerConnector(
                 _group_config(request, group),
-                offsets=starts,
                 registry=registry,
                 connect=connect,
                 payload_filter=request.plan.payload_filter,
                 counts=counts,
                 commits_ahead=group.commit == "before",
+                start_of=lambda one: _start_of(request.span, one),
             )
         )
         if request.topics:
             stream = connector.create_shared_stream(request.topics)
         else:
-            (stream,) = connector.create_message_streams_by_filter(Whitelist(group.pattern), 1)
-        if group.commit == "exit":
-            stack.callback(connector.commit_offsets)
+            (stream,) = connector.create_message_streams_by_filter(chosen, 1)
         if group.commit == "before":
             consumption.may_handle = CommitAhead(connector, stream)
         reader = GroupReader(
@@ -329,7 +254,6 @@ def run_in_group(
             stream,
             ends,
             offsets,
-            starts,
             patience_s=patience_s,
             unowned=lambda partitions: _unowned(registry, group.group, partitions),
             unowned_limit_s=registry.session.session_timeout_s + patience_s,
@@ -348,49 +272,35 @@ def run_in_group(
             ) from error
 
 
-def _starts(
-    env: Environment,
-    request: Request,
-    group: GroupOptions,
-    registry: Registry,
-    finder: BoundaryFinder,
-    *,
-    came_later: Callable[[TopicPartition], bool],
-) -> StartElsewhere:
-    """Return the group's offset store, with the requested starts if there are no other members.
+def _start_of(span: Span, partition: TopicPartition) -> Position:
+    """Return where a partition starts that the group has no offset of."""
+    start = span.range_for(partition).start
+    return Mark.LATEST if start in (None, Mark.STORED) else start
 
-    The starts are for partitions that exist already; those created later are read from their start.
-    """
-    wanted = request.span.starts_elsewhere
-    if wanted and (members := _members(registry, group.group)):
-        env.note(f"group '{group.group}' has {len(members)} other members: going on where it is")
-        wanted = False
-    return StartElsewhere(
-        RegistryOffsets(registry.session, group.group),
-        lambda one: (
-            _start_of(env, request, one, finder) if wanted and not came_later(one) else None
-        ),
-        is_kept=group.commit != "none",
-        warn=env.warn,
-    )
+
+def _note_stored(
+    env: Environment, registry: Registry, group: str, partitions: Collection[TopicPartition]
+) -> None:
+    """Say that a start is not for partitions that the group has read before."""
+    stored = registry.session.get_many(paths.offset(group, one) for one in partitions)
+    if stored:
+        env.note(
+            f"group '{group}' continues at its stored offsets in {len(stored)} of "
+            f"{counted(len(partitions), 'partition')}; pylogctl group reset {group} moves them"
+        )
 
 
 def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:
     return replace(
         request.config,
         group=group.group,
-        auto_commit=group.commit == "auto",
-        offset_reset="smallest" if group.default_offset == "start" else "largest",
+        auto_commit=group.commit != "none",
+        auto_commit_interval_ms=(
+            _NEVER_MS if group.commit == "exit" else request.config.auto_commit_interval_ms
+        ),
         out_of_range_reset="fail" if request.strict_offset else "smallest",
         consumer_timeout_ms=_POLL_MS,
     )
-
-
-def _members(registry: Registry, group: str) -> list[str]:
-    try:
-        return registry.session.children(paths.consumer_ids(group))
-    except errors.RegistryNodeNotFoundError:
-        return []
 
 
 def _unowned(
@@ -398,14 +308,3 @@ def _unowned(
 ) -> set[TopicPartition]:
     nodes = {paths.owner(group, partition): partition for partition in partitions}
     return {nodes[path] for path in nodes.keys() - registry.session.get_many(nodes).keys()}
-
-
-def _start_of(
-    env: Environment, request: Request, partition: TopicPartition, finder: BoundaryFinder
-) -> MessagePosition | None:
-    """Return the requested start of a partition; None for the group's stored position."""
-    wanted = request.span.range_for(partition)._replace(end=None)
-    if wanted.start in (None, Mark.STORED):
-        return None
-    found = resolve(wanted, partition, finder, strict=request.strict_offset, warn=env.warn)
-    return found.start

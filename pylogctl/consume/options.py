@@ -56,20 +56,15 @@ class MembershipOptions(Choice):
         "-g, --group G",
         "Selection",
         "Share the topics with the other members of this group; all topics if none is named. "
-        "Starts where the group is, unless -o says otherwise and it has no other member.",
-    )
-    default_offset: Literal["start", "end"] = option(
-        "--default-offset",
-        "Selection",
-        "Where a group starts in a partition it has no offset of. Partitions that came into being "
-        "while the group was reading their topic are read from their start.",
-        default="end",
+        "-o says where partitions start that it has no offset of; those created later start at "
+        "their beginning.",
     )
     commit: Literal["auto", "before", "exit", "none"] = option(
         "--commit",
         "Limits",
         "When the group's offsets are stored. Before: in front of each message, so that none comes "
-        "twice. None: a look that moves nothing.",
+        "twice. Exit: at its end, or when another member gets the partition. None: a look that "
+        "moves nothing.",
         default="auto",
     )
     metrics_port: shared.MetricsPortOption = None

@@ -219,8 +219,8 @@ class Consumption:
             done = entry.next_offset
             if self._plan.executor is not None:
                 reader.take(done - reader.offset)
-                if not reader.finish(done):
-                    return  # revoked: another member of the group continues
+                if not reader.finish(done) or reader.is_leaving:
+                    return  # another member of the group continues
                 self._plan.executor.work()
         reader.take(done - reader.offset)
         fault = scan(reader.data).fault

@@ -137,9 +137,7 @@ def _group_options(options: Options) -> GroupOptions | None:
 
     validate_group_name(given.group)
     pattern = _group_pattern(patterns.include, patterns.exclude)
-    return GroupOptions(
-        given.group, given.commit, given.default_offset, pattern, given.metrics_port
-    )
+    return GroupOptions(given.group, given.commit, pattern, given.metrics_port)
 
 
 def _make_plan(env: Environment, options: Options) -> Plan:
@@ -257,7 +255,6 @@ class GroupOptions(NamedTuple):
 
     group: str
     commit: str = "auto"  # or `before`, `exit`, `none`
-    default_offset: str = "end"  # or `start`: for partitions that the group has no offset of
     pattern: str = ".*"  # chooses topics if none is named
     metrics_port: ListenAddress | None = None
 

@@ -89,7 +89,7 @@ def describe(
     """Show the owners, offsets, lag and rate of a group; the last line is the total.
 
     Partitions without an owner and members without a partition are shown as well. RATE and ETA
-    need two samples, so they are unknown without --window.
+    are shown with --window.
     """
     from pylogctl.group import reads
 
@@ -130,9 +130,8 @@ def lag(
     """Show how far a group is behind, and judge each partition.
 
     The status is judged by history: with --window the group is observed for so long. Without one a
-    partition is OK or just has LAG. A lag of up to 16 MiB is counted in messages too, more of it
-    with --count. AGE is known from the window, or else roughly from the times of segments, but in
-    the first segment.
+    partition is OK or just has LAG, and AGE, RATE and ETA are not shown. A lag of up to 16 MiB is
+    counted in messages too, more of it with --count.
     """
     from pylogctl.group import reads
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from broker.admin.group_plans import Change
 from broker.admin.groups import GroupSnapshot, Member
-from broker.admin.lag import GroupLag, ObservedPartition, consumer_of, total, worst
+from broker.admin.lag import GroupLag, LagStatus, ObservedPartition, consumer_of, total, worst
 from broker.admin.rebalance import GroupProblem
 from pylogctl.cli.columns import (
     HIDDEN,
@@ -37,12 +37,15 @@ class _Lag(Row):
 
 
 class _Pace(Row):
-    age: Annotated[Seconds, "seconds since the next message was written", Rank(2)] = None
-    rate: Annotated[ByteRate, "bytes consumed a second over the window", Rank(4)] = None
-    eta: Annotated[Seconds, "seconds until the lag is consumed at this rate", Rank(3)] = None
+    age: Annotated[Seconds, "seconds since the next message was written", Rank(2), HIDDEN] = None
+    rate: Annotated[ByteRate, "bytes consumed a second over the window", Rank(4), HIDDEN] = None
+    eta: Annotated[Seconds, "seconds until the lag is consumed at this rate", Rank(3), HIDDEN] = (
+        None
+    )
     status: Annotated[Text, "status; see the manual", Fit.STATE] = None
 
 
+PACE = ("age", "rate", "eta")  # shown where a group is observed for a while
 _IDLE = _Pace(status="IDLE")
 
 
@@ -340,8 +343,8 @@ def problem_row(group: str, problem: GroupProblem) -> ProblemRow:
 
 
 def _lag_bytes(known: int | None, lags: Sequence[ObservedPartition]) -> Any:
-    """Return the lag of partitions, `UNKNOWN` where an end is what it lacks."""
-    is_unknown = any(one.ends is None and one.stored is not None for one in lags)
+    """Return the lag of partitions, `UNKNOWN` if none is known and there may be some."""
+    is_unknown = any(one.status() is LagStatus.UNKNOWN for one in lags)
     return UNKNOWN if known is None and is_unknown else known
 
 

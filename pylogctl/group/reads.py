@@ -110,14 +110,15 @@ def describe(
     """Render the lag of a group by partition, topic, member, or as a whole."""
     found = _observe(env, group, topics, window_ms=window_ms, samples=2, with_count=with_count)
     warn_of_offsets(env, found.snapshot)
+    pace = document.PACE if window_ms else ()
     if by == "topic":
-        render(env, document.BY_TOPIC, document.topic_rows(found))
+        render(env, document.BY_TOPIC.showing(*pace), document.topic_rows(found))
     elif by == "member":
-        render(env, document.BY_MEMBER, document.member_rows(found))
+        render(env, document.BY_MEMBER.showing(*pace), document.member_rows(found))
     elif by == "group":
-        render(env, document.BY_GROUP, [document.group_lag_row(found)])
+        render(env, document.BY_GROUP.showing(*pace), [document.group_lag_row(found)])
     else:
-        _render_partitions(env, found)
+        _render_partitions(env, found, pace)
     _check_brokers(env, [found])
 
 
@@ -176,7 +177,8 @@ def show_lag(
         if one.lag_bytes is None or one.lag_bytes >= min_lag
     ]
     last_row = document.total_row(found, allowed_lag=allowed_lag)
-    render(env, document.LAG, rows, total=last_row)
+    shown = document.LAG.showing(*document.PACE) if window_ms else document.LAG
+    render(env, shown, rows, total=last_row)
     _check_brokers(env, [found])
     if limit is not None:
         _check_limit(found, limit)
@@ -192,6 +194,12 @@ def _check_limit(found: GroupLag, limit: LagLimit) -> None:
             f"group '{name}' is {limit.text(behind)} behind, more than {limit.text(limit.amount)}",
             code="LAG_ABOVE_LIMIT",
             details={"group": name, "lag": behind, "limit": limit.amount},
+        )
+    if not amounts:
+        raise CliError(
+            ExitStatus.THRESHOLD,
+            f"group '{name}': the lag is unknown, as it has no offsets in ZooKeeper",
+            code="LAG_UNKNOWN",
         )
     for one, amount in zip(found.partitions, amounts, strict=True):
         status = one.status()
@@ -292,10 +300,13 @@ def _show_on_screen(env: Environment, found: GroupLag) -> None:
     _render_partitions(env, found)
 
 
-def _render_partitions(env: Environment, found: GroupLag) -> None:
+def _render_partitions(
+    env: Environment, found: GroupLag, pace: Sequence[str] = document.PACE
+) -> None:
     rows = [document.partition_row(one, found) for one in found.partitions]
     idle = [document.idle_row(one, found) for one in found.idle_members]
-    render(env, document.DESCRIBE, [*rows, *idle], total=document.total_row(found))
+    shown = document.DESCRIBE.showing(*pace)
+    render(env, shown, [*rows, *idle], total=document.total_row(found))
 
 
 def _show_line(env: Environment, found: GroupLag) -> None:

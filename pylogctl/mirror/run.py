@@ -62,7 +62,10 @@ class MirrorPlan:
 
 def consumer_config(env: Environment, group: str) -> ConsumerConfig:
     """Return the settings of a mirror's consumer; properties override a mirror's defaults."""
-    defaults = {"autocommit.interval.ms": str(_COMMIT_INTERVAL_MS)}
+    defaults = {
+        "autocommit.interval.ms": str(_COMMIT_INTERVAL_MS),
+        "autooffset.outofrange.reset": "smallest",  # a start at the largest is for new partitions
+    }
     config = ConsumerConfig.from_properties(
         defaults, env.settings.properties, zookeeper_properties(env)
     )

@@ -19,7 +19,7 @@ from pylogctl.cli.columns import (
     Seconds,
     Text,
 )
-from pylogctl.group.document import LagRow, Sums
+from pylogctl.group.document import PACE, LagRow, Sums
 
 _Time = Annotated[Millis, "when the look ended", HIDDEN]
 _Age = Annotated[Seconds, "how old the values are, of a broker that does not answer"]
@@ -176,7 +176,8 @@ FACTS = Document("top.broker/1", FactRow, empty="the broker does not answer")
 TOPICS = Document("top.topics/1", TopicRow, empty="no topics")
 PARTITIONS = Document("top.partitions/1", PartitionRow, empty="no partitions")
 REPLICAS = Document("top.replicas/1", ReplicaRow, empty="no replicas")
-GROUPS = Document("top.groups/1", GroupRow, empty="no groups").without("lag_msgs")
-GROUP = Document("top.group/1", GroupPartitionRow, empty="no partitions").without("lag_msgs")
+GROUPS = Document("top.groups/1", GroupRow, empty="no groups").without("lag_msgs").showing(*PACE)
+GROUP = Document("top.group/1", GroupPartitionRow, empty="no partitions")
+GROUP = GROUP.without("lag_msgs").showing(*PACE)
 REPLICATION = Document("top.replication/1", FollowerRow, empty="no replicas")
 REQUESTS = Document("top.requests/1", RequestRow, empty="no requests")

@@ -6,10 +6,12 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 import pylogctl
+from broker.consumer.offset_store import SqliteOffsets
 from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl import LagStatus, TopicPartition
@@ -151,6 +153,23 @@ def test_lag_when_there_is_no_offset_then_says_so(
     lag = client.lag(group)
     assert [one.status for one in lag.partitions] == ["OK", "NO-OFFSET"]
     assert (lag.total_bytes, lag.partitions[1].lag_bytes) == (0, None)
+
+
+def test_lag_when_offsets_are_kept_elsewhere_then_is_unknown(
+    client: pylogctl.Client, topic: str, group: str, tmp_path: Path
+) -> None:
+    with (
+        SqliteOffsets(tmp_path / "offsets.db", group) as offsets,
+        client.group(group, topic, start="earliest", commit="manual", offsets=offsets) as reading,
+    ):
+        next(reading)
+        wait_until(lambda: len(reading.assigned) == 2, "both partitions")
+        lag = client.lag(group)
+        assert (lag.status, lag.total_bytes) == (LagStatus.UNKNOWN, None)
+        assert [one.status for one in lag.partitions] == ["UNKNOWN", "UNKNOWN"]
+
+    lag = client.lag(group)
+    assert (lag.status, lag.total_bytes) == (LagStatus.UNKNOWN, None)
 
 
 def test_verify_group_when_nobody_reads_then_names_the_partitions(

@@ -66,7 +66,7 @@ def take(group: pylogctl.Group, count: int) -> list[str]:
         ("+3", ["a3", "b3"]),
         (datetime.now(UTC) - timedelta(hours=1), ALL),
         ({"0-0": "-2", 1: "end"}, ["a2", "a3"]),
-        ({"0-0": 10}, ["a1", "a2", "a3"]),
+        ({"0-0": 12}, ["a1", "a2", "a3"]),
         ({"0-0": 5}, ["a1", "a2", "a3"]),
     ],
 )  # fmt: skip

@@ -270,6 +270,28 @@ def test_group_when_sought_then_it_goes_on_there(client: pylogctl.Client, topic:
     assert read(client, topic) == []
 
 
+@pytest.mark.parametrize("start", ["latest", "-1"])
+def test_group_when_retention_has_removed_its_offset_then_reads_all_that_is_left(
+    cluster: Cluster, client: pylogctl.Client, start: str
+) -> None:
+    topic = f"kept-{next(_numbers)}"
+    client.create_topic(
+        topic, partitions=1, replicas=1, settings={"segment.bytes": 100, "retention.bytes": 250}
+    )
+    client.send(topic, "first" * 20, key="k")
+    with client.group("billing", topic, start="earliest") as group:
+        next(group)
+    for number in range(10):
+        client.send(topic, f"{number}" * 90, key="k")
+    for broker in cluster.brokers:
+        broker.apply_retention()
+    left = [one.text() for one in client.read(topic)]
+    assert 0 < len(left) < 10
+
+    with client.group("billing", topic, start=start, idle=60) as group:
+        assert [next(group).text() for _ in left] == left
+
+
 def test_group_when_given_bad_input_then_says_what_is_wrong(
     client: pylogctl.Client, topic: str
 ) -> None:

@@ -106,7 +106,7 @@ def test_group_when_it_was_stopped_while_a_home_lost_its_disk_then_reads_on(
     cluster = start_cluster()
     partitions = create(cluster)
     publish(cluster, partitions, payloads_of(0, 300))
-    where = ("-g", "g", "-Z", cluster.zookeeper, "--default-offset", "start")
+    where = ("-g", "g", "-Z", cluster.zookeeper, "-o", "start")
     read = ("consume", TOPIC, *where, "-e", "-q")
     first = invoke(*read)
     empty_home(cluster, partitions)
@@ -126,7 +126,7 @@ def test_group_when_a_home_loses_its_disk_meanwhile_then_reads_each_message_once
     cluster = start_cluster()
     partitions = create(cluster)
     publish(cluster, partitions, payloads_of(0, 300))
-    read = ("consume", TOPIC, "-g", "g", "-Z", cluster.zookeeper, "--default-offset", "start")
+    read = ("consume", TOPIC, "-g", "g", "-Z", cluster.zookeeper, "-o", "start")
     found: list[str] = []
     with spawn(*read, stderr=None) as process:
 

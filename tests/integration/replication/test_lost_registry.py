@@ -271,7 +271,7 @@ def test_group_when_a_lost_topic_is_recovered_then_reads_on_where_it_was(
 ) -> None:
     partitions = fill(cluster)
     output = tmp_path / "consumed"
-    read = ("consume", "t", "-g", "g", "-Z", cluster.zookeeper, "--default-offset", "start")
+    read = ("consume", "t", "-g", "g", "-Z", cluster.zookeeper, "-o", "start")
     with output.open("wb") as file:
         group = spawn(*read, stdout=file)
     wait_until(lambda: len(output.read_text().splitlines()) >= 3 * len(PAYLOADS), "the messages")

@@ -116,7 +116,7 @@ def test_pipes_when_each_broker_is_killed_in_turn_then_lose_nothing_and_a_group_
     cluster = start_cluster()
     pipes = start_pipes(cluster)
     output = tmp_path / "consumed"
-    reading = ("consume", "plain", "--group", "g", "--default-offset", "start")
+    reading = ("consume", "plain", "--group", "g", "-o", "start")
     with output.open("wb") as stdout:
         group = spawn(*reading, "-Z", cluster.zookeeper, stdout=stdout, stderr=subprocess.DEVNULL)
     for broker_id in (0, 1, 2):  # one of them is the controller

@@ -37,7 +37,7 @@ def test_alter_when_a_pipe_and_a_group_run_then_nothing_is_missing_or_read_twice
     way = Way(TOPIC, len(PARTITIONS), ("--partitioner", "round-robin"))
     pipe = Pipe(cluster, spawn, way, tmp_path, cluster.zookeeper, PARTITIONS)
     output = tmp_path / "consumed"
-    reading = ("consume", TOPIC, "--group", "g", "--default-offset", "start", *place)
+    reading = ("consume", TOPIC, "--group", "g", "-o", "start", *place)
     try:
         with output.open("wb") as file:
             group = spawn(*reading, stdout=file)
@@ -73,7 +73,7 @@ def test_alter_when_a_home_is_killed_at_once_then_it_leads_again_with_all_it_had
 ) -> None:
     cluster = start_cluster()
     place = ("-Z", cluster.zookeeper)
-    group = ("consume", TOPIC, "--group", "g", "--default-offset", "start", "--exit-at-end", *place)
+    group = ("consume", TOPIC, "--group", "g", "-o", "start", "--exit-at-end", *place)
     lines = [str(number) for number in range(1000)]
     data = "".join(f"{line}\n" for line in lines).encode()
     assert invoke("topic", "create", TOPIC, "--partitions-per-broker", "2", *place).status == 0

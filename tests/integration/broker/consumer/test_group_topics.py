@@ -194,7 +194,7 @@ def test_fetcher_when_its_topic_is_created_again_then_does_not_read_on_at_the_ol
         asked.append(one)
         return False
 
-    settings = FetchSettings(1 << 20, 20_000, 0.01, "largest", "largest")
+    settings = FetchSettings(1 << 20, 20_000, 0.01, None, "largest")
     cluster = StaticCluster([connect(broker).address], Connection)
     thread = FetcherThread(0, cluster, Connection, settings, is_current, lambda _: None)
     thread.set_feeds({partition: Feed(assigned, stream)})

@@ -80,7 +80,7 @@ def test_properties_when_dumped_then_one_given_by_its_name_of_08_has_its_origin(
         (("produce", "t", "-X", "batch.size=5"), "--batch-messages says how many"),
         (("perf", "produce", "t", "-X", "batch.size=5"), "--batch says how many"),
         (("consume", "t", "-X", "groupid=g"), "--group names"),
-        (("consume", "t", "-X", "autooffset.reset=fail"), "--default-offset says"),
+        (("consume", "t", "-X", "autooffset.reset=fail"), "--offset says"),
         (("perf", "consume", "t", "-X", "rebalance.retries.max=1"), "no group is joined"),
         (("mirror", "run", "-X", "zk.connect=h:1"), "--from names"),
     ],

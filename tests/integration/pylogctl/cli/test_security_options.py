@@ -169,9 +169,7 @@ def test_commands_with_zookeeper_find_the_listeners_for_tls(
     _, options = tls_only
     sent = invoke("produce", "events", *options, stdin=b"a\nb\n")
     assert sent.status == 0, sent.stderr
-    joined = invoke(
-        "consume", "events", "-g", "readers", "-e", "--default-offset", "start", *options
-    )
+    joined = invoke("consume", "events", "-g", "readers", "-e", "-o", "start", *options)
     assert (joined.stdout, joined.status) == (b"a\nb\n", 0), joined.stderr
     for command in ("group lag readers", "cluster health", "broker list", "top --batch 1"):
         result = invoke(*command.split(), *options)

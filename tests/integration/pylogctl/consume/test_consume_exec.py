@@ -40,7 +40,7 @@ def in_group(broker: Broker, zookeeper: str, session: Session, tmp_path: Path) -
         fill(broker, "t", payloads)
         wait_until(lambda: session.exists(paths.topic_broker("t", 0)), "registration")
         return [
-            *("consume", "t", "-Z", zookeeper, "--group", "g", "--default-offset", "start"),
+            *("consume", "t", "-Z", zookeeper, "--group", "g", "-o", "start"),
             *("--exec", shell(script), "--retry-dir", str(tmp_path / "kept")),
             *("-X", "zk.sessiontimeout.ms=4000", *options),
         ]

@@ -74,6 +74,15 @@ def test_consume_when_in_a_group_without_topic_reads_every_topic(
     assert result.status == 0
 
 
+def test_consume_when_a_pattern_chooses_topics_ends_at_the_end_of_these(
+    publish: Callable[..., None], consume: Callable[..., Result]
+) -> None:
+    publish("a", [b"1"])
+    publish("b", [b"2"])
+    result = consume("--include", "a", "--from-beginning")
+    assert (result.status, result.stdout) == (0, b"1\n")
+
+
 def test_consume_when_run_again_goes_on_where_the_group_is(
     publish: Callable[..., None], consume: Callable[..., Result]
 ) -> None:
@@ -117,7 +126,7 @@ def test_consume_when_nothing_is_to_be_committed_moves_nothing(
 ) -> None:
     publish("t", [b"1"])
     for _ in range(2):
-        assert consume("t", "--default-offset", "start", "--commit", "none").stdout == b"1\n"
+        assert consume("t", "-o", "start", "--commit", "none").stdout == b"1\n"
 
 
 def test_consume_when_committing_before_goes_on_behind_what_was_written(
@@ -162,13 +171,17 @@ def test_consume_when_the_group_has_no_offset_starts_where_the_default_says(
     assert consume("t").stdout == b"2\n"
 
 
-def test_consume_when_from_the_beginning_again_reads_all_again(
-    publish: Callable[..., None], consume: Callable[..., Result]
+def test_consume_when_the_group_has_offsets_then_a_start_is_for_partitions_without_one(
+    publish: Callable[..., None], consume: Callable[..., Result], group: str
 ) -> None:
     publish("t", [b"1", b"2"])
-    for _ in range(2):
-        assert consume("t", "--from-beginning").stdout == b"1\n2\n"
-    assert consume("t", "-o", "-1").stdout == b"2\n"
+    assert consume("t", "--from-beginning").stdout == b"1\n2\n"
+    publish("u", [b"3"])
+    again = consume("t", "u", "--from-beginning")
+    assert again.stdout == b"3\n"
+    assert f"group '{group}' continues at its stored offsets in 2 of 4 partitions" in again.stderr
+    assert f"pylogctl group reset {group} moves them" in again.stderr
+    assert consume("t", "-o", "-1").stdout == b""
 
 
 def test_consume_when_a_group_starts_inside_a_compressed_set_writes_only_its_last_messages(
@@ -181,22 +194,15 @@ def test_consume_when_a_group_starts_inside_a_compressed_set_writes_only_its_las
     assert consume("t").stdout == b"5\n"
 
 
-def test_consume_when_the_group_has_other_members_does_not_start_over(
-    publish: Callable[..., None],
-    consume: Callable[..., Result],
-    session: Session,
-    zookeeper: str,
-    group: str,
+def test_consume_when_a_new_group_has_other_members_starts_where_it_is_told_nevertheless(
+    publish: Callable[..., None], consume: Callable[..., Result], zookeeper: str, group: str
 ) -> None:
     publish("t", [b"1", b"2"])
-    consume("t", "--from-beginning")
     with Registry(zookeeper) as other:
         other.session.create(
             f"{paths.consumer_ids(group)}/{group}_x", b'{ "u": 1 }', ephemeral=True
         )
-        result = consume("t", "--from-beginning")
-    assert result.stdout == b""
-    assert "has 1 other member" in result.stderr
+        assert consume("t", "--from-beginning").stdout == b"1\n2\n"
 
 
 def test_consume_when_a_message_is_corrupt_commits_up_to_it(
@@ -239,7 +245,7 @@ def test_consume_when_a_message_is_damaged_stays_there_and_keeps_what_else_was_r
     with path.open("r+b") as file:
         file.seek(position)
         file.write(bytes((value,)))
-    options = ("-Z", zookeeper, "-g", group, "--default-offset", "start", "--commit", commit)
+    options = ("-Z", zookeeper, "-g", group, "-o", "start", "--commit", commit)
 
     result = run_process("consume", "t", "-e", *options)
 
@@ -265,7 +271,7 @@ def test_consume_when_a_group_was_moved_behind_damage_goes_on_there(
     with path.open("r+b") as file:
         file.seek(13)
         file.write(b"\x7f")
-    read = ("consume", "t", "-Z", zookeeper, "-g", group, "-e", "--default-offset", "start")
+    read = ("consume", "t", "-Z", zookeeper, "-g", group, "-e", "-o", "start")
     assert invoke(*read).status == 8
     moved = invoke(
         *("group", "reset", group, "-Z", zookeeper, "-t", "t", "-p", "0-0", "--to", "26"),
@@ -283,7 +289,7 @@ def test_consume_when_two_members_share_a_topic_each_message_comes_once(
 ) -> None:
     for index in range(2):
         publish("t", [b"%d-%d" % (index, n) for n in range(50)], index=index)
-    options = ("-Z", zookeeper, "--group", group, "--default-offset", "start", "-q")
+    options = ("-Z", zookeeper, "--group", group, "-o", "start", "-q")
     with ExitStack() as stack:
         members = [stack.enter_context(spawn("consume", "t", *options)) for _ in range(2)]
         for member in members:
@@ -301,7 +307,7 @@ def test_consume_when_two_members_share_a_topic_each_message_comes_once(
     assert sorted(lines + rest) == sorted(b"%d-%d" % (i, n) for i in range(2) for n in range(60))
 
 
-@pytest.mark.parametrize("options", [("--default-offset", "end"), ("-o", "end")])
+@pytest.mark.parametrize("options", [(), ("-o", "end")])
 def test_consume_when_a_topic_is_created_under_a_group_then_reads_it_from_its_start(
     publish: Callable[..., None],
     zookeeper: str,

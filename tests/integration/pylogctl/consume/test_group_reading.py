@@ -11,13 +11,12 @@ import pytest
 from broker import Broker, Connection, ConsumerConfig, ConsumerConnector
 from broker.client.list_offsets import OffsetLister
 from broker.client.registry_cluster import RegistryCluster
-from broker.consumer.offset_store import RegistryOffsets
 from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
-from pylogctl.consume.group import GroupReader, StartElsewhere, _unowned
+from pylogctl.consume.group import GroupReader, _unowned
 from tests.integration.pylogctl.consume.test_consume import fill
 from tests.support.waiting import wait_until
 
@@ -41,15 +40,12 @@ def reading(registry: Registry, *, unowned_limit_s: float = 60) -> Iterator[Read
         return Connection(address)
 
     cluster = RegistryCluster(registry)
-    starts = StartElsewhere(
-        RegistryOffsets(registry.session, "g"), lambda _: None, is_kept=False, warn=pytest.fail
-    )
     config = ConsumerConfig(
         group="g", zookeeper=registry.connect, consumer_timeout_ms=50, offset_reset="smallest"
     )
     with (
         OffsetLister(cluster, Connection) as positions,
-        ConsumerConnector(config, offsets=starts, registry=registry, connect=connect) as connector,
+        ConsumerConnector(config, registry=registry, connect=connect) as connector,
     ):
         stream = connector.create_shared_stream(["t"])
         ends = {one: positions.latest(one) for one in cluster.partitions("t")}
@@ -58,7 +54,6 @@ def reading(registry: Registry, *, unowned_limit_s: float = 60) -> Iterator[Read
             stream,
             ends,
             positions,
-            starts,
             patience_s=60,
             unowned=lambda partitions: _unowned(registry, "g", partitions),
             unowned_limit_s=unowned_limit_s,

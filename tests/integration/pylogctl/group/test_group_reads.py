@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from broker import Broker
+from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
@@ -328,6 +329,30 @@ def test_unknown_lag_is_above_every_limit(session: Session, command: Invoke, val
     result = command("lag", "g", "--fail-above", "1GiB")
     assert result.status == ExitStatus.THRESHOLD
     assert f"the lag of {TOPIC}[0-0] is unknown" in result.stderr
+
+
+def test_lag_of_a_group_without_offsets_is_unknown_and_above_every_limit(
+    session: Session, command: Invoke
+) -> None:
+    session.create(paths.consumer("read", "read_1"), b'{ "orders": 1 }', ephemeral=True)
+    for index in range(2):
+        node = paths.owner("read", TopicPartition(TOPIC, 0, index))
+        session.create(node, b"read_1-0", ephemeral=True)
+    session.create(paths.consumer_ids("ended"))
+    for group in ("read", "ended"):
+        result = command("lag", group, "--fail-above", "1GiB")
+        assert result.status == ExitStatus.THRESHOLD
+        assert "is unknown" in result.stderr
+        assert result.text.splitlines()[-1].endswith("UNKNOWN")
+
+
+def test_lag_shows_age_rate_and_eta_with_a_window_only(session: Session, command: Invoke) -> None:
+    store(session, "g", {"0-0": 11})
+    pace = {"AGE", "RATE", "ETA"}
+    for name, shown in (("lag", pace), ("describe", pace - {"AGE"})):
+        assert not pace & set(command(name, "g").text.splitlines()[0].split())
+        head = command(name, "g", "--window", "200ms").text.splitlines()[0]
+        assert pace & set(head.split()) == shown
 
 
 def test_lag_from_some_size_on_leaves_the_others_out(session: Session, command: Invoke) -> None:

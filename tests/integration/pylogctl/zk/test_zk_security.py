@@ -66,7 +66,7 @@ def test_a_secured_cluster_serves_topics_groups_and_settings(
         run("produce", "orders", stdin=b"one\n")
         run("config", "set", "-t", "paid", "--absent", "retention.ms=3600000", "--yes")
         # a member needs no credential: it writes below /consumers
-        member = invoke("consume", "orders", "--group", "g", "--default-offset", "start",
+        member = invoke("consume", "orders", "--group", "g", "-o", "start",
                         "--max-messages", "1", "-Z", zookeeper)  # fmt: skip
         assert (member.status, member.stdout) == (0, b"one\n"), member.stderr
         assert "g" in run("group", "list")
@@ -281,9 +281,7 @@ def test_an_embedded_zookeeper_is_closed_and_its_users_commands_find_the_credent
         return run_process(*words, "-Z", address, stdin=stdin)
 
     assert run("produce", "orders", stdin=b"one\n").status == 0
-    found = run(
-        *("consume", "orders", "--group", "g", "--default-offset", "start", "--max-messages", "1")
-    )
+    found = run(*("consume", "orders", "--group", "g", "-o", "start", "--max-messages", "1"))
     assert found.stdout == b"one\n", found.stderr
     changed = run("config", "set", "-t", "orders", "--absent", "retention.ms=3600000", "--yes")
     assert changed.status == 0, changed.stderr

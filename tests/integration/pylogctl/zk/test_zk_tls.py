@@ -57,7 +57,7 @@ def test_brokers_commands_and_programs_reach_a_zookeeper_over_tls(
     with Broker({"zk.connect": secure_zookeeper.connect, **properties}):
         run("topic", "create", "orders", "--yes")
         run("produce", "orders", stdin=b"one\n")
-        read = run("consume", "orders", "--group", "g", "--default-offset", "start", "-n", "1")
+        read = run("consume", "orders", "--group", "g", "-o", "start", "-n", "1")
         assert read == b"one\n"
         assert b"g" in run("group", "list")
         assert b"standalone" in run("zk", "health", "--output", "json")

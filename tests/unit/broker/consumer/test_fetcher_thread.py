@@ -77,7 +77,7 @@ def test_fetcher_when_its_broker_is_lost_then_asks_who_leads_after_each_attempt(
     stream: ConsumerStream,
 ) -> None:
     lost, moved = Lost(elected_at), queue.SimpleQueue[Collection[TopicPartition]]()
-    settings = FetchSettings(1 << 20, 500, 3600.0, "largest", "largest")
+    settings = FetchSettings(1 << 20, 500, 3600.0, None, "largest")
 
     def give_away(partitions: Collection[TopicPartition]) -> None:
         thread.set_feeds({})
@@ -158,7 +158,7 @@ def test_fetcher_when_a_partition_refused_before_is_blocked_then_waits_for_a_cha
 
     monkeypatch.setattr("broker.consumer.fetcher_thread.Fetcher", Refusing)
     waits: list[float | None] = []
-    settings = FetchSettings(1 << 20, 500, 3600.0, "largest", "largest")
+    settings = FetchSettings(1 << 20, 500, 3600.0, None, "largest")
     thread = FetcherThread(0, Lost(1), Hanging, settings, lambda _: True, lambda _: None)
     thread._wake = Waits()
     thread.set_feeds({PARTITION: Feed(assigned, stream)})

@@ -410,7 +410,7 @@ def test_stream_when_a_jump_arrives_then_everything_before_counts_as_finished(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(owned, 500)
+    stream.put(owned, MessagePosition(500))
     stream.put(owned, Chunk(owned.partition, 500, encode([b"x"])))
 
     assert next(stream)[2] == 500
@@ -603,3 +603,51 @@ def test_chunks_when_messages_were_left_out_then_an_empty_one_tells_how_far(
 
 def test_position_when_nothing_is_known_yet_then_is_none(stream: ConsumerStream) -> None:
     assert own(stream, at=None).position is None
+
+
+def test_chunks_when_a_partition_is_revoked_then_the_chunk_in_hand_may_be_finished(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 33, THREE))
+    chunks = stream.chunks()
+    next(chunks)
+    revoking = threading.Thread(target=stream.revoke, args=(owned, 60))
+    revoking.start()
+    wait_until(lambda: owned.is_leaving, "the revocation")
+
+    owned.take(33)
+    assert owned.finish(33)
+    with pytest.raises(ConsumerTimeoutError):
+        next(chunks)
+
+    revoking.join(60)
+    assert not revoking.is_alive()
+    assert owned.position == MessagePosition(33)
+
+
+def test_chunks_when_a_chunk_in_hand_is_not_finished_in_time_then_it_is_the_next_owners(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
+    chunks = stream.chunks()
+    next(chunks)
+
+    stream.revoke(owned, 0.01)
+
+    owned.take(33)
+    assert not owned.finish(33)
+    assert owned.position == MessagePosition(0)
+
+
+def test_stream_when_revoked_before_it_came_to_its_start_then_that_is_to_be_committed(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream, at=None)
+    stream.put_start(owned, MessagePosition(22))
+
+    stream.revoke(owned)
+
+    assert owned.position == MessagePosition(22)

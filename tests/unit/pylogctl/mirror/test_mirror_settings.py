@@ -20,3 +20,11 @@ def test_consumer_of_a_mirror_reaches_zookeeper_as_the_options_of_its_source_say
     assert (config.group, config.zookeeper) == ("copies", "zk1:2281")
     assert config.zk_credential_file == Path("/zk.secret")
     assert (config.zk_tls, config.zk_tls_ca) == (True, tmp_path / "ca.pem")
+
+
+def test_consumer_of_a_mirror_that_begins_at_the_end_reads_what_retention_has_left() -> None:
+    options = SharedOptions(zookeeper="zk1:2181", properties={"autooffset.reset": "largest"})
+
+    config = consumer_config(Environment(Streams(None, None, None), {}, options), "copies")
+
+    assert (config.offset_reset, config.out_of_range_reset) == ("largest", "smallest")
