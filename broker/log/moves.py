@@ -15,7 +15,7 @@ import logging
 import os
 import queue
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -326,23 +326,22 @@ class LogCopy:
             target = open_file(target_path, flags)
             try:
                 unsynced = 0
-                for start, stop in _data_ranges(source, position, end):
-                    while start < stop:
-                        if self._stopping.is_set():
-                            raise errors.ShuttingDownError(
-                                f"{self._log.partition} is not moved: the broker stops"
-                            )
-                        block = os.pread(source, min(_BLOCK_BYTES, stop - start), start)
-                        if not block:
-                            raise OSError(0, f"{segment.path} was cut at byte {start}")
-                        os.lseek(target, start, os.SEEK_SET)
-                        write_all(target, block)
-                        start += len(block)
-                        unsynced += len(block)
-                        self._move.copied_bytes += len(block)
-                        if unsynced >= _SYNC_EVERY_BYTES:
-                            os.fdatasync(target)
-                            unsynced = 0
+                os.lseek(target, position, os.SEEK_SET)
+                while position < end:
+                    if self._stopping.is_set():
+                        raise errors.ShuttingDownError(
+                            f"{self._log.partition} is not moved: the broker stops"
+                        )
+                    block = os.pread(source, min(_BLOCK_BYTES, end - position), position)
+                    if not block:
+                        raise OSError(0, f"{segment.path} was cut at byte {position}")
+                    write_all(target, block)
+                    position += len(block)
+                    unsynced += len(block)
+                    self._move.copied_bytes += len(block)
+                    if unsynced >= _SYNC_EVERY_BYTES:
+                        os.fdatasync(target)
+                        unsynced = 0
                 os.ftruncate(target, end)
                 os.fsync(target)
             finally:
@@ -377,20 +376,3 @@ class LogCopy:
         """Remove the copy, unless it got its final path."""
         with suppress(OSError):  # the next start removes it
             shutil.rmtree(self._directory)
-
-
-def _data_ranges(fd: int, position: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a file that are not holes: a log that lost its end has a large one."""
-    while position < end:
-        try:
-            start = os.lseek(fd, position, os.SEEK_DATA)
-            stop = os.lseek(fd, start, os.SEEK_HOLE)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                return  # a hole up to the end of the file
-            yield position, end
-            return
-        if start >= end:
-            return
-        yield start, min(stop, end)
-        position = stop
