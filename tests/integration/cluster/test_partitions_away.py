@@ -125,9 +125,7 @@ def test_member_of_a_group_when_it_reads_to_the_end_then_names_partitions_that_a
 ) -> None:
     where = options_of(cluster, "-Z")
 
-    result = invoke(
-        "consume", topic, "--group", f"g-{topic}", "--default-offset", "start", "-e", *where
-    )
+    result = invoke("consume", topic, "--group", f"g-{topic}", "-o", "start", "-e", *where)
 
     assert (result.status, set(result.text.split())) == (ExitStatus.PARTIAL, LED)
     assert f"error: {AWAY.format(topic)}" in result.stderr

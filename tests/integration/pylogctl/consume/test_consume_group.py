@@ -134,7 +134,7 @@ def test_consume_when_committing_before_goes_on_behind_what_was_written(
 ) -> None:
     numbers = [b"%04d" % number for number in range(3000)]
     publish("t", numbers)
-    before = ("t", "--default-offset", "start", "--commit", "before")
+    before = ("t", "-o", "start", "--commit", "before")
     assert consume(*before, "-n", "2").stdout.split() == numbers[:2]
     assert consume(*before, "-n", "1500").stdout.split() == numbers[2:1502]
     assert consume(*before).stdout.split() == numbers[1502:]
@@ -146,7 +146,7 @@ def test_consume_when_committing_before_and_limited_inside_a_compressed_set_leav
 ) -> None:
     publish("t", [b"1", b"2", b"3"], codec=Codec.GZIP)
     publish("t", [b"4"])
-    before = ("t", "--default-offset", "start", "--commit", "before")
+    before = ("t", "-o", "start", "--commit", "before")
     assert consume(*before, "-n", "2").stdout == b"1\n2\n"
     assert consume(*before).stdout == b"4\n"
 
