@@ -336,6 +336,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l from-beginning -d 'S
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-offset -d 'An offset out of range is an error, not moved into it, or to the start if a group had stored it'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l wait-for-topic -d 'Wait for a topic that does not exist yet' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s e -l exit-at-end -l no-follow -l follow -s f -d 'Stop where each partition ended at the start'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l allow-missing -d 'Warn of partitions that cannot be read, and go on without them'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l order -d 'As messages come, or one partition after another (needs an end)' -r -a 'arrival partition'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s g -l group -d 'Share the topics with the other members of this group; all topics if none is named' -r -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l default-offset -d 'Where a group starts in a partition it has no offset of' -r -a 'start end'
@@ -397,6 +398,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l rate -d 'No faster than
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l verify -d 'Read everything back and compare CRCs; status 8 on a difference'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l on-corrupt -d 'Stop at a corrupt message with status 8, or leave it out and end with 6' -r -a 'stop skip'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l allow-missing -d 'Warn of partitions that cannot be read, and go on without them'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from -l from-context -d 'Cluster to read from: a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to -l to-context -d 'Cluster to write to: a context, HOST:PORT[,..][/CHROOT] of its ZooKeeper, or brokers=HOST:PORT[,..]' -r -a '(__pylogctl_lookup context)'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -924,6 +926,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -a '(__pylogctl_l
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l at -d 'Offset expression, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l allow-missing -d 'Warn of partitions that cannot be read, and go on without them'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition start end bytes inner end_inner'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition start end bytes inner end_inner'
@@ -983,6 +986,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s n -l max-messag
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s o -l offset -d 'Offsets to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l payload -d 'How payloads are shown' -r -a 'utf8 hex base64 escape'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l allow-missing -d 'Warn of partitions that cannot be read, and go on without them'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition offset next_offset inner size codec crc payload'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition offset next_offset inner size codec crc payload'
@@ -1013,6 +1017,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -a '(__pylogctl_loo
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s o -l offset -d 'Offsets to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l allow-missing -d 'Warn of partitions that cannot be read, and go on without them'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'topic partition start end bytes messages inner end_inner'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'topic partition start end bytes messages inner end_inner'

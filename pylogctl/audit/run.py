@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 
-from broker.client.selection import select_partitions
+from broker.client.selection import Selected, find_partitions, partitions_of
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import InvalidMessageError
 from broker.tools.audit import (
@@ -112,7 +113,7 @@ def _open_counts(
     events: list[AuditEvent] = []
     problems: list[str] = []
     with open_side(env) as side:
-        partitions = select_partitions(side.cluster, [audit_topic])
+        partitions = find_partitions(side.cluster, [audit_topic])
         ranges = resolve_ranges(env, side, partitions, span)
         with progress(env, "read counts", total_bytes(ranges)) as meter:
             for partition, offset_, payload in _messages(side, ranges, meter.advance):
@@ -156,7 +157,8 @@ def _add_log(
 ) -> None:
     """Count the messages in the logs of all topics, and add the counts as a tier."""
     topics = sorted({window.topic for window in tallied})
-    partitions = [one for topic in topics for one in side.cluster.partitions(topic)]
+    found = [partitions_of(side.cluster, topic) for topic in topics]
+    partitions = Selected(*(list(chain.from_iterable(some)) for some in zip(*found, strict=True)))
     span = make_span(env, ["start:end"], from_beginning=False, exit_at_end=True)
     ranges = resolve_ranges(env, side, partitions, span)
     time_of = None if time_field is None else json_time(time_field)

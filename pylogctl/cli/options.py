@@ -277,6 +277,14 @@ PartitionsOption = Annotated[
 StrictOffsetOption = Annotated[
     bool, option("--strict-offset", "Selection", "An offset out of range is an error, not moved.")
 ]
+AllowMissingOption = Annotated[
+    bool,
+    flag(
+        "--allow-missing",
+        "Limits",
+        "Warn of partitions that cannot be read, and go on without them. Default: status 6.",
+    ),
+]
 MaxMessagesOption = Annotated[
     int | None, option("-n, --max-messages N", "Limits", "Stop after exactly N messages.", min=0)
 ]

@@ -17,6 +17,7 @@ from broker.client.counts import ClientCounts
 from broker.client.list_offsets import OffsetLister
 from broker.client.metrics import consumer_readings
 from broker.client.registry_cluster import RegistryCluster
+from broker.client.selection import causes_of_absence, partitions_of
 from broker.cluster_state import Creation
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.committer import AssignedPartition
@@ -269,7 +270,14 @@ def run_in_group(
         starts = _starts(
             env, request, group, registry, finder, came_later=lambda one: connector.came_later(one)
         )
-        ends = _ends(cluster, offsets, request.topics) if request.span.exit_at_end else None
+        ends = None
+        if request.span.exit_at_end:
+            chosen = Whitelist(group.pattern)
+            topics = request.topics or [one for one in cluster.topics() if chosen.allows(one)]
+            away = [one for topic in topics for one in partitions_of(cluster, topic).away]
+            for cause in causes_of_absence(cluster, away):
+                (env.warn if request.allow_missing else env.leave_out)(cause)
+            ends = {one: offsets.latest(one) for one in cluster.partitions_of(topics)}
         counts = ClientCounts()
         if group.metrics_port is not None:
             serving = served_metrics(
@@ -290,8 +298,7 @@ def run_in_group(
         if request.topics:
             stream = connector.create_shared_stream(request.topics)
         else:
-            chosen = Whitelist(group.pattern)
-            (stream,) = connector.create_message_streams_by_filter(chosen, 1)
+            (stream,) = connector.create_message_streams_by_filter(Whitelist(group.pattern), 1)
         if group.commit == "exit":
             stack.callback(connector.commit_offsets)
         reader = GroupReader(
@@ -316,14 +323,6 @@ def run_in_group(
                 ],
                 code="OFFSET_OUT_OF_RANGE",
             ) from error
-
-
-def _ends(
-    cluster: RegistryCluster, offsets: OffsetLister, topics: Sequence[str]
-) -> dict[TopicPartition, int]:
-    """Return the current ends of all partitions of topics, or of all topics if none is named."""
-    partitions = cluster.partitions_of(topics or cluster.topics())
-    return {partition: offsets.latest(partition) for partition in partitions}
 
 
 def _starts(

@@ -40,6 +40,7 @@ class Reading(Choice):
         "Limits",
         "Stop where each partition ended at the start. Default: --follow.",
     )
+    allow_missing: shared.AllowMissingOption = False
     order: Literal["arrival", "partition"] = option(
         "--order",
         "Output",

@@ -115,6 +115,7 @@ def make_request(env: Environment, topics: Sequence[str], options: Options) -> R
         group=group,
         wait_s=_wait_s(reading.wait_for_topic),
         strict_offset=reading.strict_offset,
+        allow_missing=reading.allow_missing,
         one_by_one=reading.order == "partition",
         execution=executing,
     )
@@ -316,5 +317,6 @@ class Request(NamedTuple):
     group: GroupOptions | None = None
     wait_s: float | None = None  # for topics that do not exist; None for no wait, or infinity
     strict_offset: bool = False
+    allow_missing: bool = False
     one_by_one: bool = False
     execution: ExecOptions | None = None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 
-from broker.client.cluster import Cluster, Connect
-from broker.client.selection import select_partitions, select_topics
+from broker.client.cluster import Cluster, Connect, locked
+from broker.client.selection import Selected, find_partitions, select_topics
+from broker.consumer.arrivals import Arrivals
+from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
-from broker.positions import Mark
-from broker.topic import TopicPartition
+from broker.positions import Mark, resolve
+from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
@@ -71,10 +74,13 @@ def _run(
                 consumption.end_reason = "interrupted"
                 return stop.status
         if request.group is None:
-            topics = select_topics(cluster, request.topics, include=include, exclude=exclude)
-            partitions = select_partitions(cluster, topics, request.partitions)
-            return _run_alone(env, request, cluster, connect, partitions, consumption)
-        select_partitions(cluster, request.topics)
+            shared = locked(cluster)
+            choose = partial(
+                select_topics, shared, request.topics, include=include, exclude=exclude
+            )
+            selected = find_partitions(shared, choose(), request.partitions)
+            return _run_alone(env, request, shared, connect, selected, choose, consumption)
+        find_partitions(cluster, request.topics)
     from pylogctl.consume.group import run_in_group  # late: the registry's client
 
     return run_in_group(env, request, request.group, connect, consumption)
@@ -85,18 +91,27 @@ def _run_alone(
     request: Request,
     cluster: Cluster,
     connect: Connect,
-    partitions: Sequence[TopicPartition],
+    selected: Selected,
+    choose: Callable[[], Sequence[str]],
     consumption: Consumption,
 ) -> ExitStatus:
+    every = [*selected.led, *selected.away]
+    follows = any(request.span.range_for(one).end is None for one in every)
+    report = env.warn if request.allow_missing else env.leave_out
     ranges = resolve_ranges(
         env,
         Side(cluster, connect),
-        partitions,
+        selected,
         request.span,
         default_start=Mark.LATEST,
         strict=request.strict_offset,
         leader_wait_s=request.config.leader_wait_ms / 1000,
+        on_missing=(lambda cause: env.warn(f"{cause}; waiting for it")) if follows else report,
     )
+    arrivals = None
+    if follows:
+        waiting = set(every) - ranges.keys()
+        arrivals = _arrivals(request, cluster, connect, every, waiting, choose)
     groups = [{one: wanted} for one, wanted in ranges.items()] if request.one_by_one else [ranges]
     status = ExitStatus.OK
     for group in groups:
@@ -111,8 +126,42 @@ def _run_alone(
             payload_filter=request.plan.payload_filter,
             read_from=request.config.read_from,
             leader_wait_s=request.config.leader_wait_ms / 1000,
+            arrivals=arrivals,
         ) as reader:
             status = consumption.run(reader)
         if status or consumption.has_enough():
             break
     return status
+
+
+def _arrivals(
+    request: Request,
+    cluster: Cluster,
+    connect: Connect,
+    known: Iterable[TopicPartition],
+    waiting: Iterable[TopicPartition],
+    choose: Callable[[], Sequence[str]],
+) -> Arrivals:
+    """Return what gives partitions that come later; `choose` returns the topics of the moment."""
+    env = request.env
+
+    def find() -> list[TopicPartition]:
+        there = [one for topic in choose() for one in cluster.partitions(topic)]
+        return [
+            one for one in there if request.partitions is None or request.partitions.matches(one)
+        ]
+
+    def range_of(partition: TopicPartition, finder: BoundaryFinder) -> ReadRange:
+        wanted = request.span.range_for(partition)
+        wanted = wanted._replace(start=wanted.start or Mark.LATEST)
+        return resolve(wanted, partition, finder, strict=request.strict_offset, warn=env.warn)
+
+    return Arrivals(
+        cluster,
+        connect,
+        find=find,
+        known=known,
+        waiting=waiting,
+        range_of=range_of,
+        tell=env.warn,
+    )

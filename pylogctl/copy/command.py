@@ -15,6 +15,7 @@ from pylogctl.cli.options import (
     REGISTRY,
     SUMMARY,
     TIMEOUT,
+    AllowMissingOption,
     FromOption,
     MaxMessagesOption,
     OnCorruptOption,
@@ -71,6 +72,7 @@ def copy(
     verify: VerifyOption = False,
     on_corrupt: OnCorruptOption = "stop",
     strict_offset: StrictOffsetOption = False,
+    allow_missing: AllowMissingOption = False,
     from_cluster: FromOption = None,
     to_cluster: ToOption = None,
 ) -> None:
@@ -99,6 +101,7 @@ def copy(
             rate=None if rate is None else parse_rate(rate),
             is_verified=verify,
             is_strict=strict_offset,
+            allow_missing=allow_missing,
         ),
     )
     if status:

@@ -16,7 +16,7 @@ from broker.admin.copies import (
     report_of,
 )
 from broker.client.cluster import are_same
-from broker.client.selection import select_partitions
+from broker.client.selection import find_partitions
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import BrokerError
 from broker.producer.producer import DEFAULT_DELIVERY_TIMEOUT_S, Producer
@@ -102,6 +102,7 @@ class CopyPlan:
     on_corrupt: OnCorrupt
     is_verified: bool  # everything is read back and compared
     is_strict: bool  # an offset out of range is an error
+    allow_missing: bool  # partitions that cannot be read are left out
 
 
 def run(
@@ -117,12 +118,19 @@ def run(
         stop = stack.enter_context(graceful_stop())
         source = stack.enter_context(open_side(source_env, is_stream=True))
         target = stack.enter_context(open_side(target_env, absence=Absence.WARN, is_stream=True))
-        partitions = select_partitions(source.cluster, [plan.source])
+        partitions = find_partitions(source.cluster, [plan.source])
         if plan.source == plan.target and are_same(source.cluster, target.cluster):
             raise UsageError(f"cannot copy topic '{plan.source}' to itself")
-        ranges = resolve_ranges(env, source, partitions, plan.span, strict=plan.is_strict)
-        placement = place(
+        ranges = resolve_ranges(
+            env,
+            source,
             partitions,
+            plan.span,
+            strict=plan.is_strict,
+            on_missing=env.warn if plan.allow_missing else None,
+        )
+        placement = place(
+            sorted([*partitions.led, *partitions.away]),
             target.cluster,
             target.connect,
             plan.target,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import typer
@@ -236,9 +237,12 @@ def verify(
         open_side(at_cluster(env, from_cluster)) as source,
         open_side(at_cluster(env, to_cluster)) as target,
     ):
+        names = {topic: selection.rename(topic) for topic in selection.topics(source)}
+        broken = _report_away(env, source, names), _report_away(env, target, names.values())
         rows = [
-            _verify_topic(env, selection, topic, (source, spans[0]), (target, spans[1]))
-            for topic in selection.topics(source)
+            _verify_topic(env, topic, renamed, (source, spans[0]), (target, spans[1]))
+            for topic, renamed in names.items()
+            if topic not in broken[0] and renamed not in broken[1]
         ]
     render(env, VERIFY, rows)
     missing = sum(row.missing for row in rows)
@@ -252,20 +256,30 @@ def verify(
         )
 
 
+def _report_away(env: Environment, side: Side, topics: Iterable[str]) -> set[str]:
+    """Report partitions that cannot be read, and return their topics, which are not compared."""
+    from broker.client.selection import causes_of_absence, partitions_of
+
+    away = [one for topic in topics for one in partitions_of(side.cluster, topic).away]
+    for cause in causes_of_absence(side.cluster, away):
+        env.leave_out(cause)
+    return {one.topic for one in away}
+
+
 def _verify_topic(
     env: Environment,
-    selection: MirrorSelection,
     topic: str,
+    renamed: str,
     source: tuple[Side, Span],
     target: tuple[Side, Span],
 ) -> VerifyRow:
+    from broker.client.selection import partitions_of
     from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
     from pylogctl.cli.progress import progress
     from pylogctl.mirror.verify import compare_topics, verify_row
 
-    renamed = selection.rename(topic)
     ranges = [
-        resolve_ranges(env, side, side.cluster.partitions(name), span)
+        resolve_ranges(env, side, partitions_of(side.cluster, name), span)
         for (side, span), name in ((source, topic), (target, renamed))
     ]
     for found in ranges:

@@ -16,7 +16,7 @@ import typer
 from broker.admin.brokers import request_status
 from broker.client.cluster import Cluster, Connect, locked
 from broker.client.list_offsets import OffsetLister
-from broker.client.selection import select_partitions, select_topics
+from broker.client.selection import find_partitions, select_topics
 from broker.consumer.config import ConsumerConfig
 from broker.partition_patterns import PartitionList
 from broker.producer.config import ProducerConfig
@@ -161,7 +161,7 @@ def _resolve(
     span: Span,
     wanted: PartitionList | None,
 ) -> dict[TopicPartition, ReadRange]:
-    partitions = select_partitions(cluster, select_topics(cluster, [topic]), wanted)
+    partitions = find_partitions(cluster, select_topics(cluster, [topic]), wanted)
     ranges = resolve_ranges(env, Side(cluster, connect), partitions, span)
     # A wrapper that the end lies inside of is left out: its messages are not counted one by one.
     return {

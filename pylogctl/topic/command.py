@@ -48,10 +48,10 @@ _Offset = Annotated[
 ]
 
 
-def _span(env: Environment, offset: list[str] | None, *, exit_at_end: bool = True) -> Span:
+def _span(env: Environment, offset: list[str] | None) -> Span:
     from pylogctl.cli.offsets import make_span
 
-    return make_span(env, offset or [], from_beginning=False, exit_at_end=exit_at_end)
+    return make_span(env, offset or [], from_beginning=False, exit_at_end=True)
 
 
 @app.command("list", cls=Command)
@@ -494,6 +494,7 @@ def offsets(
     ),
     partition: shared.PartitionsOption = None,
     strict_offset: shared.StrictOffsetOption = False,
+    allow_missing: shared.AllowMissingOption = False,
 ) -> None:
     """Find the offsets that an expression means in each partition now.
 
@@ -501,8 +502,8 @@ def offsets(
     """
     from pylogctl.topic import reads
 
-    span = _span(env, at, exit_at_end=False)
-    reads.list_offsets(env, topics, span, partition, strict=strict_offset)
+    wanted = reads.Wanted(_span(env, at), partition, strict_offset, allow_missing)
+    reads.list_offsets(env, topics, wanted)
 
 
 @app.command("watermarks", cls=Command)
@@ -548,6 +549,7 @@ def sample(
     offset: _Offset = None,
     partition: shared.PartitionsOption = None,
     payload: shared.PayloadOption = "utf8",
+    allow_missing: shared.AllowMissingOption = False,
 ) -> None:
     """Show a few messages of each partition, with their offsets.
 
@@ -559,8 +561,7 @@ def sample(
     reads.sample(
         env,
         topics,
-        _span(env, offset),
-        partition,
+        reads.Wanted(_span(env, offset), partition, allow_missing=allow_missing),
         message_count=max_messages,
         payload_format=payload,
     )
@@ -584,6 +585,7 @@ def count(
     offset: _Offset = None,
     partition: shared.PartitionsOption = None,
     strict_offset: shared.StrictOffsetOption = False,
+    allow_missing: shared.AllowMissingOption = False,
 ) -> None:
     """Count the messages of each partition, by reading all of them.
 
@@ -591,4 +593,5 @@ def count(
     """
     from pylogctl.topic import reads
 
-    reads.count(env, topics, _span(env, offset), partition, strict=strict_offset)
+    wanted = reads.Wanted(_span(env, offset), partition, strict_offset, allow_missing)
+    reads.count(env, topics, wanted)

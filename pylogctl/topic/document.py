@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from broker.admin.topic_facts import PartitionFacts, ReplicaFacts, TopicSummary
@@ -14,14 +14,12 @@ from pylogctl.cli.columns import (
     ByteRate,
     Bytes,
     ColumnKind,
-    Count,
     Document,
     Fit,
     Integer,
     Millis,
     Rank,
     Row,
-    Size,
     Text,
     if_known,
 )
@@ -177,8 +175,8 @@ class CountRow(Row):
     name: PartitionName
     start: Annotated[Integer, "offset counted from"]
     end: Annotated[Integer, "offset counted up to"]
-    bytes: Annotated[Size, "bytes from start to end"]
-    messages: Annotated[Count, "messages there, those of compressed sets one by one"]
+    bytes: Annotated[Bytes, "bytes from start to end"]
+    messages: Annotated[Integer, "messages there, those of compressed sets one by one"]
     inner: Annotated[Integer, "messages left out of the compressed set at start", HIDDEN]
     end_inner: Annotated[Integer, "messages counted of the set at end", HIDDEN]
 
@@ -269,17 +267,31 @@ def _log_fields(facts: PartitionFacts) -> dict[str, Any]:
     }
 
 
-def offsets_row(partition: TopicPartition, found: ReadRange) -> OffsetsRow:
-    """Return a row of `OFFSETS`."""
+def offsets_row(partition: TopicPartition, found: ReadRange | None) -> OffsetsRow:
+    """Return a row of `OFFSETS`; `found` is None if the partition cannot be read."""
     return OffsetsRow(name_of(partition), **_range_fields(found))
 
 
-def count_row(partition: TopicPartition, found: ReadRange, message_count: int) -> CountRow:
-    """Return a row of `COUNT`."""
-    return CountRow(name_of(partition), messages=message_count, **_range_fields(found))
+def count_row(
+    partition: TopicPartition, found: ReadRange | None, message_count: int | None
+) -> CountRow:
+    """Return a row of `COUNT`; without a range and a count if the partition cannot be read."""
+    return CountRow(name_of(partition), messages=if_known(message_count), **_range_fields(found))
 
 
-def _range_fields(found: ReadRange) -> dict[str, Any]:
+def count_total(rows: Sequence[CountRow]) -> dict[str, Any]:
+    """Return the last row of `COUNT`; the sums are unknown if a partition cannot be read."""
+    is_whole = not any(row.messages is UNKNOWN for row in rows)
+    return {
+        "topic": "total",
+        "bytes": sum(row.bytes or 0 for row in rows) if is_whole else UNKNOWN,
+        "messages": sum(row.messages or 0 for row in rows) if is_whole else UNKNOWN,
+    }
+
+
+def _range_fields(found: ReadRange | None) -> dict[str, Any]:
+    if found is None:
+        return dict.fromkeys(("start", "inner", "end", "end_inner", "bytes"), UNKNOWN)
     start, end = found.start, found.end
     return {
         "start": start.offset,

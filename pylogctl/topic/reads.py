@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from broker.admin.sampling import Sampler
 from broker.admin.topic_facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages
 from broker.client.cluster import Cluster
-from broker.client.selection import select_partitions, select_topics
+from broker.client.selection import causes_of_absence, find_partitions
 from broker.consumer.boundaries import BoundaryFinder
 from broker.partition_patterns import PartitionList
-from broker.positions import ByTime, Mark, OffsetRange, resolve
+from broker.positions import ByTime
 from broker.topic import ReadRange, TopicPartition
 from broker.units import format_time
 from pylogctl.cli.columns import Document
@@ -41,12 +42,6 @@ def _failures(facts: TopicFacts, partitions: Sequence[TopicPartition]) -> tuple[
         Done(facts.failures, len(facts.brokers_of(partitions)), "brokers"),
         Done(facts.unreadable, len(partitions), "partitions"),
     )
-
-
-def _partitions(
-    cluster: Cluster, topic: str, wanted: PartitionList | None = None
-) -> list[TopicPartition]:
-    return select_partitions(cluster, select_topics(cluster, [topic]), wanted)
 
 
 def list_topics(env: Environment, selects: Callable[[str], bool], *, with_count: bool) -> None:
@@ -126,29 +121,26 @@ def _note_settings(env: Environment, described: Iterable[PartitionFacts]) -> Non
             env.note(f"settings of topic '{topic}': {shown}")
 
 
-def list_offsets(
-    env: Environment,
-    topics: Iterable[str],
-    span: Span,
-    wanted: PartitionList | None,
-    *,
-    strict: bool,
-) -> None:
-    """Render the offsets that `span` means in each partition."""
-    with _open_facts(env) as (cluster, facts):
+class Wanted(NamedTuple):
+    """The ranges of topics that a command is about."""
+
+    span: Span
+    partitions: PartitionList | None = None
+    is_strict: bool = False  # an offset out of range is an error
+    allow_missing: bool = False  # partitions that cannot be read are left out
+
+
+def list_offsets(env: Environment, topics: Iterable[str], wanted: Wanted) -> None:
+    """Render the offsets that the span means in each partition."""
+    with open_side(env) as side:
 
         def resolve_one(topic: str) -> list[document.OffsetsRow]:
-            rows = []
-            for one in _partitions(cluster, topic, wanted):
-                start, end = span.range_for(one)
-                # A side that is not given is the start or end of the log.
-                whole = OffsetRange(start or Mark.EARLIEST, end or Mark.LATEST)
-                found = resolve(whole, one, facts.positions, strict=strict, warn=env.warn)
-                for side in (start, end):
-                    if isinstance(side, ByTime):
-                        env.trace(1, f"{one}: listed offsets at {format_time(side.time_ms)}")
-                rows.append(document.offsets_row(one, found))
-            return rows
+            found, missing = _ranges(env, side, topic, wanted)
+            for one in found:
+                for bound in wanted.span.range_for(one):
+                    if isinstance(bound, ByTime):
+                        env.trace(1, f"{one}: listed offsets at {format_time(bound.time_ms)}")
+            return [document.offsets_row(one, found.get(one)) for one in sorted([*found, *missing])]
 
         found, done = for_each(env, "topics", topics, resolve_one)
         render(env, document.OFFSETS, [row for rows in found for row in rows])
@@ -159,10 +151,14 @@ def show_watermarks(env: Environment, topics: Iterable[str], wanted: PartitionLi
     """Render log start, high watermark and log end of partitions."""
     with _open_facts(env) as (cluster, facts):
         found, done = for_each(
-            env, "topics", topics, lambda topic: _partitions(cluster, topic, wanted)
+            env, "topics", topics, lambda topic: find_partitions(cluster, [topic], wanted)
         )
-        asked = [one for partitions in found for one in partitions]
-        rows = [document.watermarks_row(one, facts.watermarks(one)) for one in asked]
+        asked = [one for partitions in found for one in partitions.led]
+        away = [one for partitions in found for one in partitions.away]
+        for cause in causes_of_absence(cluster, away):
+            env.leave_out(cause)
+        known = {one: facts.watermarks(one) for one in asked} | dict.fromkeys(away)
+        rows = [document.watermarks_row(one, known[one]) for one in sorted(known)]
         facts.check_any_response(asked)
         render(env, document.WATERMARKS, rows)
         raise_failures(env, done, *_failures(facts, asked))
@@ -171,8 +167,7 @@ def show_watermarks(env: Environment, topics: Iterable[str], wanted: PartitionLi
 def sample(
     env: Environment,
     topics: Iterable[str],
-    span: Span,
-    wanted: PartitionList | None,
+    wanted: Wanted,
     *,
     message_count: int,
     payload_format: PayloadForm,
@@ -182,7 +177,7 @@ def sample(
     with open_side(env) as side, BoundaryFinder(side.cluster, side.connect) as positions:
 
         def sample_one(topic: str) -> list[document.SampleRow]:
-            ranges = _ranges(env, side, topic, span, wanted, strict=False)
+            ranges, _ = _ranges(env, side, topic, wanted)
             return [
                 document.sample_row(facts_of(one, message), show_payload)
                 for one, found in ranges.items()
@@ -194,42 +189,37 @@ def sample(
         raise_failures(env, done)
 
 
-def count(
-    env: Environment,
-    topics: Iterable[str],
-    span: Span,
-    wanted: PartitionList | None,
-    *,
-    strict: bool,
-) -> None:
-    """Render the number of messages in each partition."""
+def count(env: Environment, topics: Iterable[str], wanted: Wanted) -> None:
+    """Render the number of messages in each partition; no total if one is not known."""
     with open_side(env) as side:
 
         def count_one(topic: str) -> list[document.CountRow]:
-            ranges = _ranges(env, side, topic, span, wanted, strict=strict)
+            ranges, missing = _ranges(env, side, topic, wanted)
             with progress(env, f"count {topic}", total_bytes(ranges)) as meter:
                 counts = count_messages(side.cluster, side.connect, ranges, meter.advance)
-            return [document.count_row(one, ranges[one], counts[one]) for one in ranges]
+            return [
+                document.count_row(one, ranges.get(one), counts.get(one))
+                for one in sorted([*ranges, *missing])
+            ]
 
         counted, done = for_each(env, "topics", topics, count_one)
         rows = [row for of_topic in counted for row in of_topic]
-        total = {
-            "topic": "total",
-            "bytes": sum(row.bytes for row in rows),
-            "messages": sum(row.messages for row in rows),
-        }
-        render(env, document.COUNT, rows, total=total if len(rows) > 1 else None)
+        total = document.count_total(rows) if len(rows) > 1 else None
+        render(env, document.COUNT, rows, total=total)
         raise_failures(env, done)
 
 
 def _ranges(
-    env: Environment,
-    side: Side,
-    topic: str,
-    span: Span,
-    wanted: PartitionList | None,
-    *,
-    strict: bool,
-) -> dict[TopicPartition, ReadRange]:
-    partitions = _partitions(side.cluster, topic, wanted)
-    return resolve_ranges(env, side, partitions, span, strict=strict)
+    env: Environment, side: Side, topic: str, wanted: Wanted
+) -> tuple[dict[TopicPartition, ReadRange], set[TopicPartition]]:
+    """Return the ranges of partitions, and the partitions that cannot be read."""
+    selected = find_partitions(side.cluster, [topic], wanted.partitions)
+    ranges = resolve_ranges(
+        env,
+        side,
+        selected,
+        wanted.span,
+        strict=wanted.is_strict,
+        on_missing=env.warn if wanted.allow_missing else env.leave_out,
+    )
+    return ranges, {*selected.led, *selected.away} - ranges.keys()
