@@ -206,7 +206,9 @@ def run_window(job: Job, fields: EventFields, windows: WindowChoice) -> None:
     identity = _identity("window", job, [fields], facts)
     if job.stream.stream:
         check_checkpoint(job.target, job.stream, identity)
-    planned = plan_reading(env, job.topics, job.read, job.loss, may_lack_brokers=job.stream.stream)
+    planned = plan_reading(
+        env, job.topics, job.read, job.loss, on_absent=env.warn if job.stream.stream else None
+    )
     with (
         reporting(env, [planned], job.spark) as (reading,),
         open_spark_for(env, job.spark, job.target.target(), _CONF) as session,
@@ -255,7 +257,9 @@ def run_join(job: Job, fields: Sequence[EventFields], joining: JoinChoice) -> No
     if job.stream.stream:
         check_checkpoint(job.target, job.stream, identity)
     readings = [
-        plan_reading(env, [topic], job.read, job.loss, may_lack_brokers=job.stream.stream)
+        plan_reading(
+            env, [topic], job.read, job.loss, on_absent=env.warn if job.stream.stream else None
+        )
         for topic in job.topics
     ]
     with (

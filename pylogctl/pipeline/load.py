@@ -5,13 +5,14 @@ from __future__ import annotations
 from broker.spark.load import LoadRequest, PreparedLoad, look_at_load, prepare_load
 from broker.spark.loading.output import Manifest
 from broker.spark.loading.plan import LoadPlan
+from broker.spark.options import ReadOptions
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_rows, load_rows
 from pylogctl.pipeline.engine import open_engine
 from pylogctl.pipeline.options import SparkChoice
-from pylogctl.pipeline.reading import naming_options, warn_of_absent, warn_of_omissions
+from pylogctl.pipeline.reading import naming_options, report_absent, warn_of_omissions
 from pylogctl.pipeline.spark import in_parts
 
 
@@ -20,14 +21,14 @@ def show_plan(env: Environment, request: LoadRequest) -> None:
     with naming_options():
         plan = look_at_load(request)
     render(env, PLAN, load_plan_rows(plan))
-    report_plan(env, plan)
+    report_plan(env, request.options, plan)
 
 
 def run_load(env: Environment, request: LoadRequest, spark: SparkChoice | None) -> None:
     """Run a load on Spark or on processes of this machine, and render its manifest."""
     with naming_options(), prepare_load(request, clock=env.clock) as prepared:
         plan = prepared.plan
-        report_plan(env, plan)
+        report_plan(env, request.options, plan)
         if plan.is_empty:
             render(env, LOAD, [])
             return
@@ -50,9 +51,9 @@ def _run(env: Environment, prepared: PreparedLoad, spark: SparkChoice | None) ->
         return prepared.run(engine, in_parts(meter, total))
 
 
-def report_plan(env: Environment, plan: LoadPlan) -> None:
+def report_plan(env: Environment, options: ReadOptions, plan: LoadPlan) -> None:
     """Report which messages a plan leaves out, or loads again."""
-    warn_of_absent(env, plan.read)
+    report_absent(env.leave_out if options.fail_on_data_loss else env.warn, plan.read)
     if plan.retiring:
         first, last = plan.retiring[0], plan.retiring[-1]
         which = f"load {first}" if first == last else f"loads {first} to {last}"

@@ -5,7 +5,7 @@ The cluster is opened once, for the plan, which also resolves offsets such as `-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -175,16 +175,17 @@ def plan_reading(
     choice: ReadChoice = NO_READ,
     loss: LossChoice = NO_LOSS,
     *,
-    may_lack_brokers: bool = False,
+    on_absent: Callable[[str], object] | None = None,
 ) -> Reading:
     """Plan a read, and warn of messages that are missing.
 
-    With `may_lack_brokers` the read is planned even if a broker with one of the topics is down.
+    A broker that is down is an error, unless data loss is allowed, or `on_absent` is given: it is
+    called with a sentence.
     """
     options = read_options(env, topics, (), choice, loss)
     with naming_options():
-        plan = plan_read(options, may_lack_brokers=may_lack_brokers)
-    warn_of_absent(env, plan)
+        plan = plan_read(options, may_lack_brokers=on_absent is not None)
+    report_absent(on_absent or env.warn, plan)
     warn_of_omissions(env, plan.omissions)
     return Reading(options, plan)
 
@@ -211,11 +212,11 @@ def reporting(
             warn_of_omissions(env, read_omissions(path))
 
 
-def warn_of_absent(env: Environment, plan: ReadPlan) -> None:
-    """Warn of brokers that are down, and name those that are read."""
+def report_absent(report: Callable[[str], object], plan: ReadPlan) -> None:
+    """Report brokers that are down, with those that are read."""
     for text in plan.absent:
         homes = ", ".join(map(str, plan.homes))
-        env.warn(f"{text}; read: broker{'s' * (len(plan.homes) > 1)} {homes or '-'}")
+        report(f"{text}; read: broker{'s' * (len(plan.homes) > 1)} {homes or '-'}")
 
 
 def warn_of_omissions(env: Environment, omissions: Iterable[Omission]) -> None:

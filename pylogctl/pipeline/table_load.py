@@ -18,9 +18,9 @@ def load_table(env: Environment, request: TableLoadRequest, spark: SparkChoice) 
         prepared = prepare_table_load(session, request, clock=env.clock)
         if env.settings.dry_run:
             render(env, PLAN, load_plan_rows(prepared.plan))
-            report_plan(env, prepared.plan)
+            report_plan(env, request.options, prepared.plan)
             return
-        report_plan(env, prepared.plan)
+        report_plan(env, request.options, prepared.plan)
         if prepared.plan.is_empty:
             render(env, LOAD, [])
             return

@@ -91,14 +91,18 @@ def repeated(
         time.sleep(next(waits_s))
 
 
-def selected_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
-    """Return the partitions of a selection that exist now."""
+def selected_topics(cluster: Cluster, selection: Selection) -> list[str]:
+    """Return the topics of a selection that it names, or that exist now."""
     if selection.partitions is not None:
-        topics = sorted({one.topic for one in selection.partitions})
-    elif selection.topics:
-        topics = list(selection.topics)
-    else:
-        topics = [topic for topic in cluster.topics() if selection.has_topic(topic)]
+        return sorted({one.topic for one in selection.partitions})
+    if selection.topics:
+        return list(selection.topics)
+    return [topic for topic in cluster.topics() if selection.has_topic(topic)]
+
+
+def selected_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
+    """Return the partitions of a selection that can be read now."""
+    topics = selected_topics(cluster, selection)
     found = [one for topic in topics for one in cluster.partitions(topic)]
     return [one for one in found if selection.has_partition(one)]
 

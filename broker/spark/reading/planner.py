@@ -15,7 +15,7 @@ from typing import Protocol
 
 from broker import errors
 from broker.client.list_offsets import Watermarks
-from broker.client.registry_cluster import RegistryCluster
+from broker.client.selection import causes_of_absence, partitions_of
 from broker.client.static_cluster import log_absent
 from broker.consumer.boundaries import BoundaryFinder
 from broker.log.archive import is_archive
@@ -28,6 +28,7 @@ from broker.spark.reading.cluster import (
     check_all_found,
     existing_partitions,
     open_cluster,
+    selected_topics,
 )
 from broker.spark.reading.creations import CreationIds
 from broker.spark.reading.ranges import (
@@ -53,7 +54,7 @@ class ReadPlan:
     ranges: tuple[ByteRange, ...]  # one for each partition
     tasks: tuple[ReadTask, ...]  # the ranges without gaps between segment files, cut
     omissions: tuple[Omission, ...]  # requested bytes that the logs do not have
-    absent: tuple[str, ...] = ()  # texts: brokers that are down and have or had a selected topic
+    absent: tuple[str, ...] = ()  # texts: brokers that are down, and what they lack due to that
 
     @property
     def homes(self) -> list[int]:
@@ -95,7 +96,7 @@ def plan_read(options: ReadOptions, *, may_lack_brokers: bool = False) -> ReadPl
     with open_planner(options) as planner:
         plan = planner.plan(options)
     if plan.absent and options.fail_on_data_loss and not may_lack_brokers:
-        raise _absent_error("; ".join(plan.absent))
+        raise _absent_error("\n".join(plan.absent))
     return plan
 
 
@@ -127,8 +128,8 @@ def _storage_errors() -> Iterator[None]:
         raise errors.StorageError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
-def _absent_error(text: str) -> errors.BrokerUnreachableError:
-    return errors.BrokerUnreachableError(
+def _absent_error(text: str) -> errors.PartitionsAwayError:
+    return errors.PartitionsAwayError(
         f"{text}; failOnDataLoss=false reads what the other brokers have"
     )
 
@@ -178,7 +179,7 @@ class Planner(ABC):
         """Return the partitions of a selection, all of which must exist."""
 
     def _absent(self, selection: Selection) -> tuple[str, ...]:
-        """Return a text for each broker that has a selected topic and is down."""
+        """Return a text for each broker that is down, so that partitions cannot be read."""
         return ()
 
     @abstractmethod
@@ -208,24 +209,14 @@ class _BrokerPlanner(Planner):
             return existing_partitions(self._opened.cluster, selection)
         except errors.TopicNotFoundError as error:
             if absent := self._absent(selection):
-                raise _absent_error(f"{error}: {'; '.join(absent)}") from error
+                raise _absent_error("\n".join(absent)) from error
             raise
 
     def _absent(self, selection: Selection) -> tuple[str, ...]:
         cluster = self._opened.cluster
-        if not isinstance(cluster, RegistryCluster):
-            return tuple(self._absent_listed)
-        if selection.partitions is not None:
-            return ()  # `_existing` has found all of them
-        topics = selection.topics or [one for one in cluster.topics() if selection.has_topic(one)]
-        by_home: dict[int, list[str]] = {}
-        for topic, homes in sorted(cluster.absent_homes(topics).items()):
-            for home in homes:
-                by_home.setdefault(home, []).append(f"'{topic}'")
-        return tuple(
-            f"broker {home}, which has or had {', '.join(names)}, is not registered"
-            for home, names in sorted(by_home.items())
-        )
+        every = [partitions_of(cluster, one) for one in selected_topics(cluster, selection)]
+        away = [one for some in every for one in some.away if selection.has_partition(one)]
+        return (*self._absent_listed, *causes_of_absence(cluster, away))
 
     def _present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
         return [one]
