@@ -234,12 +234,12 @@ async def _disconnected(request: Request) -> None:
 
 
 def positions_of(
-    client: Client, topic: str, query: docs.MessagesQuery
+    client: Client, topic: str, query: docs.MessagesQuery, *, allow_missing: bool = False
 ) -> dict[TopicPartition, MessagePosition]:
     """Return where reading begins in each partition that is asked for."""
     if query.cursor:
         return parse_cursor(topic, query.cursor)
-    there = sorted(client.offsets(topic, "start"))
+    there = sorted(client.offsets(topic, "start", allow_missing=allow_missing))
     wanted = [one for one in there if not query.partition or one.name in query.partition]
     if len(wanted) < len(set(query.partition)):
         has = ", ".join(one.name for one in there)

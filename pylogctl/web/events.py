@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from broker.api.client import Client
 from broker.api.reader import Reader
 from broker.errors import BrokerError
-from broker.topic import MessagePosition, TopicPartition
+from broker.topic import MAX_PARTITIONS, MessagePosition, TopicPartition
 from pylogctl.web import documents as docs
 from pylogctl.web.api import BASE, message_document, positions_of
 from pylogctl.web.exchange import query_of
@@ -40,6 +40,7 @@ BUFFERED = 256
 _BUFFERED_BYTES = 512 << 10
 _HEARTBEAT_S = 15.0
 _END_S = 1800.0
+_OTHERS = f"0..{MAX_PARTITIONS}"  # every partition
 _RETRY = b"retry: 3000\n\n"
 _HEARTBEAT = b":\n\n"
 _MEDIA_TYPE = "text/event-stream"
@@ -139,18 +140,27 @@ async def live(request: Request) -> Response:
 
     def open_tail(client: Client) -> _Tail:
         place = docs.MessagesQuery(partition=query.partition, place="end")
-        positions = positions_of(client, topic, place)
+        positions = positions_of(client, topic, place, allow_missing=True)
         skipped = 0
         if last_id:
-            first, end = client.offsets(topic, "start"), client.offsets(topic, "end")
-            for partition, at in parse_cursor(topic, last_id).items():
-                if partition in positions and at.offset <= end[partition]:
+            first, end = (
+                client.offsets(topic, at, partition=list(positions)) for at in ("start", "end")
+            )
+            known = parse_cursor(topic, last_id)
+            for partition in positions:
+                # one that has come since is read from its start
+                at = known.get(partition, MessagePosition(first[partition]))
+                if at.offset <= end[partition]:
                     positions[partition] = max(at, MessagePosition(first[partition]))
                     skipped += max(0, first[partition] - at.offset)
+            if known.keys() - positions:  # they cannot be read now, or there are none such any more
+                there = {one.partition for one in client.describe(topic)}
+                positions |= {one: known[one] for one in known.keys() - positions if one in there}
         reader = client.read(
             topic,
-            partition=list(positions),
-            start={one: at.offset for one, at in positions.items()},
+            partition=query.partition or None,
+            # those that cannot be read now begin at the end of then
+            start={**{one: at.offset for one, at in positions.items()}, _OTHERS: "end"},
             stop=None,
             filter=re.escape(query.filter) if query.filter else None,
         )
@@ -222,8 +232,9 @@ class _Tail:
         last = b""
         try:
             for one in self._reader:
-                at, start = MessagePosition(one.offset, one.inner), self._positions[one.partition]
-                if at >= start:  # a compressed set is read as a whole
+                at = MessagePosition(one.offset, one.inner)
+                # a compressed set is read as a whole
+                if at >= self._positions.get(one.partition, at):
                     self._add(Row(one.partition, *at, one.value, "", one.next_offset))
         except BrokerError as error:
             last = _problem(str(error))

@@ -76,6 +76,25 @@ def test_live_messages_when_connected_again_then_none_is_missing(site: Served) -
     assert "meanwhile" in values
 
 
+def test_live_messages_when_a_partition_is_added_then_it_is_followed_from_its_start(
+    site: Served,
+) -> None:
+    site.client.create_topic("growing", partitions=1)
+    with stream(site, "/topics/growing/messages/live") as live:
+        site.client.send("growing", "first")
+        first = live.next()
+        site.client.alter_topic("growing", partitions=2)
+        (added,) = {one.partition for one in site.client.describe("growing")} - {
+            site.client.describe("growing")[0].partition
+        }
+        site.client.send("growing", "second", partition=added)
+        values = [live.next().data["value"]]  # type: ignore[index]
+    with stream(site, "/topics/growing/messages/live", Last_Event_ID=first.id) as live:
+        values.append(live.next().data["value"])  # type: ignore[index]
+
+    assert values == ["second", "second"]
+
+
 def test_live_messages_when_filtered_then_only_those_come(site: Served) -> None:
     with stream(site, "/topics/orders/messages/live?filter=wanted&partition=0-0") as live:
         site.client.send_many("orders", ["a", "b", "wanted", "c"], partition="0-0")
