@@ -15,9 +15,15 @@ import pylogctl
 from pylogctl.testing import Broker, ephemeral_cluster, memory_cluster
 from tests.support.waiting import wait_until
 
+
+def send_bytes(client: pylogctl.Client) -> None:
+    with client.producer() as producer:
+        producer.send_many("t", b"abc")  # type: ignore[arg-type]
+
+
 BAD: list[tuple[Callable[[pylogctl.Client], object], type[Exception], str]] = [
     (lambda c: c.send_many("t", "abc"), TypeError, "several messages, such as a list, not str"),
-    (lambda c: c.producer().send_many("t", b"abc"), TypeError, "not bytes"),  # type: ignore[arg-type]
+    (send_bytes, TypeError, "not bytes"),
     (lambda c: c.send("t", "x", acks="all"), ValueError, "acks is one of Acks.NONE"),  # type: ignore[arg-type]
     (lambda c: c.send("t", "x", timeout=-1), ValueError, "timeout is at least 0"),
     (lambda c: c.send("t", "x", timeout="1"), TypeError, "timeout as a number, not str"),  # type: ignore[arg-type]
@@ -227,7 +233,7 @@ def test_client_when_forked_then_it_is_closed_in_the_child_and_sound_in_the_pare
             os._exit(0)
     os.waitpid(child, 0)
     assert (tmp_path / "found").exists()
-    producer.flush()
+    producer.close()
     assert [one.text() for one in pylog.read(pylog_topic)] == ["x"]
 
 
