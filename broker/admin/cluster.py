@@ -160,9 +160,8 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
     checks = [
         *health_checks(metadata, suspected),
         storage_check(statuses),
-        _check("retention", WARN, _retention_problems(statuses)),
-        proof_check(statuses),
         retention_check(statuses),
+        proof_check(statuses),
         lost,
     ]
     brokers = tuple(
@@ -291,17 +290,6 @@ def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> He
     return _check("storage", FAIL, tuple(found), tuple(hidden))
 
 
-def _retention_problems(
-    statuses: Mapping[int, Mapping[str, Any] | BrokerError],
-) -> tuple[str, ...]:
-    """Return why brokers may keep segments for too long; `storage_check` names silent brokers."""
-    return tuple(
-        f"broker {broker_id}: {problem}"
-        for broker_id, status in statuses.items()
-        if not isinstance(status, BrokerError) and (problem := status["retention_waits"])
-    )
-
-
 def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
     """Check that brokers take orders only from brokers that have proved themselves."""
     found = tuple(
@@ -314,14 +302,15 @@ def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> Heal
 
 
 def retention_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
-    """Check that clocks agree, and that no leader lacks what its followers keep."""
-    found = []
-    for broker_id, status in statuses.items():
-        if not isinstance(status, BrokerError):
-            waits = status["retention_waits"]
-            texts = [*([waits] if waits else ()), *status["kept_messages"]]
-            found += [f"broker {broker_id}: {text}" for text in texts]
-    return _check("retention", FAIL, tuple(found), _hidden(statuses))
+    """Check that clocks and file times are right, and no leader lacks what its followers keep."""
+    known = {
+        broker_id: status
+        for broker_id, status in statuses.items()
+        if not isinstance(status, BrokerError)
+    }
+    kept = [f"broker {one}: {text}" for one in known for text in known[one]["kept_messages"]]
+    waits = [f"broker {one}: {text}" for one in known if (text := known[one]["retention_waits"])]
+    return _check("retention", FAIL if kept else WARN, (*kept, *waits), _hidden(statuses))
 
 
 def lost_check(
