@@ -61,9 +61,15 @@ def uncommitted_loss(log: Log, segment: Segment) -> int | None:
     high_watermark = log.high_watermark
     if segment.unreadable is not None and high_watermark < segment.end_offset:
         return max(high_watermark, segment.base_offset + segment.unreadable.start)
-    if segment.damage is not None and high_watermark <= segment.damage.offset:
-        return segment.damage.offset
-    return None
+    if segment.damage is None or high_watermark >= segment.end_offset:
+        return None
+    start = max(high_watermark, segment.base_offset)
+    # the damage that is noted may be neither the first nor the only one
+    found = find_damage(log, start, segment.end_offset - start)
+    if found is None:
+        found = segment.damage.offset
+        return found if found >= start else None
+    return max(found, start)
 
 
 def mend(log: Log, segment: Segment, read: Callable[[int, int], Buffer]) -> int | None:

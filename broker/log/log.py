@@ -502,6 +502,7 @@ class Log:
         if not keeps_start or offset < self.high_watermark:
             self.high_watermark = offset
         self.segments.all = (*kept, segment)
+        self.segments.find_bad()
         self.log_end_offset = offset
         if self.flushed_offset == offset:
             self._unflushed.message_count = 0

@@ -17,7 +17,12 @@ from pathlib import Path
 from broker import errors
 from broker.clock import Clock
 from broker.files import sync_directory
-from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, read_header
+from broker.log.scan import (
+    BLOCK_BYTES,
+    boundaries_despite_damage,
+    has_good_entry,
+    read_header,
+)
 from broker.log.segment import (
     Disk,
     FileSlice,
@@ -193,8 +198,10 @@ class LogSegments:
 
     def note_damage(self, offset: int) -> None:
         """Note that the message at an offset is damaged; it is served until it is mended."""
-        segment = segment_of(self.all, offset)
-        if segment.damage is None:
+        self._note_damage_in(segment_of(self.all, offset), offset)
+
+    def _note_damage_in(self, segment: Segment, offset: int) -> None:
+        if segment.damage is None or offset < segment.damage.offset:
             error = errors.DamagedError(
                 f"{self._partition}: the message at offset {offset} is damaged in {segment.path}"
             )
@@ -212,7 +219,12 @@ class LogSegments:
             if segment.unreadable is not None:
                 self._retry(segment, segment.unreadable)
         self.has_bad = False  # first, as a read may mark another one now
-        self.has_bad = bool(self.bad())
+        self.find_bad()
+
+    def find_bad(self) -> None:
+        """Set `has_bad` if a segment is bad."""
+        if self.bad():
+            self.has_bad = True
 
     def _retry(self, segment: Segment, unreadable: Unreadable) -> SegmentFile | None:
         """Return the file of a segment if it can be read again, else None."""
@@ -220,9 +232,14 @@ class LogSegments:
         self._files.discard(segment)  # the file may have been replaced
         try:
             file = self._files.get(segment)
+            if _reason_unreadable(file, unreadable.position) is not None:
+                return None
+            if unreadable.start < (size := segment.size):
+                start, _ = boundaries_despite_damage(file, unreadable.start, size)
+                # a file that had become shorter has zeros there once it is appended to
+                if not has_good_entry(file.fd, start, size):
+                    self._note_damage_in(segment, segment.base_offset + start)
         except OSError:
-            return None
-        if _reason_unreadable(file, unreadable.position) is not None:
             return None
         segment.unreadable = None
         logger.warning("%s can be read again: %s", self._partition, segment.path)
@@ -254,6 +271,11 @@ class LogSegments:
         """Truncate a segment's file, durably, and return the segment that ends at the offset."""
         size = offset - segment.base_offset
         file = segment.file or self._files.with_room(lambda: segment.open(os.O_RDWR))
+        # a file that had become shorter gets zeros there, which can be read
+        file_end = os.fstat(file.fd).st_size
+        lost_from = size
+        if file_end < size:
+            lost_from = _start_of_entry_at(file, file.boundaries.floor(file_end), file_end)
         disk.truncate(file.fd, size)
         disk.sync(file.fd)  # else the next segment could overlap it after a crash
         self._files.discard(segment)
@@ -266,8 +288,9 @@ class LogSegments:
             left.damage, left.is_given_up = damage, segment.is_given_up
         if (unreadable := segment.unreadable) is not None and unreadable.start < size:
             left.unreadable = unreadable
-            # a file that had become shorter has zeros there now, which can be read
-            left.damage = SegmentDamage(segment.base_offset + unreadable.start, unreadable.error)
+        if lost_from < size:
+            left.is_given_up = False
+            self._note_damage_in(left, segment.base_offset + lost_from)
         return left
 
     def close_files(self) -> None:

@@ -107,7 +107,7 @@ def fault_of_large(fd: int, position: int, size: int, end: int) -> Fault:
     """
     if size > end - position:
         return Fault.PARTIAL
-    return Fault.NONE if _has_good_crc(fd, position, end) else Fault.CRC
+    return Fault.NONE if has_good_entry(fd, position, end) else Fault.CRC
 
 
 def crc_of_range(fd: int, start: int, end: int) -> int:
@@ -158,10 +158,10 @@ def _is_good_entry(fd: int, position: int, end: int) -> bool:
     if header is None or header.end == header.payload_position:
         # Without a payload no CRC tells an entry from a few stray zero bytes.
         return False
-    return _has_good_crc(fd, position, end)
+    return has_good_entry(fd, position, end)
 
 
-def _has_good_crc(fd: int, position: int, end: int) -> bool:
+def has_good_entry(fd: int, position: int, end: int) -> bool:
     """Return whether a whole entry starts at a position, judging by its header and CRC."""
     header = read_header(fd, position)
     if header is None or not header.is_plausible or header.end > end:
@@ -223,13 +223,13 @@ def boundaries_despite_damage(file: SegmentFile, target: int, end: int) -> tuple
         else:
             reached_from = before
             around = (before, after)
-            if after == end or any(_has_good_crc(file.fd, at, end) for at in around):
+            if after == end or any(has_good_entry(file.fd, at, end) for at in around):
                 return around
             if all(looks_like_entry(file.fd, at, end) for at in around):
                 return around
             if after == target:
                 former = _entry_before(file, target, end, start)
-                if former is None or _has_good_crc(file.fd, former, end):
+                if former is None or has_good_entry(file.fd, former, end):
                     return around
                 reached_from = former
         start = find_entry(file.fd, reached_from + 1, end) or end

@@ -133,7 +133,8 @@ def test_mend_when_messages_are_not_committed_then_the_own_ones_stay(log: Log) -
 
 def test_uncommitted_loss_when_damage_is_at_the_high_watermark_then_from_there_on(log: Log) -> None:
     assert log.high_watermark == 7 * SIZE
-    log.segments.note_damage(7 * SIZE)
+    damage(log, 7 * SIZE + 50)
+    log.segments.note_damage(8 * SIZE)
     (segment,) = log.segments.bad()
     assert uncommitted_loss(log, segment) == 7 * SIZE
 
@@ -156,10 +157,10 @@ def test_uncommitted_loss_when_a_segment_cannot_be_read_then_at_least_from_the_h
     assert uncommitted_loss(log, segment) == lost_from * SIZE
 
 
-def replica(make_log: LogFactory) -> Log:
+def replica(make_log: LogFactory, count: int = 3) -> Log:
     log = make_log()
     log.replicate(EpochFile(log.directory))
-    for _ in range(3):
+    for _ in range(count):
         log.append(ENTRY, 1)
     return log
 
@@ -179,14 +180,16 @@ def test_truncate_when_a_message_before_is_damaged_then_it_stays_noted(
     assert not log.segments.bad()
 
 
+@pytest.mark.parametrize("noted_at", [SIZE + 10, 2 * SIZE, None])
 def test_truncate_when_the_file_is_shorter_than_what_stays_then_the_zeros_there_count_as_damage(
-    make_log: LogFactory,
+    make_log: LogFactory, noted_at: int | None
 ) -> None:
     log = replica(make_log)
     os.truncate(log.segments.all[0].path, SIZE + 10)
-    found = log.read(SIZE, SIZE, to_log_end=True)
-    assert found is not None
-    assert log.segments.note_unreadable(found, SIZE + 10) is not None
+    if noted_at is not None:
+        found = log.read(noted_at // SIZE * SIZE, SIZE, to_log_end=True)
+        assert found is not None
+        assert log.segments.note_unreadable(found, noted_at) is not None
 
     log.truncate(2 * SIZE)
     log.retry_refused()
@@ -197,4 +200,36 @@ def test_truncate_when_the_file_is_shorter_than_what_stays_then_the_zeros_there_
     log.advance_high_watermark(2 * SIZE)
     assert mend(log, segment, lambda offset, size: (ENTRY * 2)[offset : offset + size]) is None
     assert content(log) == ENTRY * 2
+    assert not log.segments.bad()
+
+
+def test_uncommitted_loss_when_zeros_reach_above_the_high_watermark_then_from_there_on(
+    make_log: LogFactory,
+) -> None:
+    log = replica(make_log, 5)
+    log.advance_high_watermark(2 * SIZE)
+    os.truncate(log.segments.all[0].path, SIZE + 10)
+    log.truncate(4 * SIZE)
+
+    (segment,) = log.segments.bad()
+    assert uncommitted_loss(log, segment) == 2 * SIZE
+
+
+def test_append_when_the_file_is_shorter_than_the_log_then_the_zeros_before_it_count_as_damage(
+    make_log: LogFactory,
+) -> None:
+    log = replica(make_log)
+    os.truncate(log.segments.all[0].path, SIZE + 10)
+    found = log.read(0, 3 * SIZE, to_log_end=True)
+    assert found is not None
+    assert log.segments.note_unreadable(found, 2 * SIZE + 5) is not None
+    log.append(ENTRY, 1)
+
+    log.retry_refused()
+
+    (segment,) = log.segments.bad()
+    assert uncommitted_loss(log, segment) == SIZE
+    log.advance_high_watermark(4 * SIZE)
+    assert mend(log, segment, lambda offset, size: (ENTRY * 4)[offset : offset + size]) is None
+    assert content(log) == ENTRY * 4
     assert not log.segments.bad()
