@@ -160,7 +160,6 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
     checks = [
         *health_checks(metadata, suspected),
         storage_check(statuses),
-        _check("retention", WARN, _retention_problems(statuses)),
         proof_check(statuses),
         retention_check(statuses),
         lost,
@@ -291,17 +290,6 @@ def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> He
     return _check("storage", FAIL, tuple(found), tuple(hidden))
 
 
-def _retention_problems(
-    statuses: Mapping[int, Mapping[str, Any] | BrokerError],
-) -> tuple[str, ...]:
-    """Return why brokers may keep segments for too long; `storage_check` names silent brokers."""
-    return tuple(
-        f"broker {broker_id}: {problem}"
-        for broker_id, status in statuses.items()
-        if not isinstance(status, BrokerError) and (problem := status["retention_waits"])
-    )
-
-
 def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
     """Check that brokers take orders only from brokers that have proved themselves."""
     found = tuple(
@@ -314,7 +302,7 @@ def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> Heal
 
 
 def retention_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
-    """Check that clocks agree, and that no leader lacks what its followers keep."""
+    """Check that retention waits for nothing, and no leader lacks what its followers keep."""
     found = []
     for broker_id, status in statuses.items():
         if not isinstance(status, BrokerError):
