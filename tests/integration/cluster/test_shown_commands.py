@@ -698,6 +698,19 @@ def test_order_when_given_twice_at_once_and_again_then_one_is_carried_out_and_th
     wait_until(lambda: order.state(client, topic) == order.expected, f"what {name} orders")
 
 
+def test_alter_when_one_of_three_brokers_is_dead_then_counts_its_partitions_and_it_follows(
+    cluster: Cluster, client: pylogctl.Client, topic: str
+) -> None:
+    fill(client, topic)
+    with one_dead(cluster), cluster.broker(0).connect() as connected:
+        with pytest.raises(
+            pylogctl.Conflict, match="has 6 partitions, 2 on each of brokers 0, 1, 2"
+        ):
+            connected.alter_topic(topic, partitions=8)
+        connected.alter_topic(topic, partitions=9)
+    wait_until(lambda: len(client.describe(topic)) == 9, "the partitions of the dead broker")
+
+
 LOOKS: dict[str, tuple[Callable[[Any, str], Any], Callable[[Any, str], Any], Any]] = {
     "topics": (
         lambda client, topic: client.topics(),
