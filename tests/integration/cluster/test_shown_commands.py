@@ -524,7 +524,7 @@ def queue(client: Any, topic: str, values: list[bytes]) -> Any:
 
 
 SEND_CALLS: dict[str, Callable[[Any, str], Any]] = {
-    "send": lambda client, topic: client.send(topic, VALUES[0]),
+    "send": lambda client, topic: client.send(topic, VALUES[0], key="customer-7"),
     "send_many": lambda client, topic: client.send_many(topic, VALUES),
     "producer": lambda client, topic: queue(client, topic, VALUES),
 }
@@ -538,6 +538,8 @@ def test_sending_call_when_two_make_the_topic_at_once_and_one_comes_later_then_n
     make = partial(lambda topic, client: SEND_CALLS[name](client, topic), topic)
     results = call(kind, cluster.address, make, 2) + call(kind, cluster.address, make)
     assert [one for one in results if isinstance(one, Exception)] == []
+    if name == "send":
+        assert len({one.partition for one in results}) == 1  # that of its key
     assert messages_of(client, topic) == Counter((VALUES if name != "send" else VALUES[:1]) * 3)
 
 
