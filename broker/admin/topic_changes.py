@@ -231,9 +231,11 @@ def plan_partition_count(
     """Return how many partitions each live broker of a topic without replicas has and gets.
 
     One setting holds for all of them: brokers with fewer than it says get as many, others keep
-    theirs. A total that no number for each broker gives is an error.
+    theirs; those that are away count, and follow when they are back. A total that no number for
+    each broker gives is an error.
     """
-    counts = Counter(one.home for one in find_partitions(cluster, [topic]).led)
+    found = find_partitions(cluster, [topic])
+    counts = Counter(one.home for one in found.led + found.away)
     present = sum(counts.values())
     each = partition_count
     if is_per_broker:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,36 +11,13 @@ import pytest
 from tests.support.command_line import Invoke
 from tests.support.command_line import clean_environment as clean_environment
 from tests.support.command_line import invoke as invoke
+from tests.support.documents import REPOSITORY, command_lines
 from tests.support.terminal import first_commands
-
-REPOSITORY = Path(__file__).parents[2]
-
 
 PAGES = sorted([REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")])
 
 
-def _commands() -> list[list[str]]:
-    """The words behind `pylogctl` of every command line in the README and the documents."""
-    texts = [page.read_text(encoding="utf-8").replace("\\\n", " ") for page in PAGES]
-    lines = [line for text in texts for line in text.splitlines()]
-    found = []
-    for line in dict.fromkeys(lines):
-        if line.startswith("|"):
-            found += [shlex.split(one) for one in re.findall(r"`pylogctl (\S[^`]*)`", line)]
-        if not line.startswith("    ") or "pylogctl " not in line or "pip " in line:
-            continue
-        words: list[str] = []
-        for word in [*shlex.split(line.replace(";", " ; "), comments=True), ";"]:
-            if word in ("|", "||", "&", "&&", "<", ">", ";"):
-                if "pylogctl" in words:
-                    found.append(words[words.index("pylogctl") + 1 :])
-                words = []
-            else:
-                words.append(word)
-    return found
-
-
-@pytest.mark.parametrize("words", _commands(), ids=" ".join)
+@pytest.mark.parametrize("words", command_lines(PAGES), ids=" ".join)
 def test_command_in_a_document_has_known_commands_and_options(
     invoke: Invoke, words: list[str]
 ) -> None:
