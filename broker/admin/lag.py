@@ -61,7 +61,7 @@ MEANINGS: dict[LagStatus, str] = {
     LagStatus.REWIND: "the offset went back and has not caught up again",
     LagStatus.STOP: "no commit for longer than the window, and not at the end",
     LagStatus.UNKNOWN: "its broker does not respond, or its members keep no offsets in ZooKeeper",
-    LagStatus.GONE: "the partition does not exist, or its broker is not registered",
+    LagStatus.GONE: "the partition does not exist",
     LagStatus.MISALIGNED: "the committed offset lies inside a message (found only with --count)",
     LagStatus.OUT_OF_RANGE: "the committed offset is before the first or after the last message",
     LagStatus.VOID: "the offset was committed before the topic was created again",
@@ -159,8 +159,8 @@ class ObservedPartition:
     partition: TopicPartition
     owner: Owner | None
     stored: StoredOffset | None
-    is_live: bool  # on a live broker
-    ends: Ends | None  # None if not live, or if the broker does not respond
+    exists: bool
+    ends: Ends | None  # None if it does not exist, or its broker is away or does not respond
     samples: tuple[LagSample, ...] = ()  # of the last `window_ms`
     window_ms: int = 0
     lag_messages: int | None = None  # None unless messages were counted
@@ -198,12 +198,14 @@ class ObservedPartition:
 
     def status(self, *, allowed_lag: int = 0) -> LagStatus:
         """Return the status."""
-        if not self.is_live:
+        if not self.exists:
             return LagStatus.GONE
         if self.stored is None:
             is_empty = self.ends is not None and self.ends.start == self.ends.end
+            if is_empty or (self.owner is None and self.ends is not None):
+                return LagStatus.NO_OFFSET
             # its owner reads it from an offset that is kept elsewhere, or not committed yet
-            return LagStatus.NO_OFFSET if self.owner is None or is_empty else LagStatus.UNKNOWN
+            return LagStatus.UNKNOWN
         if self.stored.offset is None:
             return LagStatus.VOID if self.stored.is_void else LagStatus.NOT_A_NUMBER
         if self.ends is None:
@@ -232,7 +234,7 @@ class GroupLag:
     @property
     def homes(self) -> set[int]:
         """Return the ids of the brokers that were asked."""
-        return {one.partition.home for one in self.partitions if one.is_live}
+        return {one.partition.home for one in self.partitions if one.exists}
 
     @property
     def idle_members(self) -> list[Member]:
@@ -269,7 +271,7 @@ class LagSamples:
         partition: TopicPartition,
         ends: Ends | None,
         *,
-        is_live: bool,
+        exists: bool,
         time_ms: int,
     ) -> ObservedPartition:
         """Add a sample, and return the lag; `ends` are of after the snapshot, None if unknown."""
@@ -281,7 +283,7 @@ class LagSamples:
             samples = tuple(within_window((*self._history.get(key, ()), new), self.window_ms))
             self._history[key] = samples
         owner = snapshot.owners.get(partition)
-        lag = ObservedPartition(partition, owner, stored, is_live, ends, samples, self.window_ms)
+        lag = ObservedPartition(partition, owner, stored, exists, ends, samples, self.window_ms)
         return replace(lag, lag_messages=0) if lag.lag_bytes == 0 else lag
 
     def keep(self, groups: Collection[str]) -> None:
@@ -338,7 +340,7 @@ class GroupObserver:
         groups only.
         """
         cluster = self.cluster
-        live: dict[str, list[TopicPartition]] = {}
+        known: dict[str, list[TopicPartition]] = {}
         found = []
         self._samples.keep(groups)
         with TopicFacts(cluster, self.connect) as facts:
@@ -346,11 +348,11 @@ class GroupObserver:
                 # Offsets are read before the ends, so that no offset can be past its end.
                 snapshot = self.snapshot(group)
                 for topic in snapshot.topics:
-                    if topic not in live:
-                        live[topic] = cluster.partitions(topic)
+                    if topic not in known:
+                        known[topic] = cluster.assigned(topic)
                 lags = [
-                    self._partition_lag(snapshot, one, facts, is_live=one in live[one.topic])
-                    for one in partitions_of(snapshot, live)
+                    self._partition_lag(snapshot, one, facts, exists=one in known[one.topic])
+                    for one in partitions_of(snapshot, known)
                     if not topics or one.topic in topics
                 ]
                 if count is not None:  # called with the bytes of each chunk that was read
@@ -378,14 +380,14 @@ class GroupObserver:
         partition: TopicPartition,
         facts: TopicFacts,
         *,
-        is_live: bool,
+        exists: bool,
     ) -> ObservedPartition:
         ends = None
-        if is_live:
+        if exists:
             with suppress(BrokerUnreachableError, RequestTimeoutError):
                 ends = facts.ends(partition)
         return self._samples.observe(
-            snapshot, partition, ends, is_live=is_live, time_ms=self.clock.time_ms()
+            snapshot, partition, ends, exists=exists, time_ms=self.clock.time_ms()
         )
 
 

@@ -390,7 +390,7 @@ class State:
         for snapshot in snapshots:
             lags = [
                 self._samples.observe(
-                    snapshot, one, ends.get(one), is_live=one in leaders, time_ms=now_ms
+                    snapshot, one, ends.get(one), exists=one in leaders, time_ms=now_ms
                 )
                 for one in partitions_of_group(snapshot, live)
             ]

@@ -332,7 +332,7 @@ def _group(state: State, target: str, now: Moment) -> Iterator[Line]:
 def _partitions_of_group(group: GroupLag, now: Moment) -> Iterator[Line]:
     for one in group.partitions:
         row = document.GroupPartitionRow(now.ms, partition_row(one, group))
-        yield Line(str(one.partition), row, one.is_live and one.ends is None)
+        yield Line(str(one.partition), row, one.exists and one.ends is None)
 
 
 def _replication(state: State, _: str, now: Moment) -> Iterator[Line]:
