@@ -20,7 +20,6 @@ from broker.errors import (
     UnsupportedVersionError,
 )
 from broker.ids import NO_LEADER
-from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
@@ -60,6 +59,9 @@ class RegisteredCluster(Cluster):
 
     def create(self, topic: str) -> None:
         """Have a topic created on all live brokers, by the first that responds."""
+        # late: no other call needs the requests of operators
+        from broker.protocol.extension_requests import CreateTopicRequest
+
         if brokers := self.brokers():
             with suppress(UnsupportedVersionError):  # of 0.7
                 ask_any(brokers, self._connect or Connection, CreateTopicRequest(topic))

@@ -18,7 +18,6 @@ from broker.protocol.client_requests import (
     ClusterMetadataRequest,
     MetadataRequest,
 )
-from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import FetchRequest
 from broker.topic import TopicPartition, validate_topic_name
@@ -308,6 +307,9 @@ class StaticCluster:
 
         Brokers of 0.7 create it with its first message.
         """
+        # late: no other call needs the requests of operators
+        from broker.protocol.extension_requests import CreateTopicRequest
+
         self._answers((topic,))
         asked = [one for one in self._listed if not one.is_absent]
         for one in asked if self._last is None else [self._last]:

@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _TIMEOUT_S = 10.0
 _POLL_S = 0.005
+_RETRY_S = 0.05
 _WORKERS = 4
 _ABSENT_S = 1.0
 _MAX_ASKING = 100
@@ -170,8 +171,7 @@ class TopicCreations:
             return (self._me,)
         for one in homes.values():
             validate_new_topic(topic, one, self._max_name_length)
-        self._membership.create_topic(topic, homes, _TIMEOUT_S)
-        self._await_shown(topic)
+        self._create_in_cluster(topic, homes)
         return tuple(sorted(homes))
 
     def create(self, topic: str) -> None:
@@ -180,7 +180,7 @@ class TopicCreations:
         Raises:
             BrokerError: it is refused, or cannot be created now.
         """
-        if topic in self._logs.topics or topic in self._replicas.topics:
+        if topic in self._logs.topics or self._snapshot().has(topic):
             return
         validate_topic_name(topic, self._max_name_length)
         self.validate_allowed(topic)
@@ -189,16 +189,28 @@ class TopicCreations:
         with suppress(errors.TopicExistsError):  # another client asked for it, too
             if not self._is_clustered:
                 self._logs.creation.create_topic(topic, count)
-            elif self._snapshot().topic(topic) is None:
-                self._create_in_cluster(topic, count)
+            elif self._factor == 1:
+                self._create_in_cluster(topic, dict.fromkeys(self._membership.live_ids(), count))
+            else:
+                self._have_replicated(topic, count)
             logger.info("topic '%s' was created by its first message", topic)
+
+    def _create_in_cluster(self, topic: str, homes: Mapping[int, int]) -> None:
+        """Create a topic without replicas, also right behind the deletion of a former one."""
+        give_up_s = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                self._membership.create_topic(topic, homes, _TIMEOUT_S)
+            except errors.TopicExistsError:
+                if self._snapshot().has(topic) or time.monotonic() > give_up_s:
+                    raise
+                time.sleep(_RETRY_S)  # its homes are about to remove the former one's record
+            else:
+                break
         self._await_shown(topic)
 
-    def _create_in_cluster(self, topic: str, count: int) -> None:
-        if self._factor == 1:
-            homes = dict.fromkeys(self._membership.live_ids(), count)
-            self._membership.create_topic(topic, homes, _TIMEOUT_S)
-            return
+    def _have_replicated(self, topic: str, count: int) -> None:
+        """Have the controller create a topic, with so many partitions for each live broker."""
         settings = tuple(Setting(*item) for item in self._membership.settings_of(topic).items())
         total = count * len(self._snapshot().brokers)
         request = CreateReplicatedTopicRequest(topic, total, self._factor, settings)
@@ -207,6 +219,7 @@ class TopicCreations:
             raise errors.NotControllerError("no controller is known at present")
         with closing(connection):
             connection.call(request)
+        self._await_shown(topic)
 
     def _await_shown(self, topic: str) -> None:
         """Wait until the clients of this broker find a topic that was created."""

@@ -51,6 +51,7 @@ def test_publish_when_an_earlier_set_of_the_pipe_was_refused_then_no_later_one_i
     process = start_process()
     with process.peer() as peer, process.peer() as pipe:
         peer.publish("events", SET * 5)
+        peer.make_topics(["others"])
         process.limit_file_size(LIMIT_BYTES)
         pipe.send_extension(publish_request("events", SET), 1)
         metrics = "BrokerTopicStat.events"

@@ -13,6 +13,7 @@ import pytest
 
 from broker import Broker
 from broker.protocol.codec import encode
+from tests.integration.broker.server.peer import Peer
 from tests.support.command_line import REPOSITORY, process_environment
 
 HEAVY = {"rich", "tabulate", "kazoo", "asyncio", "pydantic", "tomllib"}
@@ -109,6 +110,8 @@ def test_produce_with_a_broker_given_imports_neither_registry_nor_tables(
     tmp_path: Path, running_broker: Broker
 ) -> None:
     (tmp_path / "input").write_bytes(b"a\n")
+    with Peer(running_broker.port) as peer:
+        peer.make_topics(["t"])  # to create one takes the requests of operators
     args = ["produce", "t", "-b", f"127.0.0.1:{running_broker.port}", str(tmp_path / "input")]
     imported = _imported(tmp_path, *args)
     assert "broker.producer.producer" in imported

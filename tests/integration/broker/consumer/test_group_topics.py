@@ -14,7 +14,7 @@ from broker.consumer.committer import AssignedPartition
 from broker.consumer.fetcher_thread import Feed, FetcherThread, FetchSettings
 from broker.consumer.membership import Lease
 from broker.consumer.stream import ConsumerStream
-from broker.protocol.extension_requests import DeleteTopicRequest
+from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
 from broker.server.broker import Broker
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
@@ -25,6 +25,7 @@ from tests.integration.broker.consumer.group_members import (
     numbered,
     publish,
 )
+from tests.integration.broker.server.peer import Peer
 from tests.support.waiting import wait_until
 from tests.support.zookeeper import await_registered
 
@@ -50,6 +51,12 @@ def test_group_when_a_topic_is_new_then_it_is_read_from_its_start(
     member.await_payloads(numbered("m", 1000))
 
 
+def create_part(broker: Broker) -> None:
+    """Create the part of the topic that one broker has, as in 0.7."""
+    with Peer(broker.port) as peer:
+        peer.call(CreateTopicRequest("t", 1))
+
+
 def test_group_when_a_topic_is_new_on_a_second_broker_then_it_is_read_there_from_its_start(
     start_broker: StartBroker,
     zookeeper: str,
@@ -59,10 +66,12 @@ def test_group_when_a_topic_is_new_on_a_second_broker_then_it_is_read_there_from
 ) -> None:
     first = start_broker(zookeeper=zookeeper)
     second = start_broker(zookeeper=zookeeper, broker_id=1, data_dir=tmp_path / "second")
+    create_part(first)
     publish(first, [b"before"])
     await_registered(session)
     member = join("t")
 
+    create_part(second)
     publish(second, numbered("m", 100))
 
     member.await_payloads(numbered("m", 100))

@@ -42,10 +42,11 @@ def send(zookeeper: str, topic: str, payloads: list[bytes]) -> None:
 def test_topics_when_on_several_brokers_then_all_are_read(
     start_broker: BrokerFactory, zookeeper: str, session: Session, tmp_path: Path
 ) -> None:
-    for broker_id in (1, 2):
-        broker = start_broker(
-            broker_id=broker_id, zookeeper=zookeeper, data_dir=tmp_path / str(broker_id)
-        )
+    brokers = [
+        start_broker(broker_id=id, zookeeper=zookeeper, data_dir=tmp_path / str(id))
+        for id in (1, 2)
+    ]
+    for broker_id, broker in enumerate(brokers, 1):
         publish(broker, "mail", numbered(broker_id * 100, broker_id * 100 + 50))
         await_registered(session, "mail", broker_id)
     send(zookeeper, "web", numbered(500, 999))

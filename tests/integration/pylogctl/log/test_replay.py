@@ -158,7 +158,7 @@ def test_replay_to_a_partition_that_a_new_topic_does_not_get_says_so_at_once(
     started_s = time.monotonic()
     result = invoke("log", "replay", str(log[0]), "-t", "new", "-p", "7", "-b", at(running_broker))
     assert result.status == ExitStatus.NOT_FOUND
-    assert "topic 'new' has no partition 7 on broker 0: it has 1" in result.stderr
+    assert "topic 'new' has no partition '7'" in result.stderr
     assert time.monotonic() - started_s < 15  # not the 30 s in which what was sent can be read
 
 

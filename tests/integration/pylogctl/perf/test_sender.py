@@ -16,6 +16,13 @@ from pylogctl.perf.e2e import Sender
 from pylogctl.perf.measure import Halt
 from pylogctl.perf.open_loop import LoopPlan, TopicLeaders
 from pylogctl.perf.produce import SizeRange
+from tests.integration.broker.server.peer import Peer
+
+
+@pytest.fixture(autouse=True)
+def topic(running_broker: Broker) -> None:
+    with Peer(running_broker.port) as peer:
+        peer.make_topics(["t"])
 
 
 def make_order(port: int, *, count: int = 10) -> LoopPlan:
