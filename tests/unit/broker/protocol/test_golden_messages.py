@@ -88,7 +88,9 @@ REQUESTS: list[extensions.ExtensionRequest] = [
         extensions.StatusParts.LOGS | extensions.StatusParts.METRICS, "orders"
     ),
     extensions.ShutdownRequest(force=True),
-    extensions.CreateTopicRequest("größe", 6),
+    extensions.CreateTopicRequest(
+        "größe", homes=(extensions.HomeCount(0, 2), extensions.HomeCount(3, 4))
+    ),
     cluster_requests.CreateReplicatedTopicRequest(
         "orders", 6, 3, (cluster_requests.Setting("min.insync.replicas", "2"),)
     ),
