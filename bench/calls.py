@@ -25,6 +25,7 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
+    CreateTopicRequest,
     ExtensionRequest,
 )
 from broker.protocol.requests import FetchRequest, ProduceRequest, RequestHeader, encode_request
@@ -90,6 +91,9 @@ def broker_paths() -> dict[str, list[str]]:
         broker.start()
         threading.setprofile(None)
         try:
+            with socket.create_connection(("127.0.0.1", broker.port)) as client:
+                client.sendall(_extension_frame(CreateTopicRequest("events")))
+                client.recv(1 << 20)
             for name, (frame, end) in cases.items():
                 paths[name] = _last_path(
                     counter, broker.port, frame, end, is_answered=not name.startswith("produce")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
@@ -37,6 +38,7 @@ from broker.protocol.client_requests import (
     Acks,
     OffsetKind,
 )
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.topic import MessagePosition, TopicPartition
 
 FETCH_BYTES = 200_000
@@ -107,6 +109,8 @@ def _replayed(directory: Path, replay: Replay, count: int, batch: int, acks: Ack
 
 def _produce(directory: Path, mode: str, count: int, send: Load) -> Row:
     with running_broker(directory) as broker:
+        with closing(broker.connect()) as connection:
+            connection.call(CreateTopicRequest(_PARTITION.topic))
         row = _timed(broker, mode, count, send)
         stored = sum(path.stat().st_size for path in broker.data.glob("*/*.pylog"))
     return row._replace(disk_bytes=stored / count)
