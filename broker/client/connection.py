@@ -222,9 +222,11 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection; the next request opens it again."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = self._tls = None
+        # in one step: another thread that uses the connection may open it again meanwhile
+        sock, self._socket = self._socket, None
+        if sock is not None:
+            sock.close()
+            self._tls = None
         self._ahead = _NOTHING
 
     def interrupt(self) -> None:

@@ -314,8 +314,12 @@ class StaticCluster:
         asked = [one for one in self._listed if not one.is_absent]
         for one in asked if self._last is None else [self._last]:
             connection = one.connection
-            if connection.understands(CreateTopicRequest):
-                connection.repeat_if_lost(partial(connection.call, CreateTopicRequest(topic)))
+            try:
+                if connection.understands(CreateTopicRequest):
+                    connection.repeat_if_lost(partial(connection.call, CreateTopicRequest(topic)))
+            finally:
+                if self._is_closed:  # meanwhile, and the request has opened it again
+                    connection.close()
 
     def _partitions(self, topic: str) -> list[responses.PartitionMetadata]:
         validate_topic_name(topic)

@@ -214,14 +214,17 @@ def _has_ended(one: socket.socket) -> bool:
 def _source_of(client: socket.socket) -> int:
     """Return who connects, which TLS would not tell."""
     name = f"0100007F:{client.getpeername()[1]:04X}"
-    lines = map(str.split, Path("/proc/net/tcp").read_text().splitlines())
-    inode = next((fields[9] for fields in lines if fields[1] == name), "")
-    for pid in _children():
-        with suppress(OSError):  # it has ended
-            words = Path(f"/proc/{pid}/cmdline").read_text()
-            found = re.search(r"/broker-(\d+)/broker\.properties", words)
-            if found and _has_socket(pid, inode):
-                return int(found[1])
+    give_up_s = time.monotonic() + 1
+    while time.monotonic() < give_up_s:
+        lines = map(str.split, Path("/proc/net/tcp").read_text().splitlines())
+        inode = next((fields[9] for fields in lines if fields[1] == name), "")
+        for pid in ("self", *_children()):
+            with suppress(OSError):  # it has ended
+                if _has_socket(pid, inode):
+                    words = Path(f"/proc/{pid}/cmdline").read_text()
+                    found = re.search(r"/broker-(\d+)/broker\.properties", words)
+                    return int(found[1]) if found else CLIENT
+        time.sleep(0.01)  # these tables can lack a socket or a child while others come and go
     return CLIENT
 
 
