@@ -51,7 +51,7 @@ class AsyncAccess:
         self._threads = threads
         self.sendings: set[SendLoop] = set()  # of producers, until they have ended
         self._is_dropped = False  # it is to be closed once they have
-        self.is_closed = False
+        self.is_closed: bool = False
         # of their own, so that calls that take long hold up no reader
         self._look_ups = ThreadPoolExecutor(_LOOK_UPS, thread_name_prefix="pylogctl-aio-look-up")
 
@@ -129,7 +129,7 @@ class AsyncAccess:
             sending.finish()
         self._close_dropped()
 
-    def note_end(self, sending: SendLoop) -> None:
+    def _note_end(self, sending: SendLoop) -> None:
         """Note that the messages of a producer are sent, or given up."""
         self.sendings.discard(sending)
         self._close_dropped()

@@ -170,7 +170,7 @@ class SendCalls:
             retries=self._access.client._retries,
             in_thread=self._access.look_up,
             ledger=self._access.client._counts.producers,
-            on_end=self._access.note_end,
+            on_end=self._access._note_end,
             client=client,
             **named,
         )
