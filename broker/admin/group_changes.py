@@ -277,7 +277,9 @@ def offset_changed(unwritten: Sequence[Change]) -> ConflictError:
 
 def nodes_of(session: Session, group: str) -> list[str]:
     """Return the paths of a group's nodes in an order in which they can be deleted."""
-    found = [path for _, path in session.walk(paths.group(group))][::-1]
+    found: list[str] = []
+    with suppress(RegistryNodeNotFoundError):  # another client has deleted it
+        found = [path for _, path in session.walk(paths.group(group))][::-1]
     # `ids` comes first: if a member joins meanwhile, it cannot be deleted, and no other node is.
     ids = paths.consumer_ids(group)
     return sorted(found, key=lambda path: not (path == ids or path.startswith(f"{ids}/")))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pylogctl
+from broker.admin.group_changes import delete_group
 from broker.consumer.offset_store import SqliteOffsets
 from broker.zk import paths
 from broker.zk.session import Session
@@ -332,6 +333,13 @@ def test_delete_group_when_it_is_there_then_is_gone_and_its_offsets_are_returned
     with pytest.raises(pylogctl.UnknownGroup):
         client.delete_group(group)
     assert client.delete_group(group, missing_ok=True) == []
+
+
+def test_delete_group_when_another_client_has_just_deleted_it_then_leaves_nothing_to_do(
+    session: Session, group: str
+) -> None:
+    delete_group(session, group)  # as it is once a group has been found there, and then not
+    assert not session.exists(paths.group(group))
 
 
 def test_rebalance_when_there_are_members_then_divides_the_partitions(
