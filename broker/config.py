@@ -409,7 +409,6 @@ class BrokerConfig(ListenerConfig):
             "quota_producer_bytes",
             "quota_consumer_bytes",
             "quota_request_percent",
-            "inter_broker_auth",
         )
     )
     """The fields that change while the broker runs; all others need a restart."""

@@ -113,14 +113,6 @@ class ListenerConfig(BaseConfig):
             _TEXT,
             "users who may do everything, as User:alice;User:bob",
         ),
-        _P(
-            "inter.broker.auth",
-            "inter_broker_auth",
-            _TEXT,
-            "whether orders of brokers need a proof; offered: for a rolling upgrade, anybody's are "
-            "taken",
-            choices=("required", "offered"),
-        ),
     )
 
     host: str = "127.0.0.1"
@@ -140,7 +132,6 @@ class ListenerConfig(BaseConfig):
     optional_authentication: str = ""
     enforces_rules: bool = False
     super_users: str = ""
-    inter_broker_auth: str = "required"
 
     def _check_listeners(self) -> None:
         try:

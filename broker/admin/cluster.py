@@ -161,7 +161,6 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         *health_checks(metadata, suspected),
         storage_check(statuses),
         retention_check(statuses),
-        proof_check(statuses),
         lost,
     ]
     brokers = tuple(
@@ -288,17 +287,6 @@ def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> He
             if not any(error in one["error"] for error in lost):
                 found.append(f"broker {broker_id} {one['state']}: {one['error']}")
     return _check("storage", FAIL, tuple(found), tuple(hidden))
-
-
-def proof_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
-    """Check that brokers take orders only from brokers that have proved themselves."""
-    found = tuple(
-        f"broker {broker_id}"
-        for broker_id, status in statuses.items()
-        if not isinstance(status, BrokerError)
-        and status.get("security", {}).get("inter_broker_auth") == "offered"
-    )
-    return _check("orders without proof", FAIL, found, _hidden(statuses))
 
 
 def retention_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:

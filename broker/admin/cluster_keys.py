@@ -15,8 +15,7 @@ from broker.admin.brokers import request_status
 from broker.client.cluster import Connect
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
-from broker.security.cluster_keys import ClusterKeys
-from broker.security.cluster_proof import LIFETIME_MS
+from broker.security.cluster_keys import LIFETIME_MS, ClusterKeys
 from broker.zk import paths
 from broker.zk.registry import Registry
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from broker.errors import ConfigError
 
+CLUSTER_PROOF = "CLUSTER-SCRAM-SHA-256"
+"""The mechanism of `cluster_proof`."""
+LIFETIME_MS = 3_600_000
+"""Of a proof; connections prove anew within it."""
 KEY_BYTES = 32
 MAX_KEYS = 4
 _VERSION = 1
@@ -33,6 +38,15 @@ class ClusterKey(NamedTuple):
 
     def __repr__(self) -> str:
         return f"ClusterKey({self.id.hex()})"
+
+
+class OwnBroker(NamedTuple):
+    """A broker, in its present registration, and the keys that it accepts, the first chosen."""
+
+    id: int
+    epoch: int
+    cluster_id: str
+    keys: Sequence[ClusterKey]
 
 
 class ClusterKeys(NamedTuple):

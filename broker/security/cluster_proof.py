@@ -1,109 +1,59 @@
-"""CLUSTER-HMAC-SHA-256: two brokers prove to each other that they know a key of the cluster.
+"""CLUSTER-SCRAM-SHA-256: two brokers prove to each other that they know a key of the cluster.
 
-The client proves first, so a stranger gets a nonce and the id of a key, and nothing made with it.
-Both proofs cover both opening messages whole, and with TLS the server's certificate: an exchange
-cannot be replayed, reflected, or relayed to another broker, listener or port. The client's is not
-covered, as it cannot know whether the server asked for one. A broker may connect to itself, as the
-controller does to give its own broker orders.
+It is SCRAM-SHA-256 (RFC 5802 and 7677) with the key as password, and a claim as the name of the
+user: who the client is, whom it means to reach, and with TLS the server's certificate. SCRAM proves
+the name together with the password, so an exchange cannot be relayed to another broker, listener
+or port. The client's certificate is no part of it, as a client cannot know whether the server asked
+for one. A broker may connect to itself, as the controller does to give its own broker orders.
+Import this module late: scramp takes 40 ms, and brokers without a cluster need no proof.
 """
 
 from __future__ import annotations
 
-import hmac
-import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from broker import errors
-from broker.errors import AuthenticationFailedError
+from broker.errors import AuthenticationFailedError, ProtocolError
 from broker.protocol import layouts
-from broker.protocol.primitives import INT32, Reader
-from broker.security.cluster_keys import MAX_KEYS, ClusterKey
+from broker.protocol.primitives import Reader
+from broker.security.cluster_keys import CLUSTER_PROOF, LIFETIME_MS, MAX_KEYS, ClusterKey, OwnBroker
 from broker.security.mechanisms import Channel, ClientExchange, Proved, ServerExchange
 from broker.security.principal import broker_principal
+from broker.security.scram import FAILURES, make_credential, prove, serve_proof
+from broker.security.users import Credential
+from broker.values import Secret
 
-CLUSTER_PROOF = "CLUSTER-HMAC-SHA-256"
-LIFETIME_MS = 3_600_000
-_VERSION = 1
-_NONCE_BYTES = 32
-_CLIENT, _SERVER = 1, 2
+_ITERATIONS = 4096
+"""The fewest that SCRAM knows: more would make guessing slow, and nobody guesses a random key."""
 _REFUSED = "the other side did not prove to be a broker of this cluster"
 
 
-class ClientOpen(NamedTuple):
-    """What the client offers, who it is, and whom it means to reach."""
+class Claim(NamedTuple):
+    """Who a client is, and whom it means to reach."""
 
-    greatest_version: int
-    least_version: int
     broker_id: int
     broker_epoch: int  # of its registration
     cluster_id: str
     server_id: int
     listener: str  # the name of the server's
     endpoint: str  # as it was dialled, `host:port`
-    nonce: bytes
-    key_ids: tuple[bytes, ...]  # newest first
-
-
-class ServerOpen(NamedTuple):
-    """What the server chose, and who it is."""
-
-    version: int
-    broker_id: int
-    broker_epoch: int
-    nonce: bytes
+    certificate: bytes  # SHA-256 of the server's, empty without TLS
     key_id: bytes
 
 
-CLIENT_OPEN = layouts.record(
-    ClientOpen,
-    greatest_version=layouts.INT16,
-    least_version=layouts.INT16,
+CLAIM = layouts.record(
+    Claim,
     broker_id=layouts.INT32,
     broker_epoch=layouts.INT64,
     cluster_id=layouts.STRING,
     server_id=layouts.INT32,
     listener=layouts.STRING,
     endpoint=layouts.STRING,
-    nonce=layouts.DATA,
-    key_ids=layouts.array(layouts.DATA),
-)
-SERVER_OPEN = layouts.record(
-    ServerOpen,
-    version=layouts.INT16,
-    broker_id=layouts.INT32,
-    broker_epoch=layouts.INT64,
-    nonce=layouts.DATA,
+    certificate=layouts.DATA,
     key_id=layouts.DATA,
 )
-
-
-def proof(
-    key: ClusterKey, role: int, client_open: bytes, server_open: bytes, channel: Channel
-) -> bytes:
-    """Return what proves that a side, 1 client or 2 server, knows the key."""
-    binding = b""
-    if channel.server_certificate:
-        binding = sha256(channel.server_certificate).digest()
-    parts = [b"pylogctl cluster proof\0", bytes((role, bool(binding)))]
-    for one in (client_open, server_open, binding):
-        parts += (INT32.pack(len(one)), one)
-    return hmac.digest(auth_key(key), b"".join(parts), "sha256")
-
-
-def auth_key(key: ClusterKey) -> bytes:
-    """Return the key of the proofs, derived from a key of the cluster."""
-    return hmac.digest(key.secret, b"pylogctl cluster auth 1", "sha256")
-
-
-class OwnBroker(NamedTuple):
-    """A broker, in its present registration, and the keys that it accepts, the first chosen."""
-
-    id: int
-    epoch: int
-    cluster_id: str
-    keys: Sequence[ClusterKey]
 
 
 class BrokerProof:
@@ -112,49 +62,24 @@ class BrokerProof:
     name = CLUSTER_PROOF
 
     def __init__(
-        self,
-        own: Callable[[], OwnBroker],
-        server_id: int,
-        listener: str,
-        endpoint: str,
-        is_required: Callable[[], bool],
+        self, own: Callable[[], OwnBroker], server_id: int, listener: str, endpoint: str
     ) -> None:
         self._own = own
-        self._server_id = server_id
-        self._listener = listener
-        self._endpoint = endpoint
-        self._is_required = is_required  # else brokers that do not know the proof need none
+        self._at = server_id, listener, endpoint
 
     def exchange(self, channel: Channel) -> ClientExchange:
         """Yield both messages to the broker."""
         own = self._own()
-        key_ids = tuple(one.id for one in own.keys[:MAX_KEYS])
-        opened = ClientOpen(
-            *(_VERSION, _VERSION, own.id, own.epoch, own.cluster_id),
-            *(self._server_id, self._listener, self._endpoint),
-            *(secrets.token_bytes(_NONCE_BYTES), key_ids),
-        )
-        client_open = CLIENT_OPEN.encode(opened)
+        if not own.keys:
+            raise AuthenticationFailedError(_REFUSED)
+        key = own.keys[0]
+        claim = Claim(*(own.id, own.epoch, own.cluster_id, *self._at, _digest_of(channel), key.id))
         try:
-            server_open = yield client_open
-        except errors.UnsupportedVersionError:
-            if self._is_required():
-                raise
-            return  # a broker of a release before the proof
-        answer = _decode(SERVER_OPEN, server_open)
-        key = next((one for one in own.keys if one.id == answer.key_id), None)
-        if (
-            key is None
-            or answer.version != _VERSION
-            or answer.broker_id != self._server_id
-            or len(answer.nonce) != _NONCE_BYTES
-            or answer.nonce == opened.nonce
-        ):
-            raise AuthenticationFailedError(_REFUSED)
-        server_proof = yield proof(key, _CLIENT, client_open, server_open, channel)
-        expected = proof(key, _SERVER, client_open, server_open, channel)
-        if not hmac.compare_digest(server_proof, expected):
-            raise AuthenticationFailedError(_REFUSED)
+            yield from prove(
+                CLAIM.encode(claim).hex(), _password_of(key), max_iterations=_ITERATIONS
+            )
+        except FAILURES as error:
+            raise AuthenticationFailedError(_REFUSED) from error
 
 
 class Door(NamedTuple):
@@ -168,42 +93,57 @@ class Door(NamedTuple):
 
     def serve(self, channel: Channel) -> ServerExchange:
         """Take both messages of a client; see `ServerExchange`."""
-        client_open = yield b""
-        opened = _decode(CLIENT_OPEN, client_open)
-        own = self.own()
-        key = next((one for one in own.keys if one.id in opened.key_ids), None)
-        if (
-            key is None
-            or not opened.least_version <= _VERSION <= opened.greatest_version
-            or len(opened.nonce) != _NONCE_BYTES
-            or len(opened.key_ids) > MAX_KEYS
-            or opened.broker_id < 0
-            or (opened.cluster_id, opened.server_id) != (own.cluster_id, own.id)
-            or (opened.listener, opened.endpoint) != (self.listener, self.endpoint())
-        ):
-            raise AuthenticationFailedError(_REFUSED)
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        server_open = SERVER_OPEN.encode(ServerOpen(_VERSION, own.id, own.epoch, nonce, key.id))
-        client_proof = yield server_open
-        expected = proof(key, _CLIENT, client_open, server_open, channel)
-        is_proved = hmac.compare_digest(client_proof, expected)
-        if not is_proved or not self.is_registered(opened.broker_id, opened.broker_epoch):
+        claimed: list[Claim] = []
+
+        def credential_of(user: str) -> Credential:
+            claim = _decode(user)
+            claimed.append(claim)
+            return _credential_of(self._key_of(claim, channel))
+
+        try:
+            final = yield from serve_proof(credential_of)
+        except FAILURES:
+            raise AuthenticationFailedError(_REFUSED) from None
+        (claim,) = claimed
+        if not self.is_registered(claim.broker_id, claim.broker_epoch):
             raise AuthenticationFailedError(_REFUSED)
         return Proved(
-            broker_principal(opened.broker_id),
-            proof(key, _SERVER, client_open, server_open, channel),
+            broker_principal(claim.broker_id),
+            final,
             LIFETIME_MS,
-            lambda: any(one.id == key.id for one in self.own().keys),
+            lambda: any(one.id == claim.key_id for one in self.own().keys),
         )
 
+    def _key_of(self, claim: Claim, channel: Channel) -> ClusterKey:
+        """Return the key that a client names, if its claim is about this broker and connection."""
+        own = self.own()
+        here = (own.cluster_id, own.id, self.listener, self.endpoint(), _digest_of(channel))
+        key = next((one for one in own.keys if one.id == claim.key_id), None)
+        if key is None or claim.broker_id < 0 or claim[2:7] != here:
+            raise AuthenticationFailedError(_REFUSED)
+        return key
 
-def _decode(layout: layouts.Layout[layouts.T], data: bytes) -> layouts.T:
-    """Read a message, which must have nothing behind it."""
-    reader = Reader(data)
+
+def _decode(user: str) -> Claim:
     try:
-        found = layout.decode(reader)
-    except errors.ProtocolError:
+        reader = Reader(bytes.fromhex(user))
+        found = CLAIM.decode(reader)
+    except (ValueError, ProtocolError):
         raise AuthenticationFailedError(_REFUSED) from None
     if reader.remaining:
         raise AuthenticationFailedError(_REFUSED)
     return found
+
+
+def _digest_of(channel: Channel) -> bytes:
+    return sha256(channel.server_certificate).digest() if channel.server_certificate else b""
+
+
+def _password_of(key: ClusterKey) -> Secret:
+    return Secret(key.secret.hex())
+
+
+@lru_cache(MAX_KEYS)
+def _credential_of(key: ClusterKey) -> Credential:
+    """Return what checks the proof of a key; computed once, so that attempts cost no hashing."""
+    return make_credential(_password_of(key), _ITERATIONS)

@@ -8,6 +8,7 @@ Import this module late: scramp takes 40 ms.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Generator
 
 from scramp import ScramClient as _Client
 from scramp import ScramException, ScramMechanism
@@ -26,6 +27,9 @@ _MAX_OPENING_BYTES = 1024
 _RESERVED = (ANONYMOUS.name, "<default>", ".", "..")
 """Clients without an identity, users without quotas, and what ZooKeeper cannot name a node."""
 _BINDING = "tls-server-end-point"
+_Binding = tuple[str, bytes]
+FAILURES = (ScramException, ValueError)
+"""What both halves raise if the other side's messages are wrong, or not of SCRAM."""
 
 
 class ScramClient:
@@ -46,17 +50,44 @@ class ScramClient:
         """Return the client's half; `AuthenticationFailedError` for a broker without the proof."""
         binding = _binding_of(channel) if self.name == SCRAM_PLUS else None
         try:
-            client = _Client([self.name], self._user, self._password.reveal(), binding)
-            answer = yield client.get_client_first().encode()
-            client.set_server_first(answer.decode())
-            if int(client.iterations) > _MAX_ITERATIONS:
-                raise ScramException(f"it asks for {client.iterations} iterations")
-            answer = yield client.get_client_final().encode()
-            client.set_server_final(answer.decode())
-        except (ScramException, ValueError) as error:
+            yield from prove(self._user, self._password, self.name, binding)
+        except FAILURES as error:
             raise errors.AuthenticationFailedError(
                 f"{self.name} for user '{self._user}' failed, nothing else was sent: {error}"
             ) from error
+
+
+def prove(
+    user: str,
+    password: Secret,
+    name: str = SCRAM,
+    binding: _Binding | None = None,
+    *,
+    max_iterations: int = _MAX_ITERATIONS,
+) -> ClientExchange:
+    """Return the client's half; it raises one of `FAILURES`."""
+    client = _Client([name], user, password.reveal(), binding)
+    answer = yield client.get_client_first().encode()
+    client.set_server_first(answer.decode())
+    if int(client.iterations) > max_iterations:
+        raise ScramException(f"it asks for {client.iterations} iterations")
+    answer = yield client.get_client_final().encode()
+    client.set_server_final(answer.decode())
+
+
+def serve_proof(
+    credential_of: Callable[[str], Credential], name: str = SCRAM, binding: _Binding | None = None
+) -> Generator[bytes, bytes, bytes]:
+    """Return the broker's half; it ends with the last message, or raises one of `FAILURES`."""
+    server = ScramMechanism(name).make_server(credential_of, binding)
+    message = yield b""
+    if len(message) > _MAX_OPENING_BYTES:  # 4 KiB of a name take 16 ms to normalise
+        raise ScramException("the opening message is too long")
+    server.set_client_first(message.decode())
+    message = yield server.get_server_first().encode()
+    server.set_client_final(message.decode())
+    final: str = server.get_server_final()
+    return final.encode()
 
 
 def serve_scram(users: Users, channel: Channel, name: str = SCRAM) -> ServerExchange:
@@ -72,16 +103,9 @@ def serve_scram(users: Users, channel: Channel, name: str = SCRAM) -> ServerExch
     if name == SCRAM_PLUS and binding is None:
         raise errors.UnsupportedMechanismError(f"{name} needs TLS; offered without: {SCRAM}")
     try:
-        server = ScramMechanism(name).make_server(note_user, binding)
-        message = yield b""
-        if len(message) > _MAX_OPENING_BYTES:  # 4 KiB of a name take 16 ms to normalise
-            raise ScramException("the opening message is too long")
-        server.set_client_first(message.decode())
-        message = yield server.get_server_first().encode()
-        server.set_client_final(message.decode())
-        final = server.get_server_final().encode()
+        final = yield from serve_proof(note_user, name, binding)
         return Proved(Principal(USER, user), final, still_holds=lambda: user in users)
-    except (ScramException, ValueError):
+    except FAILURES:
         # nothing of the cause: it would tell which users there are; the name is for the audit log
         raise errors.AuthenticationFailedError(
             "the user or the password is wrong",
@@ -89,7 +113,7 @@ def serve_scram(users: Users, channel: Channel, name: str = SCRAM) -> ServerExch
         ) from None
 
 
-def _binding_of(channel: Channel) -> tuple[str, bytes] | None:
+def _binding_of(channel: Channel) -> _Binding | None:
     """Return what `-PLUS` binds to; None without a certificate, or for one of Ed25519."""
     if not channel.server_certificate:
         return None

@@ -18,7 +18,6 @@ from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.extension_requests import ALL_PARTS, StatusParts
 from broker.protocol.responses import BrokerAddress, HelloResponse, encode_last_response
-from broker.security.cluster_proof import CLUSTER_PROOF
 from broker.security.mechanisms import PLAIN, Channel, ServerExchange, ServerMechanisms
 from broker.security.principal import Principal
 from broker.security.rules import NO_VERSION, RuleSet, StoredRules, parse_super_users
@@ -110,7 +109,7 @@ class Broker:
             endpoints=self.endpoints,
         )
         replicas.brokers.peers.proof_to = self._keys.proof_to
-        self._judge = Judge(config.broker_id, lambda: self._keys.requires_proof)
+        self._judge = Judge(config.broker_id)
         self._delays = FailureDelays(clock)
         self._fetch_sessions = new_fetch_sessions()
         self._server = SocketServer(
@@ -231,7 +230,7 @@ class Broker:
             channel=channel,
             certified=certified,
             port=port,
-            mechanisms={**self._logins, CLUSTER_PROOF: self._keys.door(listener).serve},
+            mechanisms={**self._logins, **self._keys.doors(listener)},
             now_s=self._clock.monotonic_s,
             check_start=self._judge.check_start,
             must_log_in=self.config.must_log_in(listener),
@@ -250,9 +249,6 @@ class Broker:
         self._server.reconfigure(config, overrides.users)
         if self._membership.controller is not None:
             self._membership.controller.settings_changed()
-        self._keys.set_mode(
-            config.inter_broker_auth, is_changed_here="inter.broker.auth" in overrides.broker
-        )
         self.config = config  # the status shows what is in effect
 
     def _apply_rules(self, stored: StoredRules, version: int) -> None:

@@ -332,9 +332,7 @@ class BrokerStatus:
             "rules": self._rules(),
             "taken_for_dead": self._suspected(),
             "security": {
-                "inter_broker_auth": self.membership.keys.effective_mode,
                 "key_ids": self.membership.keys.key_ids,
-                "orders_without_proof": self.judge.unproved_orders,
                 "orders_refused": self.judge.refused_orders,
             },
         }

@@ -10,8 +10,8 @@ from typing import Any
 from broker.endpoints import PLAIN_LISTENER
 from broker.log.data_directory import CLUSTER_KEY_NAME
 from broker.protocol.primitives import Reader
-from broker.security.cluster_keys import ClusterKey, ClusterKeys
-from broker.security.cluster_proof import BrokerProof, OwnBroker
+from broker.security.cluster_keys import ClusterKey, ClusterKeys, OwnBroker
+from broker.security.cluster_proof import BrokerProof
 from broker.security.mechanisms import PLAIN, authenticate
 from broker.server.broker import Broker
 from broker.zk import paths
@@ -24,7 +24,7 @@ Call = Callable[[Any], Reader]
 
 def prove(call: Call, own: OwnBroker, server_id: int, port: int) -> None:
     """Prove to be a broker, on the connection that `call` sends requests on."""
-    proof = BrokerProof(lambda: own, server_id, PLAIN_LISTENER, f"127.0.0.1:{port}", lambda: True)
+    proof = BrokerProof(lambda: own, server_id, PLAIN_LISTENER, f"127.0.0.1:{port}")
     exchange = authenticate(proof, PLAIN)
     request = next(exchange)
     with suppress(StopIteration):

@@ -131,7 +131,6 @@ class ClosedCluster(OpenCluster):
             "ssl.key.location": str(self.certificates.key),
             "ssl.ca.location": str(self.certificates.ca_file),
             "inter.broker.listener.name": "SECURE",
-            "inter.broker.auth": "required",
             "authentication.required": "true",
             "acl.enable": "true",
             "zookeeper.credential.file": str(self._credential_file),

@@ -25,22 +25,16 @@ class ClusterKeyFollower(ZookeeperFollower):
         use: Callable[[ClusterKeys], None],
     ) -> None:
         super().__init__("cluster-keys", session)
-        self.found_others = False
-        """Whether the first key was made here, while other brokers ran already."""
         self._session = session
         self._present = present  # returns the keys of a cluster that has none in ZooKeeper
         self._use = use  # called with the keys after each change
 
-    def load(self, kept: ClusterKeys | None, me: int) -> ClusterKeys:
+    def load(self, kept: ClusterKeys | None) -> ClusterKeys:
         """Return the keys in ZooKeeper; those of the file, or new ones, if there are none."""
         with suppress(RegistryNodeNotFoundError):
             return self._get()
-        others = set(self._session.children_if_any(paths.BROKER_IDS)) - {str(me)}
-        try:
+        with suppress(RegistryConflictError):  # another broker was faster
             self._session.create(paths.CLUSTER_KEYS, (kept or self._present()).encode())
-        except RegistryConflictError:  # another broker was faster
-            others = set()
-        self.found_others = kept is None and bool(others)
         return self._get()
 
     def _get(self) -> ClusterKeys:

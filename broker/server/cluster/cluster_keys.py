@@ -1,6 +1,6 @@
 """The keys of the cluster at a running broker: in ZooKeeper, in its data directory, in its proofs.
 
-The first broker of a cluster makes the key. Without ZooKeeper the file alone has it.
+The first broker of a cluster makes the key. A broker that has never been in one has no key.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from broker.endpoints import Endpoint
 from broker.errors import ConfigError, CoordinationError
 from broker.files import TEMPORARY_SUFFIX, open_file, sync_directory, write_all
 from broker.log.data_directory import CLUSTER_KEY_NAME
-from broker.security.cluster_keys import ClusterKeys, new_key
-from broker.security.cluster_proof import BrokerProof, Door, OwnBroker
+from broker.security.cluster_keys import CLUSTER_PROOF, ClusterKeys, OwnBroker, new_key
+from broker.security.mechanisms import ServerMechanisms
 
 if TYPE_CHECKING:
+    from broker.security.cluster_proof import BrokerProof
     from broker.server.cluster.cluster_key_follower import ClusterKeyFollower
     from broker.zk.session import Session
 
 logger = logging.getLogger(__name__)
 
 _KEY_FILE_MODE = 0o600
-REQUIRED = "required"
-OFFERED = "offered"
 
 
 class ClusterKeyStore:
@@ -53,9 +52,6 @@ class ClusterKeyStore:
         known_epoch: Callable[[int], int | None],
         endpoints: Callable[[], Sequence[Endpoint]],
     ) -> None:
-        self.mode = config.inter_broker_auth
-        self.falls_back = False
-        """Whether orders without proof are taken, as brokers of an earlier release are here."""
         self.stored_epoch: Callable[[int], int | None] | None = None
         """Looks up a broker's registration in ZooKeeper; None without ZooKeeper."""
         self._me = config.broker_id
@@ -69,25 +65,9 @@ class ClusterKeyStore:
         self.follower: ClusterKeyFollower | None = None
 
     @property
-    def requires_proof(self) -> bool:
-        """Return whether orders are taken only from brokers that have proved themselves."""
-        return self.mode == REQUIRED and not self.falls_back
-
-    @property
-    def effective_mode(self) -> str:
-        """Return what is in effect of inter.broker.auth."""
-        return REQUIRED if self.requires_proof else OFFERED
-
-    @property
     def key_ids(self) -> list[str]:
         """Return the ids of the keys that are accepted now, the one to choose first."""
         return [one.id.hex() for one in self._keys.accepted(self._clock.time_ms())]
-
-    def set_mode(self, mode: str, *, is_changed_here: bool) -> None:
-        """Use a value of inter.broker.auth; one set while the broker runs ends the fallback."""
-        self.mode = mode
-        if is_changed_here:
-            self.falls_back = False
 
     def open(self, directory: Path, cluster_id: str, session: Session | None) -> None:
         """Read the keys, or make them; `ConfigError` if they are another cluster's, or readable."""
@@ -95,28 +75,23 @@ class ClusterKeyStore:
         self._cluster_id = cluster_id
         kept = self._read_file()
         if session is None:
-            self._keys = kept or ClusterKeys((new_key(self._clock.time_ms()),))
+            self._keys = kept or self._keys
         else:
             # late: kazoo, which a broker may do without
             from broker.server.cluster.cluster_key_follower import ClusterKeyFollower
 
             self.follower = ClusterKeyFollower(session, self._first_keys, self._use)
-            self._keys = self.follower.load(kept, self._me)
-            if self.follower.found_others and self.requires_proof:
-                self.falls_back = True
-                logger.warning(
-                    "this broker made the key of a cluster in which others run already: until its "
-                    "next start it takes orders without proof, from anybody who reaches its port; "
-                    "upgrade all brokers with inter.broker.auth=offered, then set it to required"
-                )
+            self._keys = self.follower.load(kept)
             if kept is not None and not self._keys.replaces(kept):
                 raise ConfigError(
                     f"the keys of the cluster in ZooKeeper ({self._keys.ids_text()}) are not those "
                     f"in {self._file} ({kept.ids_text()}): is zk.connect right? If ZooKeeper's are "
                     "to be used, remove the file"
                 )
-        if self._keys != kept:
+        if self._keys != (kept or ClusterKeys(())):
             self._write_file()
+        if self._keys.keys:
+            import broker.security.cluster_proof  # noqa: F401  # before threads of requests need it
 
     def _first_keys(self) -> ClusterKeys:
         """Return the keys for a cluster that has none."""
@@ -139,17 +114,20 @@ class ClusterKeyStore:
 
     def proof_to(self, broker_id: int, endpoint: Endpoint) -> BrokerProof:
         """Return how this broker proves itself to another one, at one of its endpoints."""
+        from broker.security.cluster_proof import BrokerProof  # `open` has imported it
+
         return BrokerProof(
-            self._own,
-            broker_id,
-            endpoint.listener,
-            f"{endpoint.host}:{endpoint.port}",
-            lambda: self.requires_proof,
+            self._own, broker_id, endpoint.listener, f"{endpoint.host}:{endpoint.port}"
         )
 
-    def door(self, listener: str) -> Door:
+    def doors(self, listener: str) -> ServerMechanisms:
         """Return how other brokers prove themselves to this one, at one of its listeners."""
-        return Door(self._own, listener, partial(self._endpoint_of, listener), self._is_registered)
+        if not self._keys.keys:
+            return {}
+        from broker.security.cluster_proof import Door  # `open` has imported it
+
+        endpoint = partial(self._endpoint_of, listener)
+        return {CLUSTER_PROOF: Door(self._own, listener, endpoint, self._is_registered).serve}
 
     def _endpoint_of(self, listener: str) -> str:
         return next(

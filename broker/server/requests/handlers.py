@@ -58,7 +58,7 @@ from broker.protocol.replica_requests import (
     SessionFetchRequest,
 )
 from broker.protocol.responses import encode_extension_error, encode_extension_response
-from broker.security.cluster_proof import CLUSTER_PROOF
+from broker.security.cluster_keys import CLUSTER_PROOF
 from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.authentication import AuthState
 from broker.server.requests.client import Client

@@ -7,7 +7,6 @@ looks for the topic. Without the right to describe a topic, a refusal looks as i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, NamedTuple, get_args
 
@@ -204,22 +203,16 @@ class Rights:
 class Judge:
     """Decides who may send what, on any thread; `rules` is None while rules are off."""
 
-    def __init__(self, broker_id: int, requires_proof: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
-        self._requires_proof = requires_proof  # returns whether orders need one now
-        self.unproved_orders = 0  # carried out although their sender had not proved itself
         self.refused_orders = 0
         self.rules: RuleSet | None = None
         self.audit: AuditLog | None = None
 
-    def _demands_proof(self) -> bool:
-        """Return whether orders need a proof: always where rules are on, as no rule allows them."""
-        return self.rules is not None or self._requires_proof()
-
     def check_start(self, client: Client, start: memoryview, size: int) -> None:
         """Raise unless a large frame, of which a few bytes are there, may be received."""
         who = client.authentication.identity
-        if size <= MAX_UNPROVED_BYTES or who.kind == BROKER or not self._demands_proof():
+        if size <= MAX_UNPROVED_BYTES or who.kind == BROKER:
             return
         head = Reader(start)
         kind = _ORDERS.get((head.int16(), head.int16())) if len(start) >= INT32.size else None
@@ -241,11 +234,8 @@ class Judge:
         if NEEDS[kind].scope is not Scope.BROKERS:
             return
         who = client.authentication.identity
-        if who.kind == BROKER:
-            if len(body) >= INT32.size and who == broker_principal(Reader(body).int32()):
-                return
-        elif not self._demands_proof():
-            self.unproved_orders += 1
+        is_broker = who.kind == BROKER and len(body) >= INT32.size
+        if is_broker and who == broker_principal(Reader(body).int32()):
             return
         text = (
             "only a broker of this cluster may send this, in its own name, on a connection on "

@@ -40,8 +40,8 @@ from broker.protocol.replica_requests import (
     ReplicaPosition,
 )
 from broker.protocol.responses import decode_extension_response, decode_publish_response
-from broker.security.cluster_keys import ClusterKeys
-from broker.security.cluster_proof import CLUSTER_PROOF, BrokerProof
+from broker.security.cluster_keys import CLUSTER_PROOF, ClusterKeys
+from broker.security.cluster_proof import BrokerProof
 from broker.security.mechanisms import PLAIN
 from broker.topic import TopicPartition
 from broker.zk import paths
@@ -185,8 +185,7 @@ def test_orders_when_of_strangers_who_know_every_epoch_then_are_refused_and_chan
         (part,) = read_replica_parts(peer.call(known.fetch(0)))
         assert part.error == 0
     counted = status_of(cluster, known.leader)["security"]
-    assert counted["inter_broker_auth"] == "required"
-    assert (counted["orders_without_proof"], counted["orders_refused"] >= 3) == (0, True)
+    assert counted["orders_refused"] >= 3
 
 
 def test_exchange_when_broken_off_or_out_of_turn_then_ends_and_the_broker_goes_on(
@@ -195,7 +194,7 @@ def test_exchange_when_broken_off_or_out_of_turn_then_ends_and_the_broker_goes_o
     cluster = start_cluster(1)
     own = registered(cluster.session, 0)
     port, door = cluster.brokers[0].port, cluster.network.door_to_broker(0)
-    proof = BrokerProof(lambda: own, 0, PLAIN_LISTENER, f"127.0.0.1:{door}", lambda: True)
+    proof = BrokerProof(lambda: own, 0, PLAIN_LISTENER, f"127.0.0.1:{door}")
     opening = next(proof.exchange(PLAIN))
     first = extension_frame(AuthenticateRequest(CLUSTER_PROOF, 0, opening))
     hello = extension_frame(HelloRequest())
@@ -284,27 +283,3 @@ def test_key_when_rotated_while_running_then_brokers_go_on_and_the_old_one_ends(
     connection.close()
     cluster.await_equal_logs(partition)
     cluster.await_full_isr([partition])
-
-
-def test_broker_when_it_takes_orders_without_proof_then_counts_them_and_is_not_healthy(
-    start_cluster: StartCluster, invoke: Invoke
-) -> None:
-    cluster = start_cluster(1, inter_broker_auth="offered")
-    where = ("-Z", cluster.zookeeper)
-    epoch = registered(cluster.session, 0).epoch
-    order = PushStatesRequest(0, 2**31 - 1, epoch, False, (), (), ())
-    with Peer(cluster.brokers[0].port) as peer, pytest.raises(UnknownEpochError):
-        peer.call(order)
-    assert status_of(cluster, 0)["security"]["orders_without_proof"] == 1
-    health = invoke("cluster", "health", *where)
-    assert health.status == ExitStatus.THRESHOLD
-    assert "orders without proof" in health.text
-
-    change = ("config", "set", "--broker", "0", "inter.broker.auth=required", "--yes")
-    assert invoke(*change, *where).status == ExitStatus.OK
-    wait_until(
-        lambda: status_of(cluster, 0)["security"]["inter_broker_auth"] == "required", "the setting"
-    )
-    with Peer(cluster.brokers[0].port) as peer, pytest.raises(ClusterAuthorizationError):
-        peer.call(order)
-    assert invoke("cluster", "health", *where).status == ExitStatus.OK

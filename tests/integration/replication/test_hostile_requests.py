@@ -69,7 +69,7 @@ from broker.protocol.replica_requests import (
     SessionFetchRequest,
 )
 from broker.protocol.responses import decode_publish_response
-from broker.security.cluster_proof import OwnBroker
+from broker.security.cluster_keys import OwnBroker
 from broker.topic import TopicPartition
 from broker.zk import paths
 from tests.integration.broker.server.peer import Peer, extension_frame

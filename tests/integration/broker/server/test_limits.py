@@ -5,6 +5,7 @@ import random
 import socket
 import struct
 import time
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,7 @@ from tests.integration.broker.server.peer import (
     publish_request,
     read_request,
 )
-from tests.support.broker_proof import prove_to
+from tests.support.broker_proof import give_key, prove_to
 from tests.support.waiting import wait_until
 
 ONE = encode([b"one message"])
@@ -136,12 +137,13 @@ def test_connection_when_frame_is_one_byte_too_large_then_closed(
     "asked", [ReassignRequest(()), ChangeIsrRequest(7, 1, ()), RestorePartitionsRequest(())]
 )
 def test_request_to_the_controller_when_longer_than_any_needed_then_refused_without_being_decoded(
-    running_broker: Broker, connect: PeerFactory, asked: ExtensionRequest
+    start_broker: BrokerFactory, connect: PeerFactory, tmp_path: Path, asked: ExtensionRequest
 ) -> None:
     frame = extension_frame(asked)[INT32.size : -INT32.size]
     garbage = b"\xff" * (MAX_CONTROLLER_REQUEST_BYTES + 1)  # what is decoded ends the connection
-    peer = connect(running_broker)
-    prove_to(running_broker, peer.call, 7)
+    broker = start_broker(data_dir=give_key(tmp_path))
+    peer = connect(broker)
+    prove_to(broker, peer.call, 7)
     peer.send_bytes(INT32.pack(len(frame) + len(garbage)) + frame + garbage)
     with pytest.raises(InvalidRequestError, match="too long"):
         peer.receive_extension()

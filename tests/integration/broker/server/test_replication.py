@@ -373,9 +373,12 @@ def test_produce_of_07_when_its_home_does_not_lead_then_forwarded_in_order(
 
 
 def test_orders_when_to_lead_and_to_follow_then_it_leads_first(
-    start_broker: BrokerFactory, connect: PeerFactory, caplog: pytest.LogCaptureFixture
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
 ) -> None:
-    broker = start_broker(broker_id=1)
+    broker = start_broker(broker_id=1, data_dir=give_key(tmp_path))
     broker._replicas.table.registered_epoch = lambda: 1
     caplog.set_level("INFO", "broker.state_change")
     leaders = [0, 1, 0, 1]

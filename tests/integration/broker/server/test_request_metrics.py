@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ from tests.integration.broker.server.peer import (
     publish_request,
     read_request,
 )
-from tests.support.broker_proof import prove_to
+from tests.support.broker_proof import give_key, prove_to
 from tests.support.waiting import wait_until
 
 ONE = encode([b"one message"])
@@ -182,9 +183,9 @@ def counts(document: dict[str, Any]) -> dict[str, int]:
 
 
 def test_errors_when_requests_of_each_kind_are_refused_then_each_is_counted_by_code(
-    start_broker: BrokerFactory, connect: PeerFactory
+    start_broker: BrokerFactory, connect: PeerFactory, tmp_path: Path
 ) -> None:
-    broker = start_broker(max_message_bytes=1000)
+    broker = start_broker(max_message_bytes=1000, data_dir=give_key(tmp_path))
     with connect(broker) as peer:
         peer.publish("events", ONE)
     found = {}

@@ -41,7 +41,6 @@ from broker.protocol.extension_requests import (
     ShutdownRequest,
 )
 from broker.protocol.primitives import INT32
-from broker.protocol.replica_requests import PushStatesRequest
 from broker.protocol.requests import (
     BASE_REQUESTS,
     LATEST_TIME,
@@ -536,15 +535,6 @@ def test_forwarder_when_the_leader_is_another_then_the_client_is_judged_where_it
     rights = judge.judge(publish_request("orders", ONE), client)
     assert rights is not None
     assert rights.refusal("orders") is None
-
-
-def test_order_without_proof_when_rules_are_on_then_refused_though_none_is_required() -> None:
-    judge = Judge(1, lambda: False)
-    client = Client("127.0.0.1")
-    judge.check_order(client, PushStatesRequest, b"")
-    judge.rules = RuleSet((), [client.authentication.identity])
-    with pytest.raises(errors.ClusterAuthorizationError):
-        judge.check_order(client, PushStatesRequest, b"")
 
 
 def test_require_needs_when_a_request_states_none_then_the_import_fails() -> None:
