@@ -24,7 +24,7 @@ from broker.properties import (
     PropertyKind,
     parse_property,
 )
-from broker.times_of_day import parse_times_of_day
+from broker.times import parse_times_of_day
 
 
 def _processor_count() -> int:

@@ -1,4 +1,4 @@
-"""The grammar of positions and of times, as in `--offset`: text to values, values to offsets.
+"""The grammar of positions, as in `--offset`: text to values, values to offsets.
 
 `SPEC = START [":" END]`, or `P=SPEC,..` by partition, or `file:PATH`; a malformed text is an
 `ArgumentError`. `resolve` finds the offsets that a value means on a partition. `now_ms` is the
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -17,88 +16,10 @@ from typing import NamedTuple, Protocol, assert_never
 
 from broker.errors import ArgumentError, NotABoundaryError, OffsetOutOfRangeError, did_you_mean
 from broker.partition_patterns import PartitionPattern, parse_partition
+from broker.times import WORDS, parse_time_ms
 from broker.topic import MessagePosition, ReadRange, TopicPartition
-from broker.units import parse_duration_ms, parse_size
+from broker.units import parse_size
 from broker.values import Value
-
-WORDS = ("now", "today", "yesterday")
-HINT = "valid times: now, -10m, 2026-11-20, 2026-11-20T08:00, 08:15, today, 1763625600 (seconds)"
-_DIGITS_PER_UNIT_MS = {10: 1000.0, 13: 1.0, 16: 0.001}
-# expressions are compiled where they are used: commands import this at each start
-_CLOCK = r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?"
-_MOMENT = (r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?"
-           r"(Z|[+-]\d{2}:\d{2})?")  # fmt: skip
-
-
-def parse_time_ms(text: str, *, now_ms: int, base_ms: int | None = None) -> int:
-    """Return a time in milliseconds since 1970, UTC.
-
-    `text` is `now`, `-10m`, `2026-11-20`, `2026-11-20T08:00:05.250Z`, `today`, `yesterday`,
-    `08:15`, or seconds (10 digits), milliseconds (13) or microseconds (16) since 1970; local time
-    without a zone. `base_ms` is the base of `+1h`, None where that is not allowed.
-    """
-    try:
-        moment_ms = _parse(text, now_ms, base_ms)
-    except (ValueError, OverflowError) as error:
-        raise ArgumentError(f"not a time: '{text}' ({error})", hints=[HINT]) from error
-    if moment_ms is None:
-        raise ArgumentError(f"not a time: '{text}'", hints=[HINT])
-    return moment_ms
-
-
-def _parse(text: str, now_ms: int, base_ms: int | None) -> int | None:
-    if text == "now":
-        return now_ms
-    if text.isascii() and text.isdigit():
-        return _parse_digits(text)
-    if text.startswith("-"):
-        return now_ms - parse_duration_ms(text[1:])
-    if text.startswith("+"):
-        return None if base_ms is None else base_ms + parse_duration_ms(text[1:])
-    today = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone().date()
-    if text in ("today", "yesterday"):
-        return _local_ms(today - timedelta(days=text == "yesterday"), time())
-    if match := re.fullmatch(_CLOCK, text):
-        return _local_ms(today, _clock_time(*match.groups()))
-    return _parse_moment(text)
-
-
-def _parse_digits(text: str) -> int:
-    factor = _DIGITS_PER_UNIT_MS.get(len(text))
-    if factor is None:
-        raise ValueError(
-            f"{len(text)} digits; 10 are seconds, 13 milliseconds, 16 microseconds since 1970"
-        )
-    return int(int(text) * factor)
-
-
-def _parse_moment(text: str) -> int | None:
-    match = re.fullmatch(_MOMENT, text)
-    if match is None:
-        return None
-    day, clock, zone = match.groups()
-    clock_match = re.fullmatch(_CLOCK, clock or "00:00")
-    if clock_match is None:
-        return None
-    at = _clock_time(*clock_match.groups())
-    if zone is None:
-        return _local_ms(date.fromisoformat(day), at)
-    moment = datetime.combine(date.fromisoformat(day), at)
-    offset = datetime.fromisoformat(f"2000-01-01T00:00{'+00:00' if zone == 'Z' else zone}")
-    return epoch_ms(moment.replace(tzinfo=offset.tzinfo))
-
-
-def _clock_time(hour: str, minute: str, second: str | None, fraction: str | None) -> time:
-    return time(int(hour), int(minute), int(second or 0), int((fraction or "").ljust(6, "0")))
-
-
-def _local_ms(day: date, at: time) -> int:
-    return epoch_ms(datetime.combine(day, at).astimezone())
-
-
-def epoch_ms(moment: datetime) -> int:
-    """Return a time with a zone in milliseconds since 1970."""
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 class Mark(Enum):
@@ -212,6 +133,8 @@ def parse_range(text: str, *, now_ms: int) -> OffsetRange:
         except ArgumentError as error:
             failures.append(error)
             continue
+        if isinstance(start, ByTime) and re.match(r"\d:\d\d?(?!\d)", text[cut - 1 :]):
+            continue  # the end would be a part of a time that is none
         if not text[cut + 1 :]:
             return OffsetRange(start, None)
         return OffsetRange(start, _parse_position(text[cut + 1 :], now_ms=now_ms, base=start))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker.errors import ArgumentError
 from broker.partition_patterns import PartitionPattern, parse_partition
-from broker.positions import Absolute, ByTime, Mark, Position, epoch_ms, parse_range
+from broker.positions import Absolute, ByTime, Mark, Position, parse_range
 from broker.protocol.codec import Message, decode_messages
+from broker.times import epoch_ms
 from broker.topic import MessagePosition, TopicPartition
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from broker.log.segment import Disk, SegmentFiles, reason_of
 from broker.log.table import LogTable
 from broker.log.topics import HomeTopics, LogSettings
 from broker.stats import FLUSH_BOUNDS_S, SharedStats
-from broker.times_of_day import parse_times_of_day, seconds_to_next
+from broker.times import parse_times_of_day, seconds_to_next
 from broker.topic_settings import TopicOverrides
 
 _FIRST_RETENTION_DELAY_S = 60.0

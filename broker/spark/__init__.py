@@ -38,7 +38,8 @@ a byte position and a partition is named `HOME-INDEX`:
     | assign                   |          | instead: `{"topic": ["0-0"]}`                          |
     | startingOffsets          | earliest | `earliest`, `latest`, `{"topic": {"0-0": 123}}` where  |
     |                          |          | -2 is earliest and -1 latest; streams: default latest  |
-    | startingTimestamp        |          | milliseconds since 1970; to the precision of segments  |
+    | startingTimestamp        |          | ISO 8601 (UTC without a zone), or since 1970; to the   |
+    |                          |          | precision of segments                                  |
     | startingOffsetsByTimestamp |        | `{"topic": {"0-0": MILLISECONDS}}`                     |
     | ending...                | latest   | the same three for the end of a batch                  |
     | failOnDataLoss           | true     | fail if requested messages are gone; else report it    |

@@ -19,6 +19,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -44,6 +45,7 @@ from broker.spark.offsets import (
     to_assignment,
     to_json,
 )
+from broker.times import epoch_ms, parse_moment
 from broker.topic import TopicPartition, validate_topic_name
 from broker.values import Secret
 
@@ -141,6 +143,11 @@ def _parse_topic(text: str) -> str:
 
 
 _COUNT, _COUNT_OR_0 = _numbers(1), _numbers(0)
+_TIME = _Kind(
+    lambda text: epoch_ms(parse_moment(text)),
+    "2026-11-20T08:00:05Z, or seconds, milliseconds, .. since 1970",
+    lambda time_ms: datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(),
+)
 _MILLISECONDS = _Kind(
     lambda text: _COUNT.parse(text) / 1000,
     _COUNT.valid,
@@ -298,7 +305,7 @@ class Bound:
         if self.by_partition:
             return {self.option: to_json(self.by_partition)}
         if self.is_time:
-            return {self.option: str(self.default)}
+            return {self.option: _TIME.text(self.default)}
         (word,) = (word for word, number in _WORDS.items() if number == self.default)
         return {self.option: word}
 
@@ -611,7 +618,7 @@ def parse_topic_pattern(text: str, option: str) -> re.Pattern[str]:
 def _parse_bound(values: _Values, default: Bound, *, forbidden: int | None = None) -> Bound:
     """Return a bound: a time takes precedence over times by partition, those over offsets."""
     option, by_time, by_times = _bound_names(default)
-    if (time_ms := values.parsed(by_time, _COUNT_OR_0)) is not None:
+    if (time_ms := values.parsed(by_time, _TIME)) is not None:
         return Bound(by_time, time_ms, is_time=True)
     if (text := values.get(by_times)) is not None:
         times = parse_offsets(text, by_times, minimum=0)

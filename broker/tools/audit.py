@@ -30,14 +30,15 @@ import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from broker.clock import Clock, SystemClock
 from broker.errors import InvalidMessageError
+from broker.json_fields import field_path, read_json, value_at
 from broker.producer.producer import Delivery
 from broker.protocol.primitives import Buffer
+from broker.times import epoch_ms, moment_of
 
 VERSION = 1
 DEFAULT_WINDOW_MS = 600_000
@@ -147,7 +148,9 @@ class AuditCounter:
         self.source_id = f"{self.host}-{uuid.uuid4().hex[:12]}"
         self._window_ms = window_ms
         self._clock = clock or SystemClock()
-        self._lock = threading.Lock()  # guards _counts and _sequence
+        self._lock = threading.Lock()  # guards what follows
+        self.timeless_count = 0
+        """Messages without a time of their own, which are in no window."""
         self._counts: dict[tuple[int, str], list[int]] = {}
         self._sequence = 0
 
@@ -166,6 +169,16 @@ class AuditCounter:
             count = self._counts.setdefault((start_ms, topic), [0, 0])
             count[0] += message_count
             count[1] += payload_bytes
+
+    def note_one(
+        self, topic: str, payload_bytes: int, time_ms: int | None, *, is_timed: bool
+    ) -> None:
+        """Count a message; in no window if it `is_timed`, and yet has no time."""
+        if is_timed and time_ms is None:
+            with self._lock:
+                self.timeless_count += 1
+        else:
+            self.note(topic, 1, payload_bytes, time_ms)
 
     def take(self, *, with_open: bool = False) -> list[AuditEvent]:
         """Remove and return the counts of windows that have ended.
@@ -311,7 +324,7 @@ class AuditedProducer:
                 still.append((delivery, topic, facts))
             elif not delivery.has_failed:
                 for time_ms, size in facts:
-                    counter.note(topic, 1, size, time_ms)
+                    counter.note_one(topic, size, time_ms, is_timed=self._time_of is not None)
         self._pending = still
 
 
@@ -339,7 +352,7 @@ def audited(
         yield message
         payload = message[4]
         time_ms = None if time_of is None else time_of(payload)
-        counter.note(message[0], 1, len(payload), time_ms)
+        counter.note_one(message[0], len(payload), time_ms, is_timed=time_of is not None)
         auditor.publish()
 
 
@@ -347,26 +360,17 @@ def json_time(path: str) -> TimeOf:
     """Return a function that reads a message's time from a field of its JSON object.
 
     Args:
-        path: names of nested fields, separated by dots, such as `.meta.ts`. The field holds
-            seconds (below 10**11), milliseconds, or a time in ISO 8601 (UTC if it names no zone).
+        path: names of nested fields, separated by dots, such as `.meta.ts`; for what the field may
+            hold see `parse_moment` of `broker.times`.
 
     Returns:
-        The function; it returns None for a message without such a field.
+        The function; it returns None for a message without such a field, or without a time there.
     """
-    names = [name for name in path.split(".") if name]
+    names = field_path(path)
 
     def time_of(payload: Buffer) -> int | None:
-        try:
-            value = json.loads(bytes(payload))
-            for name in names:
-                value = value[name]
-            if isinstance(value, str):
-                moment = datetime.fromisoformat(value)
-                moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-                return round(moment.timestamp() * 1000)
-            return round(float(value) * (1000 if value < 1e11 else 1))
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-            return None
+        moment = moment_of(value_at(read_json(payload), names))
+        return None if moment is None else epoch_ms(moment)
 
     return time_of
 

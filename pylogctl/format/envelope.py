@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -156,23 +155,3 @@ def _partition_of(fields: dict[str, Any], number: int) -> PartitionPattern | Non
         return parse_partition(text)
     except ArgumentError as error:
         raise UsageError(f"line {number}: {error}", hints=error.hints) from error
-
-
-MISSING = object()
-"""Returned by `json_value` for a path that does not exist."""
-
-
-def json_value(payload: bytes, path: Sequence[str]) -> Any:
-    """Return the value at a path of keys and indices in a JSON payload, `MISSING` if none."""
-    try:
-        value = json.loads(payload)
-    except (ValueError, RecursionError):
-        return MISSING
-    for key in path:
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return MISSING
-    return value

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.errors import did_you_mean
+from broker.json_fields import MISSING, Number, field_path, read_json, value_at
 from pylogctl.cli.errors import UsageError
-from pylogctl.format.envelope import MISSING, MessageFacts, json_value
+from pylogctl.format.envelope import MessageFacts
 
 Filter = Callable[[MessageFacts], bool]
 
@@ -52,8 +53,8 @@ def parse_where(text: str) -> Filter:
     value = _literal(literal)
     compare = _OPERATORS[symbol]
     if name.startswith("json:"):
-        path = [key for key in name.removeprefix("json:").split(".") if key]
-        return lambda m: _holds(compare, json_value(m.payload, path), value)
+        path = field_path(name.removeprefix("json:"))
+        return lambda m: _holds(compare, value_at(read_json(m.payload), path), value)
     if name not in _FIELDS:
         raise UsageError(
             f"no field '{name}' to compare{did_you_mean(name, _FIELDS)}",
@@ -73,6 +74,8 @@ def _literal(text: str) -> Any:
 def _holds(compare: Callable[[Any, Any], bool], found: Any, value: Any) -> bool:
     if found is MISSING:
         return compare is operator.ne
+    if isinstance(found, Number):
+        found = _literal(found)
     try:
         return bool(compare(found, value))
     except TypeError:

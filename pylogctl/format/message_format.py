@@ -15,11 +15,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from broker.errors import did_you_mean
+from broker.json_fields import field_path, read_json, text_of, value_at
 from broker.units import format_time
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.options import PayloadForm
-from pylogctl.format.envelope import MISSING, MessageFacts, json_value
+from pylogctl.format.envelope import MessageFacts
 from pylogctl.format.framing import escape, unescape
 
 
@@ -215,7 +216,7 @@ def _payload_change(modifier: str) -> Callable[[bytes], bytes]:
     if name == "unpack" and argument:
         return _unpacker(argument)
     if name == "jq" and argument.startswith("."):
-        path = [word for word in argument.split(".") if word]
+        path = field_path(argument)
         return lambda data: _json_text(data, path)
     raise _UnknownModifierError(_PAYLOAD_MODIFIERS)
 
@@ -236,11 +237,8 @@ def _unpacker(codes: str) -> Callable[[bytes], bytes]:
 
 def _json_text(data: bytes, path: list[str]) -> bytes:
     """Return the value at a path of a JSON payload, `null` if there is none."""
-    value = json_value(data, path)
-    if value is MISSING:
-        return b"null"
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text.encode("utf-8", "replace")
+    text = text_of(value_at(read_json(data), path))
+    return b"null" if text is None else text.encode("utf-8", "replace")
 
 
 PAYLOAD_TEXTS: dict[PayloadForm, Callable[[bytes], str]] = {

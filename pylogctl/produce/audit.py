@@ -15,7 +15,7 @@ from broker.errors import BrokerError
 from broker.producer.dispatcher import Waiting
 from broker.producer.producer import Producer
 from broker.protocol.codec import decode
-from broker.tools.audit import DEFAULT_WINDOW_MS, AuditCounter, Auditor, TimeOf, json_time
+from broker.tools.audit import DEFAULT_WINDOW_MS, AuditCounter, Auditor, json_time
 from broker.topic import validate_topic_name
 from broker.units import parse_duration_ms
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
@@ -29,11 +29,11 @@ _BRIEF_S = 0.5  # how long counts wait for a broker; messages wait for the count
 
 
 class AuditPlan(NamedTuple):
-    """Topic and window of the counts; with `time_of` None the time of confirmation counts."""
+    """Topic and window of the counts; without a field the time of confirmation counts."""
 
     topic: str
     window_ms: int
-    time_of: TimeOf | None
+    time_field: str | None
 
 
 def make_audit_plan(choice: AuditOptions, topic: str) -> AuditPlan | None:
@@ -49,8 +49,7 @@ def make_audit_plan(choice: AuditOptions, topic: str) -> AuditPlan | None:
     window_ms = parse_duration_ms(window) if colon else DEFAULT_WINDOW_MS
     if window_ms < _MIN_WINDOW_MS:
         raise UsageError(f"the window of --audit is at least 1s: '{window}'")
-    time_of = None if choice.time_field is None else json_time(choice.time_field)
-    return AuditPlan(audit_topic, window_ms, time_of)
+    return AuditPlan(audit_topic, window_ms, choice.time_field)
 
 
 class ConfirmedCounts:
@@ -70,6 +69,7 @@ class ConfirmedCounts:
         self._plan = plan
         self._clock = clock
         self._warn = warn
+        self._time_of = None if plan.time_field is None else json_time(plan.time_field)
         self._counter = AuditCounter(TIER, window_ms=plan.window_ms, clock=clock)
         self._auditor = Auditor(self._counter, counts, plan.topic)
         self._due_ms = self._next_end_ms()
@@ -92,6 +92,11 @@ class ConfirmedCounts:
             if failure is not error:  # the reason of the run's failure is reported instead
                 self._warn(failure.message)
         finally:
+            if timeless_count := self._counter.timeless_count:
+                self._warn(
+                    f"{timeless_count} messages have no time in {self._plan.time_field}: sent, but "
+                    "not counted"
+                )
             self._counts.close()
 
     def _is_worth_waiting(self, waiting: Waiting) -> bool:
@@ -124,11 +129,12 @@ class ConfirmedCounts:
         """Count a batch that was confirmed."""
         batch = confirmed.batch
         topic = batch.partition.topic
-        if self._plan.time_of is None:
+        if self._time_of is None:
             self._counter.note(topic, len(batch.numbers), batch.payload_bytes)
             return
         for _, _, payload in decode(batch.message_set, 0).messages:
-            self._counter.note(topic, 1, len(payload), self._plan.time_of(payload))
+            time_ms = self._time_of(payload)
+            self._counter.note_one(topic, len(payload), time_ms, is_timed=True)
 
     def due_s(self) -> float:
         """Return when the current window ends, on the monotonic clock."""

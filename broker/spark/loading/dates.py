@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
 
 from broker.errors import ConfigError
+from broker.json_fields import field_path, read_json, value_at
+from broker.times import moment_of
 
 NO_DATE = "__HIVE_DEFAULT_PARTITION__"
 """The day of messages without a date: the directory name for null in Spark and Hive."""
 
 _YEARS_BACK = 9  # February 29 is up to eight years back
 _NAMES_YEAR = re.compile(r"(?:[^%]|%[^YyGcx])*%[YyGcx]")
-_SECONDS_BELOW = 1e11  # as milliseconds that is 1973, as seconds 5138
-_MILLISECONDS_BELOW = 1e14
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +26,8 @@ class DateRule:
         field: field of JSON or Avro payloads with the time, such as `meta.ts`.
         pattern: regular expression searched for in the payload; its first group, or the whole
             match if it has none, is the time.
-        time_format: directives of `datetime.strptime`; None for ISO 8601, or seconds, milliseconds
-            or microseconds since 1970.
+        time_format: directives of `datetime.strptime`; None for what `parse_moment` of
+            `broker.times` reads.
         year: year of times without one; None for the newest in which the day is at most the day
             after the load.
     """
@@ -78,7 +75,9 @@ class DateRule:
     def day_of(self, payload: bytes, record: object = None) -> str:
         """Return the day of a message, or `NO_DATE`; `record` is the payload decoded from Avro."""
         if self.field is not None:
-            found = _field_of(_json(payload) if record is None else record, self.field)
+            found = value_at(
+                read_json(payload) if record is None else record, field_path(self.field)
+            )
         elif self.pattern is not None:
             match = re.search(self.pattern.encode(), payload)
             part = match and match[1 if match.re.groups else 0]  # None: the group did not take part
@@ -90,19 +89,12 @@ class DateRule:
 
     def _moment(self, found: object) -> datetime | None:
         try:
-            if isinstance(found, datetime):
-                return _in_utc(found)
-            if isinstance(found, date):
-                return datetime.combine(found, time(), UTC)
             if isinstance(found, str) and self.time_format is not None:
                 return _in_utc(self._parsed(found, self.time_format))
-            if isinstance(found, str) and not found.replace(".", "", 1).isdecimal():
-                return _in_utc(datetime.fromisoformat(found))
-            if isinstance(found, str | int | float) and not isinstance(found, bool):
-                return _since_1970(float(found))
-        except (ValueError, OverflowError, OSError):
+            moment = moment_of(found)
+            return None if moment is None else _in_utc(moment)
+        except (ValueError, OverflowError):
             return None
-        return None
 
     def _parsed(self, text: str, time_format: str) -> datetime:
         if _NAMES_YEAR.match(time_format):
@@ -124,32 +116,9 @@ def _parsed_in_year(text: str, time_format: str, year: int) -> datetime:
     return datetime.strptime(f"{year} {text}", f"%Y {time_format}")  # noqa: DTZ007 - as above
 
 
-def _json(payload: bytes) -> object:
-    try:
-        return json.loads(payload)
-    except (ValueError, RecursionError):  # the latter for thousands of nested arrays
-        return None
-
-
-def _field_of(record: object, path: str) -> Any:
-    for name in path.strip(".").split("."):
-        if not isinstance(record, Mapping):
-            return None
-        record = record.get(name)
-    return record
-
-
 def _in_utc(moment: datetime) -> datetime:
     """Convert a time to UTC, which is also the default zone."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _since_1970(number: float) -> datetime:
-    if number >= _MILLISECONDS_BELOW:
-        number /= 1e6
-    elif number >= _SECONDS_BELOW:
-        number /= 1e3
-    return datetime.fromtimestamp(number, UTC)
 
 
 def load_time() -> DateRule:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from broker.json_fields import MISSING, read_json
 from pylogctl.cli.escapes import printable
 
 SHOWN_BYTES = 4096  # of each message in a list
@@ -18,12 +18,6 @@ _SUMMARY_LENGTH = 160
 _KEPT = "\t\r\n"
 
 As = Literal["auto", "text", "json", "hex"]
-
-
-class Number(str):
-    """A number of a JSON document, as it is written there."""
-
-    __slots__ = ()
 
 
 class Payload(NamedTuple):
@@ -90,9 +84,11 @@ def _tree_of(text: str, *, is_whole: bool) -> tuple[Any, str]:
     if len(text) > _JSON_BYTES:
         return None, "too large to show as a tree"
     try:
-        tree = json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number)
+        tree = read_json(text)
         nodes = _count(tree, 0)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return None, "not JSON"
+    if tree is MISSING:
         return None, "not JSON"
     if nodes > _MAX_NODES:
         return None, "too large to show as a tree"

@@ -16,9 +16,9 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from broker.json_fields import Number
 from broker.units import format_duration, format_rate, format_size
 from pylogctl.cli.escapes import printable
-from pylogctl.web.pages.payloads import Number
 from pylogctl.web.problems import Problem, ProblemError
 from pylogctl.web.site import site_of
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from broker.errors import ConfigError
-from broker.times_of_day import parse_times_of_day, seconds_to_next
+from broker.times import parse_times_of_day, seconds_to_next
 
 
 @pytest.fixture(autouse=True)

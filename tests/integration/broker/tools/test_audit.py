@@ -210,12 +210,13 @@ def test_audited_producer_when_messages_tell_their_time_then_counts_by_it(
 ) -> None:
     sent = Sent()
     producer = AuditedProducer(sent, Auditor(counter, sent, "audit"), time_of=json_time(".meta.ts"))
-    producer.send("t", [b'{"meta":{"ts":60}}', b'{"meta":{"ts":"1970-01-01T00:02:30Z"}}'])
-    producer.send("t", [b'{"meta":{"ts":1700000040000}}', b"no time"])
+    producer.send("t", [b'{"meta":{"ts":946684860}}', b'{"meta":{"ts":"1970-01-01T00:02:30Z"}}'])
+    producer.send("t", [b'{"meta":{"ts":1700000040000}}', b"no time", b'{"meta":{"ts":"soon"}}'])
     producer.close()
 
     found = {one.start_ms: one.message_count for one in sent.events()}
-    assert found == {60_000: 1, 120_000: 1, START_MS: 2}
+    assert found == {946_684_860_000: 1, 120_000: 1, START_MS: 1}
+    assert counter.timeless_count == 2
 
 
 def test_audited_producer_when_a_broker_acknowledges_then_publishes_beside_the_messages(
@@ -256,7 +257,7 @@ def test_audited_messages_when_consumed_then_count_once_they_are_finished(
 @pytest.mark.parametrize(
     ("payload", "time_ms"),
     [
-        (b'{"ts":1.5}', 1500),
+        (b'{"ts":1700000040.5}', 1700000040500),
         (b'{"ts":1700000040123}', 1700000040123),
         (b'{"ts":"2023-11-14T22:14:00.123"}', 1700000040123),
         (b'{"ts":"2023-11-14T23:14:00+01:00"}', 1700000040000),

@@ -70,7 +70,7 @@ def test_where_when_a_registry_or_paths_then_is_that() -> None:
         ({**BROKERS, **TOPIC, "startingOffsets": "latest"}, "cannot be latest"),
         ({**BROKERS, **TOPIC, "startingOffsets": '{"web":{"0-0":-1}}'}, "cannot be latest"),
         ({**BROKERS, **TOPIC, "endingOffsets": "earliest"}, "cannot be earliest"),
-        ({**BROKERS, **TOPIC, "startingTimestamp": "yesterday"}, "whole numbers from 0"),
+        ({**BROKERS, **TOPIC, "startingTimestamp": "yesterday"}, "milliseconds, .. since 1970"),
         ({**BROKERS, **TOPIC, "maxBytesPerTrigger": "1m"}, "it is for streams"),
     ],
 )
@@ -84,7 +84,7 @@ def test_batch_options_when_wrong_then_say_why(options: dict[str, str], message:
     [
         ({"path": "/data"}, "streams read from brokers"),
         ({**BROKERS, **TOPIC, "endingOffsets": '{"web":{"0-0":7}}'}, "a stream has no end"),
-        ({**BROKERS, **TOPIC, "endingTimestamp": "7"}, "a stream has no end"),
+        ({**BROKERS, **TOPIC, "endingTimestamp": "1795161605"}, "a stream has no end"),
     ],
 )
 def test_stream_options_when_for_batches_then_say_so(options: dict[str, str], message: str) -> None:
@@ -137,10 +137,10 @@ def test_topic_when_it_cannot_be_then_is_refused() -> None:
 def test_bound_when_several_are_set_then_time_comes_before_times_and_offsets() -> None:
     times = '{"web":{"0-0":5}}'
     both = read(startingOffsetsByTimestamp=times, startingOffsets="earliest").starting
-    all_three = read(startingTimestamp="9", startingOffsetsByTimestamp=times).starting
+    all_three = read(startingTimestamp="1795161605", startingOffsetsByTimestamp=times).starting
 
     assert (both.is_time, both.value(P0)) == (True, 5)
-    assert (all_three.is_time, all_three.value(P0)) == (True, 9)
+    assert (all_three.is_time, all_three.value(P0)) == (True, 1795161605000)
 
 
 def test_bound_when_a_partition_is_missing_then_names_it() -> None:
@@ -211,7 +211,7 @@ OFFSETS = '{"web":{"0-0":5}}'
         {**BROKERS, **TOPIC},
         {"brokers": "h:1,7:i:2", "subscribePattern": "we."},
         {"zk": "z:2181/c", "assign": '{"web":["0-0"]}', "startingOffsets": OFFSETS},
-        {"paths": '["/a", "/b"]', "endingTimestamp": "7", "crc": "mark"},
+        {"paths": '["/a", "/b"]', "endingTimestamp": "1795161605", "crc": "mark"},
         {**BROKERS, **TOPIC, "startingOffsetsByTimestamp": OFFSETS, "failOnDataLoss": "false"},
         {**BROKERS, **TOPIC, "minPartitions": "3", "maxBytesPerPartition": "1k", "fetchSize": "2k"},
         {**BROKERS, **TOPIC, "reportPath": "/r", "timeoutMs": "1500"},

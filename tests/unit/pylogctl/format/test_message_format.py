@@ -66,7 +66,7 @@ def test_format_given_a_payload_of_other_bytes_changes_it_only_when_asked() -> N
 
 def test_format_given_a_dotted_path_reads_json() -> None:
     assert _format("%s{jq:.a.b.1}", b'{"a":{"b":[1,"x"]}}') == b"x"
-    assert _format("%s{jq:.a.b}", b'{"a":{"b":[1,"x"]}}') == b'[1, "x"]'
+    assert _format("%s{jq:.a}", b'{"a":1,"a":{"b":[1.10,"x",null]}}') == b'{"b":[1.10,"x",null]}'
     assert _format("%s{jq:.a.c}", b'{"a":{}}') == b"null"
     assert _format("%s{jq:.a}", b"no json") == b"null"
 

@@ -235,13 +235,16 @@ def test_pieces_when_more_are_wanted_then_are_made(write_segments: WriteSegments
     assert len(plan({"path": str(data), "minPartitions": "4"}).tasks) == 4
 
 
+BASE_S = 1_795_161_605
+
+
 @pytest.mark.parametrize("is_archived", [False, True])
 def test_times_when_asked_for_then_whole_files_are_read(
     write_segments: WriteSegments, is_archived: bool
 ) -> None:
     data = write_segments(numbered(0, 10), numbered(10, 20), numbered(20, 30))
     for age, file in enumerate(sorted((data / "events_0").iterdir(), reverse=True)):
-        os.utime(file, (1000 - 100 * age, 1000 - 100 * age))
+        os.utime(file, (BASE_S - 100 * age, BASE_S - 100 * age))
     if is_archived:
         for file in list((data / "events_0").iterdir()):
             archive_segment(data, P0, file)
@@ -251,15 +254,15 @@ def test_times_when_asked_for_then_whole_files_are_read(
         return values(
             read(
                 path=str(data),
-                startingTimestamp=str(start_s * 1000),
-                endingTimestamp=str(end_s * 1000),
+                startingTimestamp=str(BASE_S + start_s),
+                endingTimestamp=str((BASE_S + end_s) * 1000),
             )
         )
 
-    assert between(0, 2000) == numbered(0, 30)
-    assert between(950, 2000) == numbered(10, 30)
-    assert between(950, 950) == numbered(10, 20)
-    assert between(0, 700) == []
+    assert between(-1000, 1000) == numbered(0, 30)
+    assert between(-50, 1000) == numbered(10, 30)
+    assert between(-50, -50) == numbered(10, 20)
+    assert between(-1000, -300) == []
 
 
 def test_archives_when_read_beside_segments_then_gives_all_messages_in_order(
