@@ -16,6 +16,11 @@ _ADVERTISED = re.compile(rf"({_NAME})={_ADDRESS}")
 _MAX_PORT = 65535
 
 
+def join_address(host: str, port: int) -> str:
+    """Return `host:port`, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class Endpoint(NamedTuple):
     """An address of a broker: `listener` is the name of what listens there."""
 
@@ -27,7 +32,7 @@ class Endpoint(NamedTuple):
     @property
     def address(self) -> str:
         """Return `host:port`, an IPv6 address in brackets."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return join_address(self.host, self.port)
 
     def __str__(self) -> str:
         return f"{self.listener}={'tls' if self.is_tls else 'plain'}://{self.address}"

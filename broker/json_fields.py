@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from broker.protocol.primitives import Buffer
-
 MISSING = object()
 """The value at a path that does not exist."""
 
@@ -18,7 +16,7 @@ class Number(str):
     __slots__ = ()
 
 
-def read_json(payload: Buffer | str) -> Any:
+def read_json(payload: bytes | bytearray | memoryview | str) -> Any:
     """Return a document, its numbers as `Number`; `MISSING` if it is none."""
     text = payload if isinstance(payload, str) else bytes(payload)
     try:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from broker.endpoints import join_address
 from broker.errors import AddressInUseError
 from broker.units import ListenAddress
 
@@ -77,8 +78,7 @@ def served_metrics(write: Callable[[], str], where: ListenAddress) -> Iterator[s
 
 
 def _text(where: ListenAddress) -> str:
-    host = f"[{where.host}]" if ":" in where.host else where.host
-    return f"{host}:{where.port}"
+    return join_address(where.host, where.port)
 
 
 def _make_server(shared: _Shared, where: ListenAddress) -> ThreadingHTTPServer:

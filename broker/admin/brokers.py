@@ -195,7 +195,7 @@ def status_of(response: StatusResponse) -> BrokerStatus:
     address, document, error = response
     if error is not None:
         raise error
-    where = f"{address.host}:{address.port}"
+    where = address.text
     if document is None:
         return BrokerStatus(address.id, where, "running (0.7)")
     session = document["session"] or {}

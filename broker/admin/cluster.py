@@ -133,8 +133,7 @@ def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:
         return broker_infos(describe_cluster(cluster, connect))
     except UnsupportedVersionError:
         return [
-            BrokerInfo(one.id, f"{one.host}:{one.port}", "", True, False, *(None,) * 4)
-            for one in cluster.brokers()
+            BrokerInfo(one.id, one.text, "", True, False, *(None,) * 4) for one in cluster.brokers()
         ]
 
 
@@ -194,7 +193,7 @@ def broker_infos(metadata: ClusterMetadataResponse) -> list[BrokerInfo]:
         preferred[one.replicas[0]] += 1
         replicas.update(one.replicas)
         in_sync.update(one.isr)
-    addresses = {broker.id: f"{broker.host}:{broker.port}" for broker in metadata.brokers}
+    addresses = {broker.id: broker.text for broker in metadata.brokers}
     offline: dict[int, list[str]] = {}
     for one in partitions_of(metadata):
         for id in one.replicas if one.leader == NO_LEADER else ():

@@ -118,8 +118,7 @@ def _preset_count(connect: Connect, broker: BrokerAddress, topic: str) -> int:
         raise response.error
     if response.document is None:
         raise errors.UnsupportedVersionError(
-            f"{broker.host}:{broker.port} knows only the requests of Kafka 0.7, which cannot "
-            "create a topic",
+            f"{broker.text} knows only the requests of Kafka 0.7, which cannot create a topic",
             hints=["such a broker creates a topic with the first message sent to it"],
         )
     return int(response.document.get("topic_settings", {}).get(topic, {}).get(PARTITION_COUNT, 0))

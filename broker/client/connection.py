@@ -522,7 +522,7 @@ def parse_broker_list(text: str) -> list[responses.BrokerAddress]:
 
 def _parse_broker(item: str) -> responses.BrokerAddress:
     rest, colon, port = item.rpartition(":")
-    if not colon or (item.startswith("[") and item.endswith("]")):
+    if not colon or (item.startswith("[") and item.endswith("]")) or _is_ipv6(item):
         rest, port = item, str(DEFAULT_PORT)
     broker_id, colon, host = rest.partition(":")
     if not colon or not broker_id.isdecimal():
@@ -532,9 +532,25 @@ def _parse_broker(item: str) -> responses.BrokerAddress:
         raise errors.ProtocolError(
             f"'{item}' is no broker address; valid: HOST[:PORT], ID:HOST:PORT"
         )
+    if "/" in host:
+        raise errors.ProtocolError(
+            f"'{item}' is no broker address: give HOST:PORT, without a scheme"
+        )
+    if host.isdecimal():
+        raise errors.ProtocolError(
+            f"'{item}' is no broker address: give localhost:{host} for a port"
+        )
     return responses.BrokerAddress(int(broker_id), host, int(port))
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET6, text.partition("%")[0])
+    except OSError:
+        return False
+    return True
 
 
 def addresses_text(addresses: Sequence[responses.BrokerAddress], separator: str = ",") -> str:
     """Return broker addresses as text, for messages."""
-    return separator.join(f"{a.host}:{a.port}" for a in addresses)
+    return separator.join(one.text for one in addresses)

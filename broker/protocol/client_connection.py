@@ -65,7 +65,7 @@ class ClientConnection:
     """What a client knows of a broker, and numbers its requests; `name` is for messages."""
 
     def __init__(self, address: responses.BrokerAddress, client_id: str) -> None:
-        where = f"{address.host}:{address.port}"
+        where = address.text
         self.name = where if address.id < 0 else f"broker {address.id} at {where}"
         self.client_id = client_id
         self.is_known = False  # a greeting was answered

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from broker import errors
+from broker.endpoints import join_address
 from broker.ids import NO_EPOCH, NO_LEADER
 from broker.protocol import layouts
 from broker.protocol.framing import encode_frame
@@ -293,6 +294,11 @@ class BrokerAddress(NamedTuple):
     id: int
     host: str
     port: int
+
+    @property
+    def text(self) -> str:
+        """Return `host:port`, an IPv6 address in brackets."""
+        return join_address(self.host, self.port)
 
 
 class PartitionMetadata(NamedTuple):

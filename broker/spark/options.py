@@ -34,6 +34,7 @@ from typing import (
     get_type_hints,
 )
 
+from broker.endpoints import join_address
 from broker.errors import ConfigError, ProtocolError
 from broker.protocol.compression import Codec
 from broker.spark.offsets import (
@@ -233,7 +234,8 @@ class Where:
 
 
 def _address_text(broker_id: int, host: str, port: int) -> str:
-    return f"{host}:{port}" if broker_id < 0 else f"{broker_id}:{host}:{port}"
+    address = join_address(host, port)
+    return address if broker_id < 0 else f"{broker_id}:{address}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from broker.endpoints import join_address
 from broker.errors import ConfigError, CoordinationError, LogLockedError, RegistryUnreachableError
 from broker.zk.child import ChildProcess
 from broker.zk.health import four_letter_word
 from broker.zk.java import Java, find_java
-from broker.zk.paths import join_address
 from broker.zk.security import NOTE_NAME, SECRET_NAME, ZooKeeperSecurity, make_credential
 from broker.zk.session import Session
 

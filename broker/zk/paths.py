@@ -13,6 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from broker.endpoints import join_address
 from broker.errors import ConfigError, CoordinationError
 from broker.topic import TopicPartition
 
@@ -240,11 +241,6 @@ class ConnectString(NamedTuple):
 
     def __str__(self) -> str:
         return self.servers + self.chroot
-
-
-def join_address(host: str, port: int) -> str:
-    """Return `host:port`, an IPv6 address in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_connect_string(text: str) -> ConnectString:

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from broker.endpoints import join_address
 from broker.errors import BrokerError, BrokerUnreachableError, ConfigError
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import TlsFiles
 from broker.security.client_tls import refused, secured
 from broker.zk.handler import Handler
-from broker.zk.paths import join_address
 
 logger = logging.getLogger(__name__)
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from broker.endpoints import Endpoint
+from broker.endpoints import Endpoint, join_address
 from broker.errors import CoordinationError
-from broker.zk.paths import join_address
 
 logger = logging.getLogger(__name__)
 

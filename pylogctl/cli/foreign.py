@@ -5,8 +5,12 @@ Imported only for an error's hint.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _BROKERS = "brokers are named with -b HOST:PORT, or found through ZooKeeper (-Z)"
-_TOPIC = "the topic is an argument, as in: pylogctl consume TOPIC"
+_TOPIC = "the topic is an argument, as in: {} TOPIC"
+_GROUP = "the group is an argument, as in: {} GROUP"
+_CLUSTER = "pylogctl cluster describe"
 _OUTPUT = "formats of documents are chosen with --output, as in: --output json"
 _RESET = "to move offsets: pylogctl group reset GROUP --to"
 
@@ -42,7 +46,9 @@ _OPTIONS = {
     "--delete": "pylogctl topic delete TOPIC, pylogctl group delete GROUP",
     "--alter": "pylogctl topic alter TOPIC, pylogctl config set",
     "--timeout-ms": "limits of time: --timeout 10s, --idle-timeout 10s",
+    "--group": _GROUP,
     "--group-id": "the group is named with -g GROUP",
+    "--port": "addresses are given whole: --listen HOST:PORT",
     "--follow": "`consume` follows unless -e ends it; the last messages first: pylogctl tail TOPIC",
     **dict.fromkeys(
         ("--consumer-property", "--producer-property", "--property", "--command-config"),
@@ -69,7 +75,24 @@ _OPTIONS = {
     "--describe-offsets": "pylogctl group describe GROUP",
 }
 
+_LISTS = {"topics": "topic list", "groups": "group list", "brokers": "broker list"}
 _COMMANDS = {
+    **{f"get {name}": f"pylogctl {listed}" for name, listed in _LISTS.items()},
+    **{f"get {name[:-1]}": f"pylogctl {name[:-1]} describe NAME" for name in ("topics", "groups")},
+    **{f"describe {name}": f"pylogctl {name} describe NAME" for name in ("topic", "group")},
+    **dict.fromkeys(("consumer-groups", "kafka-consumer-groups"), "pylogctl group"),
+    **dict.fromkeys(("console-consumer", "kafka-console-consumer"), "pylogctl consume TOPIC"),
+    **dict.fromkeys(("console-producer", "kafka-console-producer"), "pylogctl produce TOPIC"),
+    **dict.fromkeys(("configs", "kafka-configs"), "pylogctl config"),
+    **dict.fromkeys(("acls", "kafka-acls"), "pylogctl acl"),
+    **dict.fromkeys(("kafka-topics", "leader-election"), "pylogctl topic"),
+    **dict.fromkeys(("dump-log", "kafka-dump-log"), "pylogctl log dump FILE"),
+    **dict.fromkeys(("cluster info", "cluster list", "cluster metadata"), _CLUSTER),
+    **dict.fromkeys(("topic consume", "topic read", "topic cat"), "pylogctl consume TOPIC"),
+    **dict.fromkeys(("topic produce", "topic write"), "pylogctl produce TOPIC"),
+    **dict.fromkeys(("topic tail", "log tail"), "pylogctl tail TOPIC"),
+    **dict.fromkeys(("group seek", "group set-offset"), "pylogctl group reset GROUP --to @-10m"),
+    **dict.fromkeys(("group consume", "group join"), "pylogctl consume --group GROUP TOPIC"),
     **dict.fromkeys(("ls", "list"), "pylogctl topic list, group list, broker list, zk ls"),
     **dict.fromkeys(
         ("create", "new", "delete", "rm", "describe", "desc", "alter", "offsets", "count"),
@@ -79,18 +102,21 @@ _COMMANDS = {
     **dict.fromkeys(("start", "stop", "status"), "pylogctl broker {}"),
     **dict.fromkeys(("dump", "verify", "grep", "repair"), "pylogctl log {} FILE"),
     **dict.fromkeys(("get", "stat", "tree"), "pylogctl zk {} PATH"),
-    **dict.fromkeys(("metadata", "info", "nodes"), "pylogctl cluster describe"),
+    **dict.fromkeys(("metadata", "info", "nodes"), _CLUSTER),
     "health": "pylogctl cluster health",
     "sub": "pylogctl consume TOPIC",
     "pub": "pylogctl produce TOPIC",
 }
 
 
-def hints_for_option(flag: str) -> list[str]:
-    """Return what an option of other tools is here, if that is known."""
-    return [_OPTIONS[flag]] if flag in _OPTIONS else []
+def hints_for_option(flag: str, command: str = "pylogctl consume") -> list[str]:
+    """Return what an option of other tools is in a command, if that is known."""
+    return [_OPTIONS[flag].replace("{}", command)] if flag in _OPTIONS else []
 
 
-def hints_for_command(word: str) -> list[str]:
-    """Return what a command of other tools is here, if that is known."""
-    return [f"here: {_COMMANDS[word].format(word)}"] if word in _COMMANDS else []
+def hints_for_command(group: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Return what the words of a command of other tools are here, if that is known."""
+    for known in (" ".join([*group, *words][:2]), *([] if group else words[:1])):
+        if known in _COMMANDS:
+            return [f"here: {_COMMANDS[known].format(words[0])}"]
+    return []

@@ -108,7 +108,7 @@ def _usage_error(error: typer.TyperException) -> CliError:
     if kind == "NoSuchOption":
         from pylogctl.cli.foreign import hints_for_option
 
-        foreign = hints_for_option(option)
+        foreign = hints_for_option(option, path)
         return UsageError(_no_option(option, ctx, path, guesses=not foreign), hints=foreign + hints)
     if kind == "BadOptionUsage":
         return UsageError(f"option '{option}' {_value_problem(error.message)}", hints=hints)
@@ -266,7 +266,7 @@ class Group(TyperGroup):
         if command is None:
             from pylogctl.cli.foreign import hints_for_command
 
-            hints = [] if ctx.parent else hints_for_command(args[0])
+            hints = hints_for_command(ctx.command_path.split()[1:], args)
             guess = "" if hints else did_you_mean(args[0], self.list_commands(ctx))
             raise UsageError(
                 f"no command '{args[0]}'{guess}",
@@ -327,6 +327,8 @@ class RootGroup(Group):
         """Replace a hidden alias of the root; `tail -n N` begins N messages before the end."""
         name, *rest = words
         expanded = [*self.shortcuts.get(name, (name,))]
+        if expanded[-1:] == ["list"] and rest and not rest[0].startswith("-"):
+            del expanded[-1]  # a command of the group, as in `topics list`
         if name == "tail" and "-n" in rest[:-1]:
             at = rest.index("-n")
             expanded[-1] = f"-{rest[at + 1]}"

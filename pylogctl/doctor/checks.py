@@ -210,7 +210,7 @@ def _check_broker(
     from broker.admin.cluster import lost_logs_of
     from broker.protocol.extension_requests import StatusParts
 
-    where = f"{address.host}:{address.port}"
+    where = address.text
     asked_ms = env.clock.time_ms()
     connect = connector(env, timeout_s=_TIMEOUT_S)
     _, document, error = request_status(connect, address, StatusParts.SETTINGS)

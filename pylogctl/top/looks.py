@@ -172,9 +172,7 @@ class _Asker(StoppableThread):
         connection, address = self._connection, self.address
         connection.timeout_s = connection.connect_timeout_s = wish.timeout_s
         asked_s = time.monotonic()
-        answer = BrokerAnswer(
-            address.id, f"{address.host}:{address.port}", asked_s, asked_s, wish.parts, wish.topic
-        )
+        answer = BrokerAnswer(address.id, address.text, asked_s, asked_s, wish.parts, wish.topic)
         try:
             if connection.hello() is None:
                 return answer._replace(time_s=time.monotonic())

@@ -302,7 +302,7 @@ def replicated_row(facts: PartitionFacts) -> ReplicatedRow:
 def _log_fields(facts: PartitionFacts) -> dict[str, Any]:
     ends, leader = facts.ends, facts.leader
     return {
-        "address": None if leader is None else f"{leader.host}:{leader.port}",
+        "address": None if leader is None else leader.text,
         "start": UNKNOWN if ends is None else ends.start,
         "end": UNKNOWN if ends is None else ends.end,
         "segments": UNKNOWN if ends is None else facts.segment_count,

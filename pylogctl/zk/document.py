@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
+from broker.endpoints import join_address
 from broker.units import counted
 from broker.zk.known_nodes import decode_node
-from broker.zk.paths import join_address
 from pylogctl.cli.columns import (
     HIDDEN,
     Bytes,

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from broker.admin.registry_nodes import Node, read_nodes, read_tree
+from broker.endpoints import join_address
 from broker.units import counted, format_time
 from broker.zk.health import ServerHealth, server_health
 from broker.zk.known_nodes import decode_node
-from broker.zk.paths import join_address, parse_connect_string
+from broker.zk.paths import parse_connect_string
 from broker.zk.session import Session
 from broker.zk.tree_watch import TreeWatch
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session

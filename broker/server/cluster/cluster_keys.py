@@ -116,9 +116,7 @@ class ClusterKeyStore:
         """Return how this broker proves itself to another one, at one of its endpoints."""
         from broker.security.cluster_proof import BrokerProof  # `open` has imported it
 
-        return BrokerProof(
-            self._own, broker_id, endpoint.listener, f"{endpoint.host}:{endpoint.port}"
-        )
+        return BrokerProof(self._own, broker_id, endpoint.listener, endpoint.address)
 
     def doors(self, listener: str) -> ServerMechanisms:
         """Return how other brokers prove themselves to this one, at one of its listeners."""
@@ -130,9 +128,7 @@ class ClusterKeyStore:
         return {CLUSTER_PROOF: Door(self._own, listener, endpoint, self._is_registered).serve}
 
     def _endpoint_of(self, listener: str) -> str:
-        return next(
-            (f"{one.host}:{one.port}" for one in self._endpoints() if one.listener == listener), ""
-        )
+        return next((one.address for one in self._endpoints() if one.listener == listener), "")
 
     def _own(self) -> OwnBroker:
         keys = self._keys.accepted(self._clock.time_ms())

@@ -395,6 +395,7 @@ def test_connection_when_made_to_itself_then_refused(
         ("[::1]:9092", [(-1, "::1", 9092)]),
         ("localhost,[::1]", [(-1, "localhost", 9092), (-1, "::1", 9092)]),
         ("7:[::1]:9092", [(7, "::1", 9092)]),
+        ("::1,fe80::1%lo", [(-1, "::1", 9092), (-1, "fe80::1%lo", 9092)]),
     ],
 )
 def test_parse_broker_list_when_good_then_addresses(
@@ -403,11 +404,14 @@ def test_parse_broker_list_when_good_then_addresses(
     assert parse_broker_list(text) == addresses
 
 
-@pytest.mark.parametrize("text", ["host:", ":9092", "host:0", "host:65536", "host:x"])
+@pytest.mark.parametrize(
+    "text",
+    ["host:", ":9092", "host:0", "host:65536", "host:x", "9092", "http://host:9092", "tls://h"],
+)
 def test_parse_broker_list_when_malformed_then_names_the_item(text: str) -> None:
     with pytest.raises(ProtocolError, match=f"^'{text}' is no broker address"):
         parse_broker_list(f"good:1,{text}")
 
 
 def test_addresses_text_when_given_addresses_then_a_list() -> None:
-    assert addresses_text(parse_broker_list("a:1,2:b:3")) == "a:1,b:3"
+    assert addresses_text(parse_broker_list("a:1,2:b:3,::1")) == "a:1,b:3,[::1]:9092"

@@ -165,6 +165,16 @@ def test_command_line_that_is_wrong_is_told_in_one_sentence(
         ("--no-color topic list", "--color never"),
         ("ls", "here: pylogctl topic list"),
         ("create t", "here: pylogctl topic create TOPIC"),
+        ("get topics", "here: pylogctl topic list"),
+        ("get topic orders", "here: pylogctl topic describe NAME"),
+        ("get /brokers", "here: pylogctl zk get PATH"),
+        ("cluster info", "here: pylogctl cluster describe"),
+        ("topic consume", "here: pylogctl consume TOPIC"),
+        ("group seek", "here: pylogctl group reset GROUP --to @-10m"),
+        ("consumer-groups --list", "here: pylogctl group"),
+        ("group describe --group g", "as in: pylogctl group describe GROUP"),
+        ("topic describe --topic t", "as in: pylogctl topic describe TOPIC"),
+        ("web --port 80", "--listen HOST:PORT"),
     ],
 )
 def test_word_of_another_tool_or_of_a_former_version_when_given_is_answered_with_the_right_one(
