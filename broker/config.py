@@ -45,6 +45,22 @@ _INT, _BOOL, _TEXT, _PATHS, _MAP = (
 )
 
 
+def _of_08(prefix: str, names: Iterable[str], reason: str) -> dict[str, str]:
+    """Return properties of Kafka 0.8 that have no effect here, and why."""
+    return {f"{prefix}.{name}": reason for name in names}
+
+
+_CLEANER = (
+    *("enable", "threads", "io.max.bytes.per.second", "dedupe.buffer.size", "io.buffer.size"),
+    *("io.buffer.load.factor", "backoff.ms", "min.cleanable.ratio", "delete.retention.ms"),
+)
+_REPORTERS = (
+    *("metrics.polling.interval.secs", "metrics.reporters"),
+    *("csv.metrics.reporter.enabled", "csv.metrics.dir"),
+)
+_PURGATORY = ("purgatory.purge.interval.requests",)
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerConfig(ListenerConfig):
     """The settings of a broker.
@@ -378,6 +394,16 @@ class BrokerConfig(ListenerConfig):
         "num.io.threads": "num.threads says how many threads serve requests",
         "queued.max.requests": "requests are not queued; queued.max.bytes limits their memory",
         "zk.synctime.ms": "watches keep what is read from ZooKeeper up to date",
+        **_of_08("log.cleaner", _CLEANER, "logs are not compacted"),
+        **_of_08("log.index", ("size.max.bytes", "interval.bytes"), "logs have no index files"),
+        **_of_08("log", ("delete.delay.ms", "segment.delete.delay.ms"), "readers keep files open"),
+        **_of_08("kafka", _REPORTERS, "metrics.port serves metrics"),
+        **_of_08("fetch", _PURGATORY, "requests that wait are dropped as they are answered"),
+        **_of_08("producer", _PURGATORY, "requests that wait are dropped as they are answered"),
+        "background.threads": "num.threads says how many threads serve requests",
+        "controller.message.queue.size": "the controller sends only the latest states",
+        "replica.lag.max.messages": "replica.lag.time.max.ms alone says which replicas are in sync",
+        "offset.metadata.max.bytes": "offsets are in ZooKeeper, without metadata",
     }
     DYNAMIC: ClassVar[frozenset[str]] = frozenset(
         (

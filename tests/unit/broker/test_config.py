@@ -576,3 +576,45 @@ def test_override_when_it_needs_a_restart_or_is_wrong_then_config_error_says_so(
         BrokerConfig.normalize_overrides({name: text})
 
     assert str(caught.value).startswith(complaint)
+
+
+SERVER_PROPERTIES_OF_081 = """
+broker.id=0
+port=9092
+num.network.threads=2
+num.io.threads=8
+socket.send.buffer.bytes=1048576
+socket.receive.buffer.bytes=1048576
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kafka-logs
+num.partitions=2
+log.retention.hours=168
+log.segment.bytes=536870912
+log.retention.check.interval.ms=60000
+log.cleaner.enable=false
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=1000000
+"""
+"""What stands in the file of that name in Kafka 0.8.1."""
+OTHERS_OF_081 = (
+    *("background.threads", "controller.message.queue.size", "replica.lag.max.messages"),
+    *("log.cleaner.threads", "log.cleaner.io.max.bytes.per.second", "log.delete.delay.ms"),
+    *("log.cleaner.dedupe.buffer.size", "log.cleaner.io.buffer.size", "log.cleaner.backoff.ms"),
+    *("log.cleaner.io.buffer.load.factor", "log.cleaner.min.cleanable.ratio"),
+    *("log.cleaner.delete.retention.ms", "log.index.size.max.bytes", "log.index.interval.bytes"),
+    *("log.segment.delete.delay.ms", "fetch.purgatory.purge.interval.requests"),
+    *("producer.purgatory.purge.interval.requests", "offset.metadata.max.bytes"),
+    *("kafka.metrics.polling.interval.secs", "kafka.metrics.reporters"),
+    *("kafka.csv.metrics.reporter.enabled", "kafka.csv.metrics.dir"),
+)
+
+
+def test_properties_when_of_kafka_081_then_those_without_effect_are_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lines = SERVER_PROPERTIES_OF_081.split()
+    texts = dict(line.split("=", 1) for line in lines) | dict.fromkeys(OTHERS_OF_081, "1")
+    config = BrokerConfig.from_properties(texts)
+    assert (config.num_partitions, config.segment_bytes) == (2, 536870912)
+    warned = [record.getMessage().split(" ")[0] for record in caplog.records]
+    assert sorted(warned) == sorted(["num.io.threads", "log.cleaner.enable", *OTHERS_OF_081])
