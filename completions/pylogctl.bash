@@ -832,12 +832,12 @@ __pylogctl_values() {
     'pylogctl topic --user') words='segment.bytes segment.ms retention.ms retention.bytes flush.messages flush.ms flush.before.read partition.count min.insync.replicas unclean.leader.election.enable' ;;
     'pylogctl topic --password-file') words='@file' ;;
     'pylogctl topic --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl topic --columns') words='topic partition start end bytes messages inner end_inner broker before partitions action leader replicas isr min_isr group state offline under_replicated address segments last_append epoch lag settings result reason name brokers first last target original copying left percent throttle offset next_offset size codec crc payload log_start high_watermark log_end pending_bytes' ;;
-    'pylogctl topic --sort') words='topic partition start end bytes messages inner end_inner broker before partitions action leader replicas isr min_isr group state offline under_replicated address segments last_append epoch lag settings result reason name brokers first last target original copying left percent throttle offset next_offset size codec crc payload log_start high_watermark log_end pending_bytes' ;;
+    'pylogctl topic --columns') words='topic partition start end bytes messages inner end_inner broker before partitions action leader replicas isr min_isr group state offline under_replicated address epoch lag lags segments last_append settings result reason name brokers target original copying left percent throttle offset next_offset size codec crc payload log_start high_watermark log_end pending_bytes' ;;
+    'pylogctl topic --sort') words='topic partition start end bytes messages inner end_inner broker before partitions action leader replicas isr min_isr group state offline under_replicated address epoch lag lags segments last_append settings result reason name brokers target original copying left percent throttle offset next_offset size codec crc payload log_start high_watermark log_end pending_bytes' ;;
     'pylogctl topic --progress') words='auto always never' ;;
     'pylogctl topic list --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl topic list --columns') words='name brokers partitions replicas offline under_replicated state bytes messages first last' ;;
-    'pylogctl topic list --sort') words='name brokers partitions replicas offline under_replicated state bytes messages first last' ;;
+    'pylogctl topic list --columns') words='name brokers partitions replicas offline under_replicated state bytes messages' ;;
+    'pylogctl topic list --sort') words='name brokers partitions replicas offline under_replicated state bytes messages' ;;
     'pylogctl topic list --zk-credential') words='@file' ;;
     'pylogctl topic list --zk-tls-config') words='@file' ;;
     'pylogctl topic list --tls-ca') words='@file' ;;
@@ -851,8 +851,8 @@ __pylogctl_values() {
     'pylogctl topic list --log-format') words='text json' ;;
     'pylogctl topic list --color') words='auto always never' ;;
     'pylogctl topic describe --output') words='table json jsonl csv tsv plain markdown name' ;;
-    'pylogctl topic describe --columns') words='topic partition broker state offline under_replicated address start end segments bytes last_append leader epoch replicas isr min_isr lag settings' ;;
-    'pylogctl topic describe --sort') words='topic partition broker state offline under_replicated address start end segments bytes last_append leader epoch replicas isr min_isr lag settings' ;;
+    'pylogctl topic describe --columns') words='topic partition leader state offline under_replicated address epoch replicas isr min_isr lag lags start end segments bytes last_append settings' ;;
+    'pylogctl topic describe --sort') words='topic partition leader state offline under_replicated address epoch replicas isr min_isr lag lags start end segments bytes last_append settings' ;;
     'pylogctl topic describe --zk-credential') words='@file' ;;
     'pylogctl topic describe --zk-tls-config') words='@file' ;;
     'pylogctl topic describe --tls-ca') words='@file' ;;

@@ -66,40 +66,23 @@ class TopicRow(Row):
     state: Annotated[Text, "ok, UNDER-REPLICATED or OFFLINE: some of its partitions", Fit.STATE]
     bytes: Annotated[Bytes, "readable bytes"]
     messages: Annotated[Integer, "number of messages, with --count", HIDDEN]
-    first: Annotated[Integer, "smallest first offset of its partitions", Rank(3)]
-    last: Annotated[Integer, "largest end offset of its partitions", Rank(2)]
 
 
 class PartitionRow(Row):
-    """A partition."""
-
-    name: PartitionName
-    broker: Annotated[Integer, "id of its broker"]
-    state: PartitionState
-    address: Annotated[Text, "address of that broker", Fit.WHOLE, HIDDEN]
-    start: Annotated[Integer, "first offset", Rank(3)]
-    end: Annotated[Integer, "offset after the last readable message"]
-    segments: Annotated[Integer, "number of segment files", Rank(3)]
-    bytes: Annotated[Bytes, "readable bytes"]
-    last_append: Annotated[Millis, "time of the last write", Rank(4)]
-
-
-class ReplicatedRow(Row):
-    """A partition with its replicas."""
+    """A partition; one without replicas has a single one, on its broker."""
 
     name: PartitionName
     leader: Annotated[Integer, "id of the broker that leads it"]
     state: PartitionState
     address: Annotated[Text, "address of that broker", Fit.WHOLE, HIDDEN]
-    epoch: Annotated[Integer, "leader epoch: one higher with each decision", Rank(2)]
+    epoch: Annotated[Integer, "leader epoch: one higher with each decision", HIDDEN]
     replicas: Annotated[tuple[int, ...], "ids of its brokers, the preferred leader first", Fit.WRAP]
     isr: Annotated[tuple[int, ...], "ids of the in-sync replicas", Fit.WRAP]
     min_isr: Annotated[Integer, "fewest of them to commit a message", HIDDEN]
-    lag: Annotated[
-        dict[str, int | None], "bytes that each follower is behind, by broker id", Fit.WRAP
-    ]
+    lag: Annotated[Integer, "bytes that the follower furthest behind lacks"]
+    lags: Annotated[dict[str, int | None], "the same of each, by broker id", Fit.WRAP, HIDDEN]
     start: Annotated[Integer, "first offset", HIDDEN]
-    end: Annotated[Integer, "offset after the last readable message", HIDDEN]
+    end: Annotated[Integer, "offset after the last readable message"]
     segments: Annotated[Integer, "number of the leader's segment files", HIDDEN]
     bytes: Annotated[Bytes, "readable bytes", Rank(1)]
     last_append: Annotated[Millis, "time of the last write", HIDDEN]
@@ -214,7 +197,6 @@ class SampleRow(Row):
 
 LIST = Document("topic.list/1", TopicRow, empty="no topics")
 DESCRIBE = Document("topic.describe/1", PartitionRow, empty="no partitions")
-DESCRIBE_REPLICATED = Document("topic.describe-replicated/1", ReplicatedRow, empty="no partitions")
 CREATE = Document("topic.create/1", CreateRow, empty="nothing to create")
 CREATE_REPLICATED = Document(
     "topic.create-replicated/1", CreateReplicatedRow, empty="nothing to create"
@@ -234,8 +216,6 @@ LIST_WITH_COUNT = LIST.showing("messages")
 
 def topic_row(summary: TopicSummary, message_count: int | None) -> TopicRow:
     """Return a row of `LIST`; `message_count` is None if messages were not counted."""
-    ends = list((summary.ends or {}).values())
-    none = UNKNOWN if summary.ends is None else None
     topic = shape_of(summary.topic, summary.partitions, summary.size_bytes)
     return TopicRow(
         topic.name,
@@ -247,8 +227,6 @@ def topic_row(summary: TopicSummary, message_count: int | None) -> TopicRow:
         _mark(topic.state, is_known=summary.ends is not None),
         if_known(topic.size_bytes),
         if_known(message_count),
-        min((one.start for one in ends), default=none),
-        max((one.end for one in ends), default=none),
     )
 
 
@@ -270,22 +248,13 @@ def _state_of(facts: PartitionFacts, found: ReplicaFacts) -> PartitionState:
 
 def partition_row(facts: PartitionFacts) -> PartitionRow:
     """Return a row of `DESCRIBE`."""
-    home = facts.partition.home
-    return PartitionRow(
-        name_of(facts.partition), home, _state_of(facts, _alone(home)), **_log_fields(facts)
-    )
-
-
-def _alone(home: int) -> ReplicaFacts:
-    return ReplicaFacts(0, (home,), (home,), 1, {}, None)
-
-
-def replicated_row(facts: PartitionFacts) -> ReplicatedRow:
-    """Return a row of `DESCRIBE_REPLICATED`, also for a topic without replicas."""
-    leader, home = facts.leader, facts.partition.home
-    found = facts.replicas or _alone(home)
+    leader = facts.leader
+    home = (facts.partition.home,)
+    found = facts.replicas or ReplicaFacts(0, home, home, 1, {}, None)
     followers = [id for id in found.replicas if leader is None or id != leader.id]
-    return ReplicatedRow(
+    lags = {str(id): found.lags.get(id) for id in followers} if facts.replicas else {}
+    known = [lag for lag in lags.values() if lag is not None]
+    return PartitionRow(
         name_of(facts.partition),
         leader=None if leader is None else leader.id,
         state=_state_of(facts, found),
@@ -293,7 +262,8 @@ def replicated_row(facts: PartitionFacts) -> ReplicatedRow:
         replicas=found.replicas,
         isr=found.isr,
         min_isr=found.min_isr,
-        lag={str(id): found.lags.get(id) for id in followers},
+        lag=None if not lags else UNKNOWN if len(known) < len(lags) else max(known),
+        lags=lags,
         settings=found.settings,
         **_log_fields(facts),
     )

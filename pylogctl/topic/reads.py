@@ -104,12 +104,10 @@ def describe(env: Environment, topics: Iterable[str]) -> None:
         described, done = for_each(env, "topics", topics, describe_one)
         found = [one for partitions in described for one in partitions]
         asked = [one.partition for one in found]
-        if any(one.replicas for one in found):
-            render(env, document.DESCRIBE_REPLICATED, map(document.replicated_row, found))
-            _note_settings(env, found)
-        else:
+        if not any(one.replicas for one in found):
             facts.check_any_response(asked)
-            render(env, document.DESCRIBE, map(document.partition_row, found))
+        render(env, document.DESCRIBE, map(document.partition_row, found))
+        _note_settings(env, found)
         raise_failures(env, done, *_failures(facts, asked))
 
 

@@ -322,10 +322,10 @@ LISTINGS: Mapping[str, Listing] = {
         [
             topic.TopicRow(name, tuple(BROKERS), 400, *state, *sizes)
             for name, state, sizes in (
-                (TOPICS[0], (3, 0, 0, "ok"), (OFFSET, None, 0, OFFSET)),
-                (TOPICS[1], (3, 20, 120, "OFFLINE"), (UNKNOWN, None, UNKNOWN, UNKNOWN)),
-                (TOPICS[2], (None, 0, 0, "ok"), (0, None, OFFSET, OFFSET)),
-                ("t", (2, 0, 20, "UNDER-REPLICATED"), (12, None, 0, 12)),
+                (TOPICS[0], (3, 0, 0, "ok"), (OFFSET, None)),
+                (TOPICS[1], (3, 20, 120, "OFFLINE"), (UNKNOWN, None)),
+                (TOPICS[2], (None, 0, 0, "ok"), (0, None)),
+                ("t", (2, 0, 20, "UNDER-REPLICATED"), (12, None)),
             )
         ],
     ),
@@ -334,22 +334,23 @@ LISTINGS: Mapping[str, Listing] = {
         [
             topic.PartitionRow(
                 name,
-                number,
+                None if number == 4 else number,
                 topic.PartitionState("OFFLINE" if number == 4 else "ok", number == 4, False),
                 f"{_host(number)}:9092",
+                *(0, (number,), (number,), 1, None, {}),
                 *(
-                    (UNKNOWN,) * 5
+                    (UNKNOWN,) * 6
                     if number == 4
-                    else (OFFSET - MIB, OFFSET + number, 12_408, MIB + number, TIME_MS)
+                    else (OFFSET - MIB, OFFSET + number, 12_408, MIB + number, TIME_MS, None)
                 ),
             )
             for number, name in enumerate(_names())
         ],
     ),
     "topic describe with replicas": Listing(
-        topic.DESCRIBE_REPLICATED,
+        topic.DESCRIBE,
         [
-            topic.ReplicatedRow(
+            topic.PartitionRow(
                 name,
                 None if number == 4 else number,
                 topic.PartitionState(
@@ -362,6 +363,7 @@ LISTINGS: Mapping[str, Listing] = {
                 (number, 9, 17),
                 (number, 17),
                 2,
+                UNKNOWN if number == 3 else OFFSET,
                 {"9": None if number == 3 else OFFSET, "17": 0},
                 *(OFFSET - MIB, OFFSET, 12, UNKNOWN if number == 3 else MIB, TIME_MS, {}),
             )
