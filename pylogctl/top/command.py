@@ -47,7 +47,7 @@ def top(
     """Watch a cluster live.
 
     Brokers, topics, consumer groups, replication and requests, with rates. On a terminal keys
-    choose what is shown, see `?` there; elsewhere each look is written as text, until interrupted.
+    choose what is shown, see `?` there; elsewhere one look is written as text, or those of --batch.
     Brokers are asked once an interval. Rates are differences between two looks. Groups need
     ZooKeeper, and are read each 5 seconds.
     """

@@ -154,7 +154,6 @@ class RequestRow(Row):
     errors: Annotated[Rate, "requests, and parts of them, per second that were refused"] = None
     p50: Annotated[Seconds, "time in which half of them were answered"] = None
     p99: Annotated[Seconds, "time in which 99 % of them were answered"] = None
-    longest: Annotated[Seconds, "longest handling in the last window", Rank(1)] = None
     queue: Annotated[Number, "share of the time that they waited to be handled", Rank(2)] = None
     local: Annotated[Number, "share that they were handled", Rank(2)] = None
     remote: Annotated[Number, "share that they waited for replicas or messages", Rank(2)] = None

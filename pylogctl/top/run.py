@@ -42,8 +42,10 @@ _FOOT_AND_HEAD = 8  # lines of the screen that are no rows
 def run(
     env: Environment, places: list[Place], *, interval_s: float, look_count: int | None
 ) -> None:
-    """Show a cluster until interrupted; with `look_count`, or without a terminal, as text."""
+    """Show a cluster until interrupted; with `look_count`, or into a file or pipe, as text."""
     streams = env.streams
+    if look_count is None and not streams.stdout_is_tty:
+        look_count = 1
     is_text = look_count is not None or not env.given.isdisjoint(_OF_TEXT)
     has_screen = (
         streams.stdin_is_tty and streams.stdout_is_tty and env.environ.get("TERM") != "dumb"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from broker.ids import NO_CONTROLLER, NO_LEADER
-from broker.units import counted, format_count
+from broker.units import counted, format_count, format_size
 from pylogctl.cli import layout
 from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind
 from pylogctl.cli.escapes import printable
@@ -27,7 +27,6 @@ _HEADINGS = {
     "bytes_out": "out/s",
     "produce_p99": "p99",
     "errors": "err/s",
-    "longest": "max",
     "replicas": "repl",
     "uptime": "up",
     "connections": "conns",
@@ -326,7 +325,9 @@ def cell_text(value: Any, column: Column) -> str:
 
 
 def _bytes_text(size: float | None) -> str:
-    return "-" if size is None else f"{format_count(size)}B"
+    if size is None:
+        return "-"
+    return format_size(size).replace(" ", "").replace("iB", "i")  # columns are narrow
 
 
 def _rate_text(rate: float | None) -> str:

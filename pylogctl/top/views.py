@@ -404,7 +404,6 @@ def _copied_rate(
 
 
 _REQUESTS = ("produce", "fetch", "follower_fetch", "metadata", "push", "other")
-_HANDLINGS = {"produce": "Produce", "fetch": "Fetch", "follower_fetch": "FollowerFetch"}
 _WAITS = {"produce": "Publish", "fetch": "Read", "follower_fetch": "FollowerRead"}
 
 
@@ -426,12 +425,6 @@ def _request_row(
 ) -> document.RequestRow:
     times = times_of(brokers, name, "total")
     row = document.RequestRow(now.ms, name, id)
-    longest = [
-        one.value(_SOCKETS, f"Max{_HANDLINGS.get(name)}RequestMs")
-        for one in brokers
-        if not one.is_silent
-    ]
-    longest_ms = max((one for one in longest if one is not None), default=None)
     waits = (one.value("Purgatory", f"{_WAITS.get(name)}Waiting") for one in brokers)
     parts = [times_of(brokers, name, part) for part in ("queue", "local", "remote", "send")]
     elapsed_s = max((one.elapsed_s or 0.0 for one in brokers if not one.is_silent), default=0.0)
@@ -449,7 +442,6 @@ def _request_row(
         _error_rate(brokers, name),
         times.quantile_s(0.5),
         times.quantile_s(0.99),
-        None if longest_ms is None else round(longest_ms / 1000, 6),
         queue,
         local,
         remote,

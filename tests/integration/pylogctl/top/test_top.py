@@ -304,8 +304,16 @@ def _run(cluster: Cluster, tmp_path: Path, *args: str) -> Any:
     )
 
 
-def test_pipe_when_interrupted_then_ends_with_success(cluster: Cluster, tmp_path: Path) -> None:
+def test_pipe_when_no_number_of_looks_is_given_then_gets_one(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     with _run(cluster, tmp_path) as process:
+        out, err = process.communicate()
+    assert (process.returncode, err, out.count("Z  overview\n")) == (0, "", 1)
+
+
+def test_pipe_when_interrupted_then_ends_with_success(cluster: Cluster, tmp_path: Path) -> None:
+    with _run(cluster, tmp_path, "--batch", "1000") as process:
         lines = [process.stdout.readline() for _ in range(5)]
         assert lines[0].endswith("Z  overview\n")
         process.send_signal(signal.SIGTERM)
