@@ -63,7 +63,6 @@ from broker.security.mechanisms import Channel, Proved, ServerExchange
 from broker.security.principal import Principal, broker_principal
 from broker.security.rules import (
     CLUSTER,
-    NO_VERSION,
     Operation,
     Resource,
     ResourceType,
@@ -491,7 +490,7 @@ def test_rules_when_there_are_seven_thousand_then_brokers_judge_by_them(
     assert as_user(broker, Principal("User", "user-7000")).read("orders", 0).error == 128
 
 
-def test_rules_when_the_node_is_broken_then_the_last_stay_and_when_gone_none(
+def test_rules_when_the_node_is_broken_or_gone_then_the_last_stay_and_are_written_again(
     broker: Broker, as_user: AsUser, session: Session
 ) -> None:
     as_user(broker, ROOT).publish("orders", ONE)
@@ -500,10 +499,12 @@ def test_rules_when_the_node_is_broken_then_the_last_stay_and_when_gone_none(
     session.set(paths.RULES, b"{}")
     wait_until(lambda: broker.status()["rules"]["problem"], "the problem")
     assert alice.read("orders", 0).error == NO_ERROR
+    assert broker.status()["rules"]["vanished_count"] == 0
     session.delete(paths.RULES)
-    wait_until(lambda: broker.status()["rules"]["version"] == NO_VERSION, "no rules")
-    assert alice.read("orders", 0).error == 128
-    assert as_user(broker, ROOT).read("orders", 0).error == NO_ERROR
+    wait_until(lambda: broker.status()["rules"]["vanished_count"] == 1, "the alarm")
+    wait_until(lambda: not broker.status()["rules"]["problem"], "the rules")
+    assert alice.read("orders", 0).error == NO_ERROR
+    assert StoredRules.decode(session.get(paths.RULES)[0]).rules[0].principal.name == "alice"
 
 
 def test_rules_when_broken_at_the_start_then_only_super_users_may_do_anything(

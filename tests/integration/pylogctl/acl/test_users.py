@@ -64,8 +64,8 @@ def test_users_when_rules_are_on_then_each_may_do_what_is_allowed_to_it(
     health = as_user("alice", "cluster", "health")
     assert health.status == ExitStatus.NOT_ALLOWED
     assert (
-        "not allowed to see: storage, retention, orders without proof, lost by ZooKeeper"
-        in health.stderr
+        "not allowed to see: storage, retention, orders without proof, access, "
+        "lost by ZooKeeper" in health.stderr
     )
     assert b" fail " not in health.stdout
     assert as_user("root", "cluster", "health").status == ExitStatus.OK
