@@ -83,6 +83,29 @@ def test_a_secured_cluster_serves_topics_groups_and_settings(
 
 
 @pytest.mark.usefixtures("undiscovered")
+def test_name_of_a_user_when_added_and_limited_then_stands_in_no_node_that_a_stranger_may_read(
+    invoke: Invoke, zookeeper: str, credential: Path, public: Session
+) -> None:
+    options = ("-Z", zookeeper, "--zk-credential", str(credential))
+
+    def texts(path: str) -> Iterator[str]:
+        try:
+            yield f"{path} {public.get(path)[0].decode()}"
+            for name in public.children(path):
+                yield from texts(f"{path.rstrip('/')}/{name}")
+        except RegistryAccessError:
+            yield f"{path} is closed"
+
+    with started_broker(zookeeper, credential):
+        for words in (("add", "alice", "--generate"), ("quota", "alice", "--bytes-in", "1MiB/s")):
+            assert invoke("user", *words, *options).status == 0
+        found = list(texts("/"))
+
+    assert "/config/users is closed" in found
+    assert [one for one in found if "alice" in one] == []
+
+
+@pytest.mark.usefixtures("undiscovered")
 def test_a_command_without_the_credential_names_the_node_and_the_option(
     invoke: Invoke, zookeeper: str, credential: Path
 ) -> None:
