@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import pylogctl
 from broker import errors
 from broker.admin.cluster_keys import rotate
+from broker.api.errors import NoZooKeeper
 from broker.client.connection import Connection
 from broker.errors import NO_ERROR
 from broker.protocol.authentication import AuthenticateRequest
@@ -39,6 +41,8 @@ from broker.protocol.extension_requests import (
     ExtensionRequest,
     MoveLogRequest,
     ShutdownRequest,
+    StatusParts,
+    StatusRequest,
 )
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import PushStatesRequest
@@ -60,7 +64,7 @@ from broker.protocol.responses import (
     decode_read_response,
 )
 from broker.security.mechanisms import Channel, Proved, ServerExchange
-from broker.security.principal import Principal, broker_principal
+from broker.security.principal import ANONYMOUS, Principal, broker_principal
 from broker.security.rules import (
     CLUSTER,
     Operation,
@@ -337,13 +341,41 @@ def test_hidden_topic_when_asked_for_then_the_work_is_that_of_a_missing_one(
         assert found["hidden1"] == found["missing"], what
 
 
+def test_brokers_when_a_stranger_asks_then_none_tells_which_zookeeper_it_uses(
+    broker: Broker, as_user: AsUser, connect: PeerFactory
+) -> None:
+    as_user(broker, ROOT).publish("orders", ONE)
+    requests = [
+        kind(names)
+        for kind in (MetadataRequest, ClusterMetadataRequest)
+        for names in (None, ("orders",), ("none",))
+    ]
+    stranger = connect(broker)
+
+    def told() -> list[str]:
+        return [stranger.call(one).short_string() for one in requests]
+
+    assert told() == ["-"] * len(requests)
+    assert HELLO.decode(stranger.call(HelloRequest())).cluster_id == "-"
+    with pytest.raises(errors.ClusterAuthorizationError):
+        stranger.call(StatusRequest(StatusParts(0)))
+    set_rules(broker, Rule(ANONYMOUS, Operation.DESCRIBE, CLUSTER))
+    assert told() == [broker.config.zookeeper] * len(requests)
+    set_rules(broker, Rule(ANONYMOUS, Operation.DESCRIBE, topic("orders")))
+    with pylogctl.connect(f"127.0.0.1:{broker.port}") as client:
+        assert client.cluster_id == ""
+        with pytest.raises(NoZooKeeper, match="only clients that log in"):
+            client.groups()
+    assert told() == ["-"] * len(requests)
+
+
 def test_hello_when_a_stranger_asks_then_it_does_not_tell_what_the_broker_runs_on(
     broker: Broker, as_user: AsUser, connect: PeerFactory
 ) -> None:
     known = HELLO.decode(as_user(broker, Principal("User", "nobody")).call(HelloRequest()))
     assert (known.cluster_id, known.software) == (broker.config.zookeeper, SOFTWARE)
     hello = HELLO.decode(connect(broker).call(HelloRequest()))
-    assert (hello.cluster_id, hello.software) == ("", "pylogctl")
+    assert (hello.cluster_id, hello.software) == ("-", "pylogctl")
     assert hello.versions == known.versions
 
 
