@@ -62,8 +62,13 @@ _JARS = (
     "netty-transport",
 )
 
+_MAX_REQUEST_BYTES = 256 << 10
 _JVM_FLAGS = (
-    "-Xmx64m",
+    # Holds what strangers can have under way: ZooKeeper keeps the last 500 requests (250 MB with
+    # their parts), receives one from each of 300 connections, and works on 100.
+    "-Xmx512m",
+    f"-Djute.maxbuffer={_MAX_REQUEST_BYTES}",
+    "-Dzookeeper.jute.maxbuffer.extrasize=1048576",  # of logs and snapshots: earlier ones have more
     "-Xms16m",
     "-Xss256k",
     "-XX:+UseSerialGC",
@@ -120,6 +125,8 @@ def _write_settings(data_dir: Path, *, port: int, tick_ms: int, is_durable: bool
         "clientPortAddress": _HOST,
         "tickTime": tick_ms,
         "maxClientCnxns": 60,  # of one address
+        "maxCnxns": 300,  # a machine has any number of loopback addresses
+        "globalOutstandingLimit": 100,
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "ruok,srvr,conf",  # `conf` tells it from others at its port
         "autopurge.snapRetainCount": 3,

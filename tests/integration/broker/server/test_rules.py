@@ -39,6 +39,7 @@ from broker.protocol.extension_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
     ExtensionRequest,
+    HomeCount,
     MoveLogRequest,
     ShutdownRequest,
     StatusParts,
@@ -367,6 +368,22 @@ def test_brokers_when_a_stranger_asks_then_none_tells_which_zookeeper_it_uses(
         with pytest.raises(NoZooKeeper, match="only clients that log in"):
             client.groups()
     assert told() == ["-"] * len(requests)
+
+
+def test_topic_when_zookeeper_does_not_answer_then_a_stranger_is_not_told_its_address(
+    broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_rules(broker, Rule(ANONYMOUS, Operation.CREATE, topic("orders")))
+
+    def lose_answer(*_: object) -> None:
+        raise errors.RegistryUnreachableError(
+            f"no answer from ZooKeeper at {broker.config.zookeeper}"
+        )
+
+    monkeypatch.setattr(broker._membership, "create_topic", lose_answer)
+    with pytest.raises(errors.LeaderNotAvailableError, match="try again") as caught:
+        connect(broker).call(CreateTopicRequest("orders", 0, (HomeCount(1, 1),)))
+    assert broker.config.zookeeper not in str(caught.value)
 
 
 def test_hello_when_a_stranger_asks_then_it_does_not_tell_what_the_broker_runs_on(

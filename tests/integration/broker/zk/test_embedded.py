@@ -4,10 +4,12 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ import pytest
 from broker.errors import ConfigError, CoordinationError, LogLockedError
 from broker.zk.embedded import EmbeddedZooKeeper, is_locked
 from broker.zk.java import Java
-from broker.zk.session import Session
+from broker.zk.session import Session, SessionState
 
 DEADLINE_S = 60
 
@@ -133,6 +135,33 @@ def test_server_when_it_dies_then_is_logged_and_no_longer_running(
 
         assert EmbeddedZooKeeper.running(tmp_path) is None
     assert f"embedded ZooKeeper at {server.connect} ended with status -9" in caplog.text
+
+
+@pytest.mark.zookeeper
+def test_server_when_strangers_send_large_and_unfinished_requests_then_serves_others(
+    tmp_path: Path, java: Java
+) -> None:
+    opening = struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(17)
+    with ExitStack() as closing:
+        server = closing.enter_context(EmbeddedZooKeeper(tmp_path, java=java, is_durable=False))
+        pid, port = server.pid, int(server.connect.rpartition(":")[2])
+        session = closing.enter_context(Session(server.connect))
+        session.create("/consumers/g")
+        for number in range(150):
+            held = closing.enter_context(socket.socket())
+            held.bind((f"127.0.0.{2 + number // 50}", 0))  # with 60 connections of each address
+            held.connect(("127.0.0.1", port))
+            held.sendall(struct.pack(">i", len(opening)) + opening)
+            assert held.recv(100)
+            held.sendall(struct.pack(">i", 256_000) + bytes(255_000))
+        for _ in range(400):
+            session.set("/consumers/g", bytes(250_000))
+        with pytest.raises(CoordinationError):  # its connection is closed
+            session.set("/consumers/g", bytes(300_000))
+
+        wait_until(lambda: session.state is SessionState.CONNECTED)
+        assert len(session.get("/consumers/g")[0]) == 250_000
+        assert server.pid == pid
 
 
 @pytest.mark.zookeeper

