@@ -342,7 +342,10 @@ class Session:
             return
         for start in range(0, len(names), _NODES_AT_ONCE):
             chosen = names[start : start + _NODES_AT_ONCE]
-            below = self.children_many(f"{path.rstrip('/')}/{name}" for name in chosen)
+            paths = [f"{path.rstrip('/')}/{name}" for name in chosen]
+            # the last level may have nodes that only others may read
+            is_last_level = depth + 1 == max_depth
+            below = {one: [] for one in paths} if is_last_level else self.children_many(paths)
             for child, found in below.items():
                 is_last = child.rpartition("/")[2] == names[-1]
                 yield from self._branches((depth + 1, child, is_last), found, max_depth)
@@ -543,12 +546,16 @@ class Session:
         deadline_s = self._await_connection()
         outcomes = []
         with self._translated("/"), _timed(self.write_times):
-            for pending in [self._start_transaction(changes) for changes in transactions]:
+            started = [(some, self._start_transaction(some)) for some in transactions]
+            for changes, pending in started:
                 try:
-                    failed = _failed_at(_result_of(pending, deadline_s))
-                    outcomes.append(TransactionOutcome(failed < 0, failed))
+                    results = _result_of(pending, deadline_s)
                 except kazoo_errors.ConnectionLoss:
                     outcomes.append(TransactionOutcome(None))
+                    continue
+                with self._translated(changes[-1].path):
+                    failed = _failed_at(results)
+                outcomes.append(TransactionOutcome(failed < 0, failed))
         return outcomes
 
     def _start_transaction(self, changes: Iterable[NodeChange | CheckNode]) -> Any:
@@ -660,6 +667,8 @@ def _failed_at(results: Sequence[object]) -> int:
     """Return which change of a transaction did not fit, -1 if all were made."""
     for position, result in enumerate(results):
         # those before the one that failed were rolled back, those after it not tried
+        if isinstance(result, kazoo_errors.NoAuthError):
+            raise result  # another attempt does not help
         if isinstance(result, Exception) and not isinstance(result, _NOT_AT_FAULT):
             return position
     return -1
