@@ -53,14 +53,16 @@ class RulesFollower(ZookeeperFollower):
                 self._write_again(self._value)
             return
         value, stat = found
-        if self._created not in (0, stat.czxid) and self._session.sets_acls:
-            others = self._session.excess_rights([paths.RULES])
+        if self._session.sets_acls and self._created != stat.czxid:
+            excess = self._session.excess_rights([paths.RULES, paths.CLUSTER_ID])
             found_now = self._session.exists(paths.RULES)
             if found_now is None or found_now.czxid != stat.czxid:
-                return  # the ACL may be another node's; the watch has fired
-            if others:
-                text = f"node {paths.RULES} was deleted and made again by others"
-                self._note_vanished(f"{text}: {others[paths.RULES]}")
+                self._changed.set()  # the ACL may be another node's
+                return
+            # before `zk secure` all nodes are open, also that which was there at the start
+            is_secured = paths.CLUSTER_ID not in excess
+            if (others := excess.get(paths.RULES)) and (is_secured or self._created):
+                self._note_vanished(f"node {paths.RULES} was made by others: {others}")
                 return
         try:
             rules = StoredRules.decode(value)

@@ -116,13 +116,14 @@ def test_rules_when_a_stranger_makes_them_again_then_no_broker_judges_by_them(
     secret = tmp_path / "zk.secret"
     secret.touch(0o600)
     secret.write_text(f"{OWN.user}:{OWN.password}\n")
-    broker = start_broker(
-        zookeeper=root,
-        zk_credential_file=secret,
-        zk_set_acl=True,
-        enforces_rules=True,
-        super_users="User:root",
-    )
+    settings = {
+        "zookeeper": root,
+        "zk_credential_file": secret,
+        "zk_set_acl": True,
+        "enforces_rules": True,
+        "super_users": "User:root",
+    }
+    broker = start_broker(**settings)
 
     def rules() -> dict[str, Any]:
         found: dict[str, Any] = broker.status()["rules"]
@@ -143,10 +144,12 @@ def test_rules_when_a_stranger_makes_them_again_then_no_broker_judges_by_them(
 
         wait_until(lambda: rules()["problem"], "the alarm")
         assert (rules()["count"], rules()["vanished_count"]) == (1, 1)
-        assert "made again by others: world:anyone may" in rules()["problem"]
+        assert "node /acls was made by others: world:anyone may" in rules()["problem"]
         assert list(access_problems_of(broker.status())) == [
             f"the last good rules stay in effect: {rules()['problem']}"
         ]
+        later = start_broker(broker_id=1, data_dir=tmp_path / "later", **settings).status()["rules"]
+        assert (later["count"], later["problem"]) == (0, rules()["problem"])
         session.delete(paths.RULES)
         wait_until(lambda: not rules()["problem"], "the rules, which are written again")
         assert (rules()["count"], session.excess_rights([paths.RULES])) == (1, {})
