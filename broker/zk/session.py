@@ -398,10 +398,12 @@ class Session:
     def sets_acls(self) -> bool:
         """Whether nodes are created with the ACLs of a secured cluster."""
         if self._sets_acls is None:
-            self._sets_acls = any(
-                self.have_acls([CLUSTER_ID], is_secured=True, owner=one).get(CLUSTER_ID)
+            looks = (
+                self.have_acls([CLUSTER_ID, "/"], is_secured=True, owner=one)
                 for one in self._proved
             )
+            # before the first broker by the chroot, which `zk secure` closes
+            self._sets_acls = any(found.get(CLUSTER_ID, found.get("/")) for found in looks)
         return self._sets_acls
 
     def _acl_of_new(self, path: str) -> list[ACL]:

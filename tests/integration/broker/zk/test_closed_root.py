@@ -12,6 +12,7 @@ from kazoo.exceptions import NoAuthError
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, make_digest_acl
 
 from broker.admin.cluster import access_problems_of
+from broker.admin.registry_acls import change_acls
 from broker.admin.rules import add_rules
 from broker.errors import RegistryAccessError
 from broker.security.principal import ANONYMOUS, Principal
@@ -108,6 +109,17 @@ def test_broker_when_nodes_were_there_before_the_cluster_then_does_not_trust_the
 
     assert "node /config/users/admin: world:anyone may read, write" in str(caught.value)
     assert "pylogctl zk secure" in caught.value.hints[0]
+
+
+def test_nodes_when_a_command_makes_them_after_secure_and_before_the_first_broker_then_are_closed(
+    root: str,
+) -> None:
+    with Session(root, security=ZooKeeperSecurity(OWN)) as session:
+        change_acls(session, is_secured=True)
+    with Session(root, security=ZooKeeperSecurity(OWN)) as session:
+        session.create(paths.user("admin"), b'{"version":1,"config":{}}')
+        assert session.excess_rights(paths.OWN_NODES) == {}
+    join(root)
 
 
 def test_rules_when_a_stranger_makes_them_again_then_no_broker_judges_by_them(
