@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,49 @@ def test_server_when_strangers_send_large_and_unfinished_requests_then_serves_ot
         wait_until(lambda: session.state is SessionState.CONNECTED)
         assert len(session.get("/consumers/g")[0]) == 250_000
         assert server.pid == pid
+
+
+@pytest.mark.zookeeper
+def test_server_when_started_again_after_large_requests_then_has_all_nodes(
+    tmp_path: Path, java: Java
+) -> None:
+    value = b"x" * 100_000
+    with (
+        EmbeddedZooKeeper(tmp_path, java=java, is_durable=False) as server,
+        Session(server.connect) as session,
+    ):
+        for number in range(12):  # many at once, which the server writes to its log together
+            nodes = {f"/large/{number}-{one}": value for one in range(50)}
+            session.create_many(nodes, ephemeral=False)
+    with (
+        EmbeddedZooKeeper(tmp_path, java=java, is_durable=False) as server,
+        Session(server.connect) as session,
+    ):
+        assert len(session.children("/large")) == 600
+
+
+@pytest.mark.zookeeper
+def test_server_when_its_nodes_fill_the_memory_then_it_starts_again_with_more(
+    tmp_path: Path, java: Java
+) -> None:
+    small = 32
+    server = EmbeddedZooKeeper(
+        tmp_path, java=java, is_durable=False, is_kept_up=True, heap_mb=small
+    )
+    with server, Session(server.connect, session_timeout_ms=30_000) as session:
+        pid = server.pid
+        names = (f"/consumers/{number}{'x' * 200_000}" for number in range(1000))
+        made = 0
+        with pytest.raises(CoordinationError):
+            while some := dict.fromkeys(islice(names, 20), b""):
+                session.create_many(some, ephemeral=False)
+                made += len(some)
+
+        wait_until(lambda: server.pid not in (None, pid) and bool(server.running(tmp_path)))
+        wait_until(lambda: session.state is SessionState.CONNECTED)
+        assert len(session.children("/consumers")) >= made
+    with EmbeddedZooKeeper(tmp_path, java=java, is_durable=False, heap_mb=small) as again:
+        assert again.pid is not None
 
 
 @pytest.mark.zookeeper
