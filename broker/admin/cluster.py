@@ -29,6 +29,7 @@ from broker.protocol.responses import (
     PartitionMetadata,
     TopicMetadata,
 )
+from broker.units import counted
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
@@ -160,6 +161,7 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         *health_checks(metadata, suspected),
         storage_check(statuses),
         retention_check(statuses),
+        access_check(statuses),
         lost,
     ]
     brokers = tuple(
@@ -286,6 +288,26 @@ def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> He
             if not any(error in one["error"] for error in lost):
                 found.append(f"broker {broker_id} {one['state']}: {one['error']}")
     return _check("storage", FAIL, tuple(found), tuple(hidden))
+
+
+def access_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
+    """Check that others can change neither the rules nor what else brokers have in ZooKeeper."""
+    known = {id: one for id, one in statuses.items() if not isinstance(one, BrokerError)}
+    failures = [text for one in known.values() for text in access_problems_of(one)]
+    vanished = [
+        f"broker {id}: the rules vanished from ZooKeeper {counted(count, 'time')} since its start"
+        for id, one in known.items()
+        if (count := one.get("rules", {}).get("vanished_count", 0))
+    ]
+    found = tuple(dict.fromkeys(failures + vanished))  # all brokers look at the same nodes
+    return _check("access", FAIL if failures else WARN, found, _hidden(statuses))
+
+
+def access_problems_of(status: Mapping[str, Any]) -> Iterator[str]:
+    """Yield, as a broker's status tells, why rules and nodes in ZooKeeper are not as they were."""
+    yield from status.get("security", {}).get("open_nodes", ())
+    if problem := status.get("rules", {}).get("problem"):
+        yield f"the last good rules stay in effect: {problem}"
 
 
 def retention_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:

@@ -79,7 +79,8 @@ def _trees(session: Session) -> Iterator[str]:
 def _differing(session: Session, tree: str, *, is_secured: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield, some at a time, how many nodes a tree has, and those that have another ACL."""
     with suppress(RegistryNodeNotFoundError):  # the tree went, such as that of the controller
-        walked = session.walk(tree, max_depth=0 if tree == "/" else None)
+        is_single = tree == "/" or tree in paths.OPEN_TREES
+        walked = session.walk(tree, max_depth=0 if is_single else None)
         while some := [path for _, path in islice(walked, _NODES_AT_ONCE)]:
             found = session.have_acls(some, is_secured=is_secured)
             yield len(found), [path for path, is_right in found.items() if not is_right]

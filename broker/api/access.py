@@ -15,7 +15,7 @@ from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.errors import BrokerError, RegistryUnreachableError
-from broker.protocol.responses import BrokerAddress
+from broker.protocol.responses import HIDDEN_CLUSTER, BrokerAddress
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
@@ -132,6 +132,11 @@ class Access:
                 address = self._cluster_id()
                 if not address:
                     raise NoZooKeeper("these brokers have no ZooKeeper, which this call needs")
+                if address == HIDDEN_CLUSTER:
+                    raise NoZooKeeper(
+                        "this call needs the brokers' ZooKeeper, of which they tell only clients "
+                        "that log in: give its address: connect(zookeeper=...)"
+                    )
                 from broker.zk.registry import Registry  # late: loads kazoo
 
                 of_brokers = self._connect(BrokerAddress(-1, "", 0)).security  # never opened
@@ -159,7 +164,7 @@ class Access:
             return self._registry
 
     def _cluster_id(self) -> str:
-        """Return the brokers' address of ZooKeeper, empty if they have none or do not tell."""
+        """Return the brokers' address of ZooKeeper, or `HIDDEN_CLUSTER`; empty if there is none."""
         failure: BrokerError | None = None
         for address in self._cluster.brokers():
             connection = self._connect(address)

@@ -16,6 +16,7 @@ from broker.api.values import (
     topic_of,
     whole_of,
 )
+from broker.protocol.responses import HIDDEN_CLUSTER
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
@@ -34,7 +35,7 @@ class ClusterCalls(Access):
 
     @property
     def cluster_id(self) -> str:
-        """The ZooKeeper of the brokers, as they name it; empty if they have none.
+        """The ZooKeeper of the brokers, as they name it; empty if they have none or do not tell.
 
         Of brokers of Kafka 0.7 it is the address given to `connect`, empty if that was theirs.
 
@@ -43,7 +44,9 @@ class ClusterCalls(Access):
         """
         with self._call():
             found = self._repeated(self._cluster_id)
-            return self._registry.connect if not found and self._registry else found
+            if found in ("", HIDDEN_CLUSTER):
+                return "" if self._registry is None else self._registry.connect
+            return found
 
     def brokers(self, *, timeout: Timeout = UNSET) -> list[BrokerInfo]:
         """Return the live brokers, and those that replicas are assigned to, by id.

@@ -120,6 +120,10 @@ def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
     return correlation_id, reader
 
 
+HIDDEN_CLUSTER = "-"
+"""Stands for the id of a cluster that the client may not know."""
+
+
 class HelloResponse(Value):
     """Identity and limits of a broker; `versions` has the least and greatest version by type."""
 

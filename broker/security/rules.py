@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+import zlib
 from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple, Self
@@ -20,7 +21,8 @@ ANY = "*"
 NO_VERSION = -1
 """Of rules without a node."""
 MAX_BYTES = 900 << 10
-"""The longest value with all rules: ZooKeeper's limit of 1 MiB, and some room."""
+"""The longest text of all rules: ZooKeeper's limit of 1 MiB, and some room."""
+_MAX_PLAIN_BYTES = 128 << 10  # more are compressed: the embedded ZooKeeper takes 256 kB at a time
 _MAX_MEMO = 10_000
 
 
@@ -319,17 +321,19 @@ class StoredRules(NamedTuple):
                 f"{len(rules)} rules take {len(value)} bytes: {MAX_BYTES} are possible, as a node "
                 "of ZooKeeper holds 1 MiB; use prefixes (topic:PREFIX*), or remove rules"
             )
-        return value
+        return value if len(value) <= _MAX_PLAIN_BYTES else zlib.compress(value)
 
     @classmethod
     def decode(cls, value: bytes) -> Self:
         """Parse the node's value; `CoordinationError` if it is malformed."""
         try:
+            if not value.startswith(b"{"):
+                value = zlib.decompressobj().decompress(value, MAX_BYTES)
             found = json.loads(value)
             if found["version"] != 1:
                 raise ValueError(f"version {found['version']}")
             return cls(tuple(map(_decode_rule, found["rules"])), int(found["next"]))
-        except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+        except (zlib.error, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
             raise CoordinationError(
                 f"the rules in node /acls are malformed ({error}): {value[:80]!r}"
             ) from error

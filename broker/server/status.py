@@ -138,6 +138,20 @@ ZOOKEEPER: ManagedObject[Registry | None] = ManagedObject(
         "requests that change nodes, and how long they took", healthy="short",
         series='zookeeper_request_seconds{op="write"}'),
 )  # fmt: skip
+ACCESS: ManagedObject[ClusterMembership] = ManagedObject(
+    "Access",
+    gauge("OpenNodes", lambda it: 0 if it.open_nodes is None else len(it.open_nodes.found),
+        "nodes of brokers in ZooKeeper that others can change although `zookeeper.set.acl` is on; "
+        "`cluster health` names them", healthy="0",
+        series="zookeeper_open_nodes"),
+    gauge("RulesUnusable", lambda it: 0 if it.rules is None else int(bool(it.rules.problem)),
+        "the node with the rules is malformed, gone, or made by others: the broker judges by the "
+        "last good ones", healthy="0",
+        series="broker_rules_unusable"),
+    counter("RulesVanished", lambda it: 0 if it.rules is None else it.rules.vanished_count,
+        "how often that node was found deleted, or made again by others", healthy="0",
+        series="broker_rules_vanished_total"),
+)  # fmt: skip
 LOG_MANAGER: ManagedObject[LogManager] = ManagedObject(
     "LogManager",
     gauge("OfflineLogDirectoryCount",
@@ -213,6 +227,7 @@ MANAGED_OBJECTS: tuple[ManagedObject[Any], ...] = (
     SERVER,
     INFO,
     ZOOKEEPER,
+    ACCESS,
     metrics.PURGATORY,
     metrics.REQUESTS,
     CONNECTIONS,
@@ -334,6 +349,7 @@ class BrokerStatus:
             "security": {
                 "key_ids": self.membership.keys.key_ids,
                 "orders_refused": self.judge.refused_orders,
+                "open_nodes": [] if (acls := self.membership.open_nodes) is None else acls.found,
             },
         }
 
@@ -359,6 +375,7 @@ class BrokerStatus:
             "count": len(rules.rules),
             "read_ms": follower.read_ms or None,
             "problem": follower.problem or None,
+            "vanished_count": follower.vanished_count,
             "super_users": sorted(map(str, rules.super_users)),
         }
 
@@ -544,6 +561,7 @@ class BrokerStatus:
         yield Reading(INFO, None, (self.start_config.broker_id, __version__))
         yield Reading(metrics.PURGATORY, delays)
         yield Reading(ZOOKEEPER, self.membership.registry)
+        yield Reading(ACCESS, self.membership)
         yield Reading(LOG_MANAGER, self.logs)
         for directory in self.logs.directories.all:
             yield Reading(DIRECTORY, directory, (directory.path.absolute(),))

@@ -62,8 +62,15 @@ _JARS = (
     "netty-transport",
 )
 
+# Holds what strangers can have under way: ZooKeeper keeps the last 500 requests (250 MB with their
+# parts), receives one from each of 300 connections, and works on 100.
+_HEAP_MB = 512
+_MAX_HEAP_MB = 4096  # for nodes that fill it
+_OUT_OF_MEMORY = 3  # the status of a JVM that has none left
+_MAX_REQUEST_BYTES = 256 << 10
 _JVM_FLAGS = (
-    "-Xmx64m",
+    f"-Djute.maxbuffer={_MAX_REQUEST_BYTES}",
+    "-Dzookeeper.jute.maxbuffer.extrasize=1048576",  # of logs and snapshots: earlier ones have more
     "-Xms16m",
     "-Xss256k",
     "-XX:+UseSerialGC",
@@ -106,10 +113,10 @@ def _find_jar(directory: Path, name: str) -> Path:
     return found[-1]
 
 
-def _server_command(java: Java, jars: list[Path]) -> list[str]:
+def _server_command(java: Java, jars: list[Path], heap_mb: int) -> list[str]:
     class_path = os.pathsep.join(str(jar) for jar in jars)
     logging_flag = f"-Dlog4j2.configurationFile={_LOGGING_FILE}"
-    flags = [*_JVM_FLAGS, logging_flag, "-cp", class_path]
+    flags = [f"-Xmx{heap_mb}m", *_JVM_FLAGS, logging_flag, "-cp", class_path]
     return [str(java.executable), *flags, _MAIN_CLASS, _CONFIG_FILE]
 
 
@@ -120,11 +127,15 @@ def _write_settings(data_dir: Path, *, port: int, tick_ms: int, is_durable: bool
         "clientPortAddress": _HOST,
         "tickTime": tick_ms,
         "maxClientCnxns": 60,  # of one address
+        "maxCnxns": 300,  # a machine has any number of loopback addresses
+        "globalOutstandingLimit": 100,
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "ruok,srvr,conf",  # `conf` tells it from others at its port
         "autopurge.snapRetainCount": 3,
         "autopurge.purgeInterval": 1,
-        "preAllocSize": 64,  # KB; the default grows each log file by 64 MB at a time
+        # KB by which its log files grow, by holes. More than a request: into a larger one that is
+        # not flushed yet ZooKeeper writes a zero, and then it cannot read its log any more.
+        "preAllocSize": 1024,
         "forceSync": "yes" if is_durable else "no",
     }
     lines = (f"{name}={value}\n" for name, value in settings.items())
@@ -279,6 +290,7 @@ class EmbeddedZooKeeper:
         is_durable: fsync each write before it is acknowledged. Off for tests only.
         tick_ms: ZooKeeper's unit of time; session timeouts are clamped to 2 to 20 of them.
         is_kept_up: restart the server, on the same port, when it ends by itself.
+        heap_mb: the server's memory for nodes and requests; doubled when it does not suffice.
     """
 
     def __init__(
@@ -291,6 +303,7 @@ class EmbeddedZooKeeper:
         is_durable: bool = True,
         tick_ms: int = 2000,
         is_kept_up: bool = False,
+        heap_mb: int = _HEAP_MB,
     ) -> None:
         self._data_dir = data_dir.absolute()
         self._wanted_port = port
@@ -300,9 +313,10 @@ class EmbeddedZooKeeper:
         self._is_durable = is_durable
         self._tick_ms = tick_ms
         self._is_kept_up = is_kept_up
+        self._heap_mb = heap_mb
         self._lock = _DirectoryLock(self._data_dir)
         self._child: ChildProcess | None = None
-        self._command: list[str] = []
+        self._jars: list[Path] = []
         self._is_up = False
         self._stopped = threading.Event()
 
@@ -349,8 +363,8 @@ class EmbeddedZooKeeper:
         a server on the data directory, and `CoordinationError` if the port is in use, the server
         ended (with the end of its log), or it did not serve in time.
         """
-        jars = find_jars()
-        self._command = _server_command(self._java or find_java(), jars)
+        self._jars = find_jars()
+        self._java = self._java or find_java()
         self._data_dir.mkdir(parents=True, exist_ok=True)
         self._data_dir.chmod(0o700)  # snapshots have what the nodes' ACLs keep from others
         self._lock.acquire()
@@ -413,8 +427,9 @@ class EmbeddedZooKeeper:
             is_durable=self._is_durable,
         )
         log_position = self._log_file.stat().st_size if self._log_file.exists() else 0
+        assert self._java is not None
         child = ChildProcess(
-            self._command,
+            _server_command(self._java, self._jars, self._heap_mb),
             directory=self._data_dir,
             log_file=self._log_file,
             # Without a UTF-8 locale Java cannot name files outside ASCII.
@@ -426,6 +441,8 @@ class EmbeddedZooKeeper:
         self._child = child
         while not self._is_serving():
             if child.wait(_POLL_S):
+                if self._grow_heap(child.exit_status):
+                    return self._start_on(port, deadline_s)
                 raise self._ended_error(child.exit_status, log_position)
             if time.monotonic() >= deadline_s or self._stopped.is_set():
                 child.stop(_STOP_S)
@@ -433,6 +450,14 @@ class EmbeddedZooKeeper:
                     f"ZooKeeper at {self.connect} did not serve in time; see {self._log_file}"
                 )
         return child
+
+    def _grow_heap(self, status: int | None) -> bool:
+        """Return whether a server that ended has more memory when it is started again."""
+        if status != _OUT_OF_MEMORY or 2 * self._heap_mb > _MAX_HEAP_MB:
+            return False
+        self._heap_mb *= 2
+        logger.warning("the embedded ZooKeeper needs more memory: %d MB now", self._heap_mb)
+        return True
 
     def _is_serving(self) -> bool:
         """Return whether our server, and not another on the same port, grants sessions."""
@@ -476,6 +501,7 @@ class EmbeddedZooKeeper:
             status,
             self._log_file,
         )
+        self._grow_heap(status)
         if self._is_kept_up:
             self._restart()
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from broker import errors
 from broker.endpoints import Endpoint
 from broker.zk import paths, values
+from broker.zk.acls import check_new_cluster, close_parents
 from broker.zk.nodes import NodeStat
 from broker.zk.replicated_values import encode_replicated_broker
 from broker.zk.session import Session
@@ -46,11 +47,13 @@ class OwnBroker:
     def join_cluster(self, proposed_id: str) -> str:
         """Return the id of the cluster; see `Registry.join_cluster`."""
         session_id = self._session.session_id
-        if self._session.sets_acls:  # others may not make them in a chroot that is closed
-            self._session.create_many(dict.fromkeys(paths.OPEN_TREES, b""), ephemeral=False)
+        if self._session.sets_acls:
+            close_parents(self._session)
         try:
             value, stat = self._session.get(paths.CLUSTER_ID)
         except errors.RegistryNodeNotFoundError:
+            if self._session.sets_acls:
+                check_new_cluster(self._session)
             with contextlib.suppress(errors.RegistryConflictError):
                 self._session.create(paths.CLUSTER_ID, values.encode_cluster_id(proposed_id))
             value, stat = self._session.get(paths.CLUSTER_ID)

@@ -68,6 +68,7 @@ class Protection(Enum):
     """Who may use a node of a secured cluster, besides the user of its brokers' credential."""
 
     OPEN = "all"
+    SHARED = "all, but for its ACL"
     READABLE = "all may read"
     SECRET = "nobody"
 
@@ -87,6 +88,26 @@ OPEN_TREES = (CONSUMERS, _MIRRORS)
 """What all clients write, those of Kafka 0.7 too; the chroot must have these for them."""
 
 
+OWN_NODES = (
+    "/",
+    *OPEN_TREES,
+    *_SECRET,
+    *_READABLE,
+    CLUSTER_ID,
+    BROKER_IDS,
+    TOPICS,
+    TOPIC_SETTINGS,
+    BROKER_SETTINGS,
+    SETTINGS_CHANGES,
+    REPLICATED_TOPICS,
+    REPLICATED_BROKERS,
+    REASSIGNMENTS,
+    DELETIONS,
+    DELETED,
+)
+"""All nodes whose paths are the same in each cluster; the chroot's own first."""
+
+
 def protection_of(path: str) -> Protection:
     """Return who may use a node; all may use those that are none of the brokers'."""
     if _is_in(path, _SECRET):
@@ -94,7 +115,8 @@ def protection_of(path: str) -> Protection:
     # to delete a node is a right of its parent
     if path == "/" or _is_in(path, _READABLE):
         return Protection.READABLE
-    return Protection.OPEN
+    # whoever may change its ACL can take it from all others
+    return Protection.SHARED if path in OPEN_TREES else Protection.OPEN
 
 
 def _is_in(path: str, trees: tuple[str, ...]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from broker import errors
 from broker.zk import paths
+from broker.zk.nodes import NodeStat
 from broker.zk.session import Session
 from broker.zk.watched_reads import WatchedReads
 
@@ -22,15 +23,14 @@ def read_rules(session: Session) -> tuple[bytes | None, int]:
     return value, stat.version
 
 
-def watch_rules(watched: WatchedReads) -> tuple[bytes | None, int]:
-    """Return the same, and watch the node."""
+def watch_rules(watched: WatchedReads) -> tuple[bytes, NodeStat] | None:
+    """Return the value with all rules and its node's metadata, None without one; and watch it."""
     found = None
     while found is None:
         if not watched.exists(paths.RULES):
-            return None, NO_VERSION
+            return None
         found = watched.values([paths.RULES]).get(paths.RULES)  # None if it was just deleted
-    value, stat = found
-    return value, stat.version
+    return found
 
 
 def change_rules(session: Session, edit: Callable[[bytes | None], bytes | None]) -> int:

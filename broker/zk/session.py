@@ -10,7 +10,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
@@ -20,7 +20,7 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
-from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions, make_digest_acl
 
 from broker import deadlines, errors
 from broker.stats import SharedHistogram
@@ -60,6 +60,19 @@ _STATUS_BYTES = 4096
 _TLS_ALERT = b"\x15\x03"
 _PROBE_S = 1.0
 _NODES_AT_ONCE = 256
+_RIGHTS = {
+    Permissions.READ: "read",
+    Permissions.WRITE: "write",
+    Permissions.CREATE: "create",
+    Permissions.DELETE: "delete",
+    Permissions.ADMIN: "admin",
+}
+_RIGHTS_OF_ALL = {
+    Protection.OPEN: Permissions.ALL,
+    Protection.SHARED: Permissions.ALL & ~Permissions.ADMIN,
+    Protection.READABLE: Permissions.READ,
+    Protection.SECRET: 0,
+}
 
 
 Watch = Callable[[], None]
@@ -329,7 +342,10 @@ class Session:
             return
         for start in range(0, len(names), _NODES_AT_ONCE):
             chosen = names[start : start + _NODES_AT_ONCE]
-            below = self.children_many(f"{path.rstrip('/')}/{name}" for name in chosen)
+            paths = [f"{path.rstrip('/')}/{name}" for name in chosen]
+            # the last level may have nodes that only others may read
+            is_last_level = depth + 1 == max_depth
+            below = {one: [] for one in paths} if is_last_level else self.children_many(paths)
             for child, found in below.items():
                 is_last = child.rpartition("/")[2] == names[-1]
                 yield from self._branches((depth + 1, child, is_last), found, max_depth)
@@ -382,10 +398,12 @@ class Session:
     def sets_acls(self) -> bool:
         """Whether nodes are created with the ACLs of a secured cluster."""
         if self._sets_acls is None:
-            self._sets_acls = any(
-                self.have_acls([CLUSTER_ID], is_secured=True, owner=one).get(CLUSTER_ID)
+            looks = (
+                self.have_acls([CLUSTER_ID, "/"], is_secured=True, owner=one)
                 for one in self._proved
             )
+            # before the first broker by the chroot, which `zk secure` closes
+            self._sets_acls = any(found.get(CLUSTER_ID, found.get("/")) for found in looks)
         return self._sets_acls
 
     def _acl_of_new(self, path: str) -> list[ACL]:
@@ -402,8 +420,37 @@ class Session:
         if owner is None:
             raise errors.ConfigError("to protect nodes of ZooKeeper takes a credential")
         own = make_digest_acl(owner.user, owner.password, all=True)
-        world = make_acl("world", "anyone", read=True)
-        return [own] if protection is Protection.SECRET else [own, world]
+        rights = _RIGHTS_OF_ALL[protection]
+        return [own, ACL(rights, ANYONE_ID_UNSAFE)] if rights else [own]
+
+    def excess_rights(self, node_paths: Collection[str]) -> dict[str, str]:
+        """Return the nodes with which others may do more than their protection says: what, each.
+
+        Others are all that this session has not proved to be.
+        """
+        get_acls = self._client.get_acls_async
+        try:
+            found = self._read(lambda full, watch: get_acls(full), dict.fromkeys(node_paths))
+        except errors.RegistryAccessError:
+            if len(node_paths) == 1:
+                return dict.fromkeys(node_paths, "brokers may not look at its ACL")
+            some = [self.excess_rights([path]) for path in node_paths]
+            return {path: text for one in some for path, text in one.items()}
+        own = {make_digest_acl(one.user, one.password, all=True).id for one in self._proved}
+        excess = {}
+        for path, (acl, _) in found.items():
+            forbidden = ~_RIGHTS_OF_ALL[protection_of(path)]
+            others = [
+                f"{one.id.scheme}:{one.id.id} may {', '.join(names)}"
+                for one in acl
+                if one.id not in own
+                and (
+                    names := [name for bit, name in _RIGHTS.items() if one.perms & forbidden & bit]
+                )
+            ]
+            if others:
+                excess[path] = "; ".join(others)
+        return excess
 
     def have_acls(
         self, node_paths: Iterable[str], *, is_secured: bool, owner: Credential | None = None
@@ -501,12 +548,16 @@ class Session:
         deadline_s = self._await_connection()
         outcomes = []
         with self._translated("/"), _timed(self.write_times):
-            for pending in [self._start_transaction(changes) for changes in transactions]:
+            started = [(some, self._start_transaction(some)) for some in transactions]
+            for changes, pending in started:
                 try:
-                    failed = _failed_at(_result_of(pending, deadline_s))
-                    outcomes.append(TransactionOutcome(failed < 0, failed))
+                    results = _result_of(pending, deadline_s)
                 except kazoo_errors.ConnectionLoss:
                     outcomes.append(TransactionOutcome(None))
+                    continue
+                with self._translated(changes[-1].path):
+                    failed = _failed_at(results)
+                outcomes.append(TransactionOutcome(failed < 0, failed))
         return outcomes
 
     def _start_transaction(self, changes: Iterable[NodeChange | CheckNode]) -> Any:
@@ -618,6 +669,8 @@ def _failed_at(results: Sequence[object]) -> int:
     """Return which change of a transaction did not fit, -1 if all were made."""
     for position, result in enumerate(results):
         # those before the one that failed were rolled back, those after it not tried
+        if isinstance(result, kazoo_errors.NoAuthError):
+            raise result  # another attempt does not help
         if isinstance(result, Exception) and not isinstance(result, _NOT_AT_FAULT):
             return position
     return -1

@@ -1,8 +1,8 @@
 """The settings of topics, brokers and users in ZooKeeper, which brokers apply while they run.
 
-A node has the overrides of one topic or broker, as texts by name. It is written by version,
-together with a node that announces the change, as Kafka 0.8 does for its tools. Brokers watch the
-nodes themselves, so that they notice one that was edited by hand as well.
+A node has the overrides of one topic, broker or user, as texts by name. It is written by version,
+that of a topic or broker together with a node that announces the change, as Kafka 0.8 does for its
+tools. Brokers watch the nodes themselves, so that they notice one that was edited by hand as well.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _ROOTS = (*_PARENTS, paths.SETTINGS_CHANGES, paths.MOCK_SECRET)
 
 
 class SettingsNode(NamedTuple):
-    """The node of one topic or broker, and the value that announces a change of it."""
+    """The node of one topic, broker or user, and the value that announces a change of it."""
 
     path: str
-    announcement: bytes
+    announcement: bytes | None  # all may read it: none for a user, whose name they may not know
 
 
 def node_of_topic(topic: str) -> SettingsNode:
@@ -46,7 +46,7 @@ def node_of_broker(broker_id: int) -> SettingsNode:
 
 def node_of_user(name: str) -> SettingsNode:
     """Return the node with the quotas and keys of a user."""
-    return SettingsNode(paths.user(name), values.encode_user_change(name))
+    return SettingsNode(paths.user(name), None)
 
 
 class SettingsChange(NamedTuple):
@@ -108,7 +108,7 @@ class SettingsRegistry:
             return False
         self._create_roots()
         with suppress(errors.RegistryConflictError):  # another client has deleted it
-            self._session.transact([DeleteNode(node.path, -1), _announce(node)])
+            self._session.transact([DeleteNode(node.path, -1), *_announce(node)])
         self._forget_old_changes()
         return True
 
@@ -122,7 +122,7 @@ class SettingsRegistry:
             change = DeleteNode(node.path, version)
         self._create_roots()
         try:
-            self._session.transact([change, _announce(node)])
+            self._session.transact([change, *_announce(node)])
         except errors.RegistryUnreachableError as error:
             raise errors.RegistryUnreachableError(
                 f"{error}; whether the settings were changed is not known"
@@ -183,5 +183,7 @@ class SettingsRegistry:
         )
 
 
-def _announce(node: SettingsNode) -> CreateNode:
-    return CreateNode(_CHANGE_PREFIX, node.announcement, is_sequential=True)
+def _announce(node: SettingsNode) -> list[CreateNode]:
+    if node.announcement is None:
+        return []
+    return [CreateNode(_CHANGE_PREFIX, node.announcement, is_sequential=True)]

@@ -195,11 +195,6 @@ def decode_settings(path: str, value: bytes) -> dict[str, str]:
     }
 
 
-def encode_user_change(name: str) -> bytes:
-    """Return the value of a node that announces other settings of a user, as in later Kafka."""
-    return json.dumps({"version": 1, "entity_type": "users", "entity_name": name}).encode()
-
-
 def encode_topic_change(topic: str) -> bytes:
     """Return the value of a node that announces other settings of a topic, as in Kafka 0.8."""
     return json.dumps(topic).encode()

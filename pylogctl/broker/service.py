@@ -16,8 +16,8 @@ from broker.errors import ConfigError, CoordinationError
 from broker.log.data_directory import ZOOKEEPER_NAME
 from broker.metrics_server import served_metrics
 from broker.server.broker import Broker
-from broker.zk.paths import DEFAULT_PORT, OPEN_TREES, parse_connect_string
-from broker.zk.security import SECRET_NAME, found_security, security_of
+from broker.zk.paths import DEFAULT_PORT, parse_connect_string
+from broker.zk.security import SECRET_NAME, found_security
 from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.environment import Environment
@@ -246,18 +246,11 @@ def _with_embedded(config: BrokerConfig, address: str, *, says_acl: bool) -> Bro
     """
     if not address:
         return replace(config, zookeeper="")
-    from broker.zk.session import Session
-
     file = config.zk_credential_file or _zookeeper_directory(config) / SECRET_NAME
     is_closed = config.zk_set_acl
     if not says_acl and config.zk_credential_file is None:
         is_closed = found_security(parse_connect_string(address).hosts).credential is not None
-    config = replace(config, zookeeper=address, zk_credential_file=file, zk_set_acl=is_closed)
-    if is_closed:
-        with Session(address, security=security_of(config, sets_acls=True)) as session:
-            session.create_many(dict.fromkeys(OPEN_TREES, b""), ephemeral=False)
-            session.set_acls(["/"], is_secured=True)
-    return config
+    return replace(config, zookeeper=address, zk_credential_file=file, zk_set_acl=is_closed)
 
 
 def _zookeeper_directory(config: BrokerConfig) -> Path:

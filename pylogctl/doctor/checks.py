@@ -31,6 +31,7 @@ _MIN_PYTHON = (3, 11)
 _LOW_DISK_BYTES = 1 << 30
 _LOW_FILE_LIMIT = 4096
 _TIMEOUT_S = 5.0
+_ACCESS_HINT = "close nodes with pylogctl zk secure, and look at the rules with pylogctl acl list"
 _SAMPLE = b"pylogctl" * 100
 
 
@@ -207,7 +208,7 @@ def _check_broker(
     env: Environment, address: BrokerAddress, clocks: list[ClockReading]
 ) -> Iterator[Finding]:
     from broker.admin.brokers import request_status
-    from broker.admin.cluster import lost_logs_of
+    from broker.admin.cluster import access_problems_of, lost_logs_of
     from broker.protocol.extension_requests import StatusParts
 
     where = address.text
@@ -227,6 +228,8 @@ def _check_broker(
         yield Finding(Verdict.OK, "broker", f"{where} answers as {broker}")
         for text in lost_logs_of(document["broker"], document):
             yield Finding(Verdict.FAIL, "lost by disks", text)
+        for text in access_problems_of(document):
+            yield Finding(Verdict.FAIL, "access", text, _ACCESS_HINT)
         settings = {name: one["value"] for name, one in document["settings"].items()}
         yield security.check_exposure(broker, settings)
         if problem := document["retention_waits"]:

@@ -38,6 +38,13 @@ class ClockReading(NamedTuple):
 def check_exposure(broker: str, settings: Mapping[str, str]) -> Finding:
     """Check that a broker whose clients may do everything listens on loopback only."""
     if settings.get("acl.enable") == "true":
+        if settings.get("zookeeper.set.acl") != "true":
+            return Finding(
+                Verdict.WARN,
+                "exposure",
+                f"{broker} enforces rules, which whoever reaches ZooKeeper may change",
+                "set zookeeper.credential.file and zookeeper.set.acl",
+            )
         return Finding(Verdict.OK, "exposure", f"{broker} enforces rules")
     hosts = _hosts(settings)
     if settings.get("authentication.required") == "true":

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from broker.server.cluster.controller_requests import ControllerRequests
     from broker.server.cluster.controller_thread import ControllerThread
     from broker.server.cluster.followed import ZookeeperFollower
+    from broker.server.cluster.open_nodes import OpenNodesFollower
     from broker.server.cluster.rules import RulesFollower
     from broker.server.cluster.settings import Overrides, SettingsFollower
     from broker.zk.registry import Registry
@@ -69,6 +70,7 @@ class ClusterMembership:
         self.registry: Registry | None = None
         self.settings: SettingsFollower | None = None
         self.rules: RulesFollower | None = None  # also without rules
+        self.open_nodes: OpenNodesFollower | None = None
         self.controller: ControllerThread | None = None
 
     @property
@@ -95,6 +97,7 @@ class ClusterMembership:
             self.keys.open(directories.first_path(), directories.cluster_id() or "", None)
             return
         # late: kazoo, which a broker may do without
+        from broker.server.cluster.open_nodes import OpenNodesFollower
         from broker.server.cluster.rules import RulesFollower
         from broker.server.cluster.settings import SettingsFollower
         from broker.zk.registry import Registry
@@ -119,6 +122,8 @@ class ClusterMembership:
         if config.enforces_rules:
             self.rules = RulesFollower(self.registry.session, self._clock, apply_rules)
             self.rules.load()
+        if config.zk_set_acl:
+            self.open_nodes = OpenNodesFollower(self.registry.session)
 
     def _stored_epoch(self, broker_id: int) -> int | None:
         from broker.zk import paths  # late: kazoo
@@ -257,7 +262,8 @@ class ClusterMembership:
 
     @property
     def _followers(self) -> list[ZookeeperFollower]:
-        return [one for one in (self.settings, self.rules, self.keys.follower) if one is not None]
+        every = (self.settings, self.rules, self.open_nodes, self.keys.follower)
+        return [one for one in every if one is not None]
 
     def start(self) -> None:
         """Stand for election as the controller, and follow changes of settings and rules."""

@@ -85,7 +85,8 @@ class ClusterMetadata:
         self.racks = racks
         self._topics = topics
         self._home_partitions = home_partitions  # shared by all snapshots
-        self._all: dict[str, bytes] = {}  # by listener, the body of the response about all topics
+        # by listener and cluster id, the body of the response about all topics
+        self._all: dict[tuple[str, str], bytes] = {}
         self._encoded: dict[str, bytes] = {}  # topics with replicas that were asked for by name
 
     @property
@@ -140,31 +141,37 @@ class ClusterMetadata:
         names: Iterable[str] | None,
         listener: str = PLAIN_LISTENER,
         hidden: Set[str] = frozenset(),
+        *,
+        tells_cluster: bool = True,
     ) -> bytes:
         """Return the body of a response about some topics, or all if `names` is None.
 
-        It has the addresses of `listener`, by which the client came. Hidden topics are left out of
-        all, and are as unknown ones if they are named.
+        It has the addresses of `listener`, by which the client came, and the cluster's id if
+        `tells_cluster`. Hidden topics are left out of all, and are as unknown ones if they are
+        named.
         """
+        is_told = tells_cluster or not self._cluster_id
+        key = listener, self._cluster_id if is_told else responses.HIDDEN_CLUSTER
         if names is not None:
-            return self._encode(list(dict.fromkeys(names)), listener, hidden)
+            return self._encode(list(dict.fromkeys(names)), *key, hidden)
         if hidden:
             shown = [name for name in self.topics if name not in hidden]
-            return self._encode(shown, listener, hidden)
-        if listener not in self._all:
-            self._all[listener] = self._encode(self.topics, listener, hidden)
-        return self._all[listener]
+            return self._encode(shown, *key, hidden)
+        if key not in self._all:
+            self._all[key] = self._encode(self.topics, *key, hidden)
+        return self._all[key]
 
     def is_cheap(self, names: Collection[str] | None, listener: str = PLAIN_LISTENER) -> bool:
         """Return whether `encode` takes less than a millisecond."""
         if names is None:
-            return listener in self._all or len(self._topics) <= LARGE_TOPIC_COUNT
+            is_made = (listener, self._cluster_id) in self._all
+            return is_made or len(self._topics) <= LARGE_TOPIC_COUNT
         return len(names) <= LARGE_TOPIC_COUNT
 
-    def _encode(self, names: list[str], listener: str, hidden: Set[str]) -> bytes:
+    def _encode(self, names: list[str], listener: str, cluster_id: str, hidden: Set[str]) -> bytes:
         parts: list[Buffer] = [
             responses.encode_cluster_metadata_header(
-                self._cluster_id,
+                cluster_id,
                 self._broker_id,
                 self.controller_id,
                 self.addresses(listener),

@@ -17,10 +17,14 @@ _RETRY_S = 1.0
 
 
 class ZookeeperFollower(StoppableThread):
-    """Reads nodes through `_watched`, and again after each change; `name` says what they hold."""
+    """Reads nodes through `_watched`, and again after each change; `name` says what they hold.
 
-    def __init__(self, name: str, session: Session) -> None:
+    With `period_s` it also reads them that often: ZooKeeper tells nobody of a changed ACL.
+    """
+
+    def __init__(self, name: str, session: Session, period_s: float | None = None) -> None:
         super().__init__(name)
+        self._period_s = period_s
         self._changed = threading.Event()
         self._watched = WatchedReads(session, lambda _path: self._changed.set())
 
@@ -36,7 +40,7 @@ class ZookeeperFollower(StoppableThread):
     def run(self) -> None:
         """Apply changes until the thread is stopped."""
         while True:
-            self._changed.wait()
+            self._changed.wait(self._period_s)
             self._changed.clear()
             if self._stopping.is_set():
                 return

@@ -41,7 +41,6 @@ from broker.protocol.extension_requests import (
 from broker.protocol.layouts import DATA
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestHeader, RequestType
-from broker.security.principal import ANONYMOUS
 from broker.server.cluster.cluster_view import MAX_METADATA_BYTES, ClusterView
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
@@ -172,6 +171,8 @@ class AdminHandler:
             asked = {topic: None for topic in asked if topic not in hidden}
         address = self._host.address(listener)
         cluster_id = self._host.hello().cluster_id
+        if cluster_id and not _knows_cluster(rights):
+            cluster_id = responses.HIDDEN_CLUSTER
         small: list[Buffer] = [responses.encode_metadata_header(cluster_id, address, len(asked))]
         parts: list[Part] = []
         body_bytes = len(small[0])
@@ -217,7 +218,9 @@ class AdminHandler:
             for topic in request.topics or ():
                 if topic in hidden or not snapshot.has(topic):
                     self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
-            return snapshot.encode(request.topics, listener, hidden)
+            return snapshot.encode(
+                request.topics, listener, hidden, tells_cluster=_knows_cluster(rights)
+            )
 
         if ready.done():
             if self._view.snapshot().is_cheap(request.topics, listener):
@@ -350,10 +353,10 @@ class AdminHandler:
     def hello(self, header: RequestHeader, rights: Rights | None) -> Response:
         """Tell the broker's id, software and supported versions; strangers not what it runs on."""
         hello = self._host.hello()
-        if rights is not None and rights.who == ANONYMOUS:
+        if not _knows_cluster(rights):
             hello = responses.HelloResponse(
                 broker_id=hello.broker_id,
-                cluster_id="",
+                cluster_id=responses.HIDDEN_CLUSTER if hello.cluster_id else "",
                 software=hello.software.partition(" ")[0],
                 max_message_bytes=hello.max_message_bytes,
                 max_request_bytes=hello.max_request_bytes,
@@ -478,6 +481,10 @@ def _offset_for(log: Log, kind: OffsetKind, argument: int) -> int:
             return log.boundary_at_or_after(argument)
         case OffsetKind.TERM_END:
             raise AssertionError("only the replicas know it")
+
+
+def _knows_cluster(rights: Rights | None) -> bool:
+    return rights is None or rights.knows_cluster
 
 
 def _hidden(topics: Iterable[str], rights: Rights | None) -> frozenset[str]:

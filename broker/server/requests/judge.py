@@ -20,7 +20,7 @@ from broker.protocol.requests import (
     ProduceRequest,
     RequestType,
 )
-from broker.security.principal import BROKER, Principal, broker_principal
+from broker.security.principal import ANONYMOUS, BROKER, Principal, broker_principal
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, RuleSet
 from broker.server.requests.audit_log import AuditLog, Decided, Event
 from broker.server.requests.authentication import MAX_UNPROVED_BYTES
@@ -154,6 +154,11 @@ class Rights:
         """Return whether the client may do something."""
         rules = self._judge.rules
         return rules is None or rules.allows(self.who, self._client.host, operation, resource)
+
+    @property
+    def knows_cluster(self) -> bool:
+        """Whether the client may know which ZooKeeper the broker uses, as members of groups do."""
+        return self.who != ANONYMOUS or self.may(Operation.DESCRIBE, CLUSTER)
 
     def allows(self, topic: str) -> bool:
         """Return whether the request may be about a topic; a refusal is not audited yet."""

@@ -151,7 +151,13 @@ class TopicCreations:
             return self._carry_out(request)
         except errors.ServerError:
             raise
-        except errors.BrokerError as error:  # of ZooKeeper, or the controller
+        except errors.CoordinationError as error:  # it names servers and nodes of ZooKeeper
+            logger.warning("topic '%s' was not created: %s", request.topic, error)
+            raise errors.LeaderNotAvailableError(
+                f"topic '{request.topic}' cannot be created now, try again: ZooKeeper does not "
+                f"carry it out, as the log of broker {self._me} says"
+            ) from error
+        except errors.BrokerError as error:  # of the controller
             raise errors.LeaderNotAvailableError(
                 f"topic '{request.topic}' cannot be created now, try again: {error}"
             ) from error

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import pylogctl
 from broker import errors
 from broker.admin.cluster_keys import rotate
+from broker.api.errors import NoZooKeeper
 from broker.client.connection import Connection
 from broker.errors import NO_ERROR
 from broker.protocol.authentication import AuthenticateRequest
@@ -37,8 +39,11 @@ from broker.protocol.extension_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
     ExtensionRequest,
+    HomeCount,
     MoveLogRequest,
     ShutdownRequest,
+    StatusParts,
+    StatusRequest,
 )
 from broker.protocol.primitives import INT32
 from broker.protocol.requests import (
@@ -59,10 +64,9 @@ from broker.protocol.responses import (
     decode_read_response,
 )
 from broker.security.mechanisms import Channel, Proved, ServerExchange
-from broker.security.principal import Principal, broker_principal
+from broker.security.principal import ANONYMOUS, Principal, broker_principal
 from broker.security.rules import (
     CLUSTER,
-    NO_VERSION,
     Operation,
     Resource,
     ResourceType,
@@ -337,13 +341,57 @@ def test_hidden_topic_when_asked_for_then_the_work_is_that_of_a_missing_one(
         assert found["hidden1"] == found["missing"], what
 
 
+def test_brokers_when_a_stranger_asks_then_none_tells_which_zookeeper_it_uses(
+    broker: Broker, as_user: AsUser, connect: PeerFactory
+) -> None:
+    as_user(broker, ROOT).publish("orders", ONE)
+    requests = [
+        kind(names)
+        for kind in (MetadataRequest, ClusterMetadataRequest)
+        for names in (None, ("orders",), ("none",))
+    ]
+    stranger = connect(broker)
+
+    def told() -> list[str]:
+        return [stranger.call(one).short_string() for one in requests]
+
+    assert told() == ["-"] * len(requests)
+    assert HELLO.decode(stranger.call(HelloRequest())).cluster_id == "-"
+    with pytest.raises(errors.ClusterAuthorizationError):
+        stranger.call(StatusRequest(StatusParts(0)))
+    set_rules(broker, Rule(ANONYMOUS, Operation.DESCRIBE, CLUSTER))
+    assert told() == [broker.config.zookeeper] * len(requests)
+    set_rules(broker, Rule(ANONYMOUS, Operation.DESCRIBE, topic("orders")))
+    with pylogctl.connect(f"127.0.0.1:{broker.port}") as client:
+        assert client.cluster_id == ""
+        with pytest.raises(NoZooKeeper, match="only clients that log in"):
+            client.groups()
+    assert told() == ["-"] * len(requests)
+
+
+def test_topic_when_zookeeper_does_not_answer_then_a_stranger_is_not_told_its_address(
+    broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_rules(broker, Rule(ANONYMOUS, Operation.CREATE, topic("orders")))
+
+    def lose_answer(*_: object) -> None:
+        raise errors.RegistryUnreachableError(
+            f"no answer from ZooKeeper at {broker.config.zookeeper}"
+        )
+
+    monkeypatch.setattr(broker._membership, "create_topic", lose_answer)
+    with pytest.raises(errors.LeaderNotAvailableError, match="try again") as caught:
+        connect(broker).call(CreateTopicRequest("orders", 0, (HomeCount(1, 1),)))
+    assert broker.config.zookeeper not in str(caught.value)
+
+
 def test_hello_when_a_stranger_asks_then_it_does_not_tell_what_the_broker_runs_on(
     broker: Broker, as_user: AsUser, connect: PeerFactory
 ) -> None:
     known = HELLO.decode(as_user(broker, Principal("User", "nobody")).call(HelloRequest()))
     assert (known.cluster_id, known.software) == (broker.config.zookeeper, SOFTWARE)
     hello = HELLO.decode(connect(broker).call(HelloRequest()))
-    assert (hello.cluster_id, hello.software) == ("", "pylogctl")
+    assert (hello.cluster_id, hello.software) == ("-", "pylogctl")
     assert hello.versions == known.versions
 
 
@@ -490,7 +538,7 @@ def test_rules_when_there_are_seven_thousand_then_brokers_judge_by_them(
     assert as_user(broker, Principal("User", "user-7000")).read("orders", 0).error == 128
 
 
-def test_rules_when_the_node_is_broken_then_the_last_stay_and_when_gone_none(
+def test_rules_when_the_node_is_broken_or_gone_then_the_last_stay_and_are_written_again(
     broker: Broker, as_user: AsUser, session: Session
 ) -> None:
     as_user(broker, ROOT).publish("orders", ONE)
@@ -499,10 +547,12 @@ def test_rules_when_the_node_is_broken_then_the_last_stay_and_when_gone_none(
     session.set(paths.RULES, b"{}")
     wait_until(lambda: broker.status()["rules"]["problem"], "the problem")
     assert alice.read("orders", 0).error == NO_ERROR
+    assert broker.status()["rules"]["vanished_count"] == 0
     session.delete(paths.RULES)
-    wait_until(lambda: broker.status()["rules"]["version"] == NO_VERSION, "no rules")
-    assert alice.read("orders", 0).error == 128
-    assert as_user(broker, ROOT).read("orders", 0).error == NO_ERROR
+    wait_until(lambda: broker.status()["rules"]["vanished_count"] == 1, "the alarm")
+    wait_until(lambda: not broker.status()["rules"]["problem"], "the rules")
+    assert alice.read("orders", 0).error == NO_ERROR
+    assert StoredRules.decode(session.get(paths.RULES)[0]).rules[0].principal.name == "alice"
 
 
 def test_rules_when_broken_at_the_start_then_only_super_users_may_do_anything(

@@ -4,10 +4,13 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ import pytest
 from broker.errors import ConfigError, CoordinationError, LogLockedError
 from broker.zk.embedded import EmbeddedZooKeeper, is_locked
 from broker.zk.java import Java
-from broker.zk.session import Session
+from broker.zk.session import Session, SessionState
 
 DEADLINE_S = 60
 
@@ -133,6 +136,76 @@ def test_server_when_it_dies_then_is_logged_and_no_longer_running(
 
         assert EmbeddedZooKeeper.running(tmp_path) is None
     assert f"embedded ZooKeeper at {server.connect} ended with status -9" in caplog.text
+
+
+@pytest.mark.zookeeper
+def test_server_when_strangers_send_large_and_unfinished_requests_then_serves_others(
+    tmp_path: Path, java: Java
+) -> None:
+    opening = struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(17)
+    with ExitStack() as closing:
+        server = closing.enter_context(EmbeddedZooKeeper(tmp_path, java=java, is_durable=False))
+        pid, port = server.pid, int(server.connect.rpartition(":")[2])
+        session = closing.enter_context(Session(server.connect))
+        session.create("/consumers/g")
+        for number in range(150):
+            held = closing.enter_context(socket.socket())
+            held.bind((f"127.0.0.{2 + number // 50}", 0))  # with 60 connections of each address
+            held.connect(("127.0.0.1", port))
+            held.sendall(struct.pack(">i", len(opening)) + opening)
+            assert held.recv(100)
+            held.sendall(struct.pack(">i", 256_000) + bytes(255_000))
+        for _ in range(400):
+            session.set("/consumers/g", bytes(250_000))
+        with pytest.raises(CoordinationError):  # its connection is closed
+            session.set("/consumers/g", bytes(300_000))
+
+        wait_until(lambda: session.state is SessionState.CONNECTED)
+        assert len(session.get("/consumers/g")[0]) == 250_000
+        assert server.pid == pid
+
+
+@pytest.mark.zookeeper
+def test_server_when_started_again_after_large_requests_then_has_all_nodes(
+    tmp_path: Path, java: Java
+) -> None:
+    value = b"x" * 100_000
+    with (
+        EmbeddedZooKeeper(tmp_path, java=java, is_durable=False) as server,
+        Session(server.connect) as session,
+    ):
+        for number in range(12):  # many at once, which the server writes to its log together
+            nodes = {f"/large/{number}-{one}": value for one in range(50)}
+            session.create_many(nodes, ephemeral=False)
+    with (
+        EmbeddedZooKeeper(tmp_path, java=java, is_durable=False) as server,
+        Session(server.connect) as session,
+    ):
+        assert len(session.children("/large")) == 600
+
+
+@pytest.mark.zookeeper
+def test_server_when_its_nodes_fill_the_memory_then_it_starts_again_with_more(
+    tmp_path: Path, java: Java
+) -> None:
+    small = 32
+    server = EmbeddedZooKeeper(
+        tmp_path, java=java, is_durable=False, is_kept_up=True, heap_mb=small
+    )
+    with server, Session(server.connect, session_timeout_ms=30_000) as session:
+        pid = server.pid
+        names = (f"/consumers/{number}{'x' * 200_000}" for number in range(1000))
+        made = 0
+        with pytest.raises(CoordinationError):
+            while some := dict.fromkeys(islice(names, 20), b""):
+                session.create_many(some, ephemeral=False)
+                made += len(some)
+
+        wait_until(lambda: server.pid not in (None, pid) and bool(server.running(tmp_path)))
+        wait_until(lambda: session.state is SessionState.CONNECTED)
+        assert len(session.children("/consumers")) >= made
+    with EmbeddedZooKeeper(tmp_path, java=java, is_durable=False, heap_mb=small) as again:
+        assert again.pid is not None
 
 
 @pytest.mark.zookeeper

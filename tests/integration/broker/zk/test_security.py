@@ -43,9 +43,12 @@ def test_each_path_of_the_registry_has_its_protection() -> None:
         if name.isupper() and isinstance(value, str) and value.startswith("/")
     ]
 
-    opened = {one for one in named if protection_of(one) is Protection.OPEN}
+    shared = {one for one in named if protection_of(one) is Protection.SHARED}
 
-    assert opened == set(OPEN_TREES)
+    assert shared == set(OPEN_TREES)
+    assert shared < set(named) <= set(paths.OWN_NODES) | {paths.RULES}
+    assert Protection.OPEN not in map(protection_of, named)
+    assert protection_of("/consumers/g") is Protection.OPEN
     assert protection_of("/") is Protection.READABLE
     assert protection_of("/config/users/ann") is Protection.SECRET
     assert protection_of("/config/users-of-old") is Protection.READABLE

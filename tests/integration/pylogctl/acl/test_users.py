@@ -63,7 +63,7 @@ def test_users_when_rules_are_on_then_each_may_do_what_is_allowed_to_it(
         assert "User:alice may not describe cluster" in refused.stderr
     health = as_user("alice", "cluster", "health")
     assert health.status == ExitStatus.NOT_ALLOWED
-    assert "not allowed to see: storage, retention, lost by ZooKeeper" in health.stderr
+    assert "not allowed to see: storage, retention, access, lost by ZooKeeper" in health.stderr
     assert b" fail " not in health.stdout
     assert as_user("root", "cluster", "health").status == ExitStatus.OK
     delete = ("topic", "delete", "orders", "--data", "--yes", "--confirm", "orders")

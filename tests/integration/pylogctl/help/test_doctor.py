@@ -65,7 +65,11 @@ def test_doctor_when_others_can_read_the_cluster_key_then_fails_and_says_what_to
         ({"host": ""}, Verdict.WARN),
         ({"host": "0.0.0.0"}, Verdict.WARN),
         ({"host": "10.0.0.7", "acl.enable": "false"}, Verdict.WARN),
-        ({"host": "10.0.0.7", "acl.enable": "true"}, Verdict.OK),
+        ({"host": "10.0.0.7", "acl.enable": "true"}, Verdict.WARN),  # ZooKeeper is open
+        (
+            {"host": "10.0.0.7", "acl.enable": "true", "zookeeper.set.acl": "true"},
+            Verdict.OK,
+        ),
         ({"host": "10.0.0.7", "authentication.required": "true"}, Verdict.OK),
         (
             {

@@ -17,6 +17,7 @@ from broker.zk.java import find_java
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import REPOSITORY, Invoke, Process, Spawn, process_environment
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
 
@@ -207,3 +208,27 @@ def test_start_on_a_directory_in_use_is_a_conflict(
     assert first.returncode == 0
     assert result.status == ExitStatus.CONFLICT
     assert "already runs on" in result.stderr
+
+
+@pytest.mark.parametrize("words", [("zk", "start"), ("broker", "start", "--zookeeper-port", "0")])
+def test_server_when_it_is_killed_then_the_command_starts_it_again(
+    spawn: Spawn, server: str, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    options = ("--port", "0", "--data", str(tmp_path), "--output", "jsonl")
+    with spawn(*words, *options, env=JAVA) as command:
+        assert command.stdout is not None
+        address = json.loads(command.stdout.readline())["zookeeper"]
+        note = next(tmp_path.rglob("server.json"))
+        with Session(address, session_timeout_ms=30_000) as session:
+            session.create("/consumers/g", b"here")
+            killed = json.loads(note.read_text())["pid"]
+            os.kill(killed, signal.SIGKILL)
+
+            wait_until(
+                lambda: note.exists() and json.loads(note.read_text())["pid"] != killed, "another"
+            )
+            assert session.get("/consumers/g")[0] == b"here"
+        command.send_signal(signal.SIGTERM)
+        _, stderr = command.communicate(timeout=60)
+    assert command.returncode == 0
+    assert b"ended with status -9" in stderr

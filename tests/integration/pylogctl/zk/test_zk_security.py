@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 import pylogctl
 from broker.errors import ConfigError, RegistryAccessError
+from broker.server.broker import Broker as Server
 from broker.zk.java import Java
 from broker.zk.security import ZooKeeperSecurity
 from broker.zk.session import Session
@@ -79,6 +80,29 @@ def test_a_secured_cluster_serves_topics_groups_and_settings(
             public.delete("/controller")
         for topic in ("orders", "paid"):
             run("topic", "delete", topic, "--data", "--yes", "--confirm", topic)
+
+
+@pytest.mark.usefixtures("undiscovered")
+def test_name_of_a_user_when_added_and_limited_then_stands_in_no_node_that_a_stranger_may_read(
+    invoke: Invoke, zookeeper: str, credential: Path, public: Session
+) -> None:
+    options = ("-Z", zookeeper, "--zk-credential", str(credential))
+
+    def texts(path: str) -> Iterator[str]:
+        try:
+            yield f"{path} {public.get(path)[0].decode()}"
+            for name in public.children(path):
+                yield from texts(f"{path.rstrip('/')}/{name}")
+        except RegistryAccessError:
+            yield f"{path} is closed"
+
+    with started_broker(zookeeper, credential):
+        for words in (("add", "alice", "--generate"), ("quota", "alice", "--bytes-in", "1MiB/s")):
+            assert invoke("user", *words, *options).status == 0
+        found = list(texts("/"))
+
+    assert "/config/users is closed" in found
+    assert [one for one in found if "alice" in one] == []
 
 
 @pytest.mark.usefixtures("undiscovered")
@@ -195,7 +219,7 @@ def test_migration_closes_a_running_cluster_and_opens_it_again_also_if_interrupt
 
     with started_broker(zookeeper, credential):
         assert run("secure", "--dry-run").status == 0
-        assert access()["/"] == "write"
+        assert access() == {**opened, "/": "read", "/controller": "read", "/brokers/ids/0": "read"}
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(Session, "set_acls", interrupted)
             run("secure", "--yes")
@@ -220,6 +244,37 @@ def test_migration_closes_a_running_cluster_and_opens_it_again_also_if_interrupt
 
     with started_broker(zookeeper, None, sets_acl=False):
         assert access() == opened
+
+
+@pytest.mark.usefixtures("undiscovered")
+def test_nodes_when_they_are_open_then_the_broker_and_health_name_them_until_they_are_closed(
+    invoke: Invoke,
+    zookeeper: str,
+    credential: Path,
+    public: Session,
+    start_broker: Callable[..., Server],
+) -> None:
+    where = ("-Z", zookeeper, "--zk-credential", str(credential))
+    start_broker(zookeeper=zookeeper, zk_credential_file=credential).stop()
+    public.create("/config/users/ann", b'{"version":1,"config":{}}')
+    broker = start_broker(zookeeper=zookeeper, zk_credential_file=credential, zk_set_acl=True)
+
+    def health() -> tuple[int, list[str]]:
+        result = invoke("cluster", "health", *where, "--output", "json")
+        rows = {row["check"]: row["all"] for row in json.loads(result.text)["data"]}
+        return result.status, rows["access"]
+
+    wait_until(lambda: broker.status()["security"]["open_nodes"], "its look")
+    status, found = health()
+    assert status == ExitStatus.THRESHOLD
+    assert any(one.startswith("node /config/users/ann: world:anyone may read") for one in found)
+    assert not any(one.startswith(("node /:", "node /consumers")) for one in found)
+    doctor = invoke("doctor", *where, "--output", "json")
+    assert (doctor.status, "pylogctl zk secure" in doctor.text) == (ExitStatus.FAILED, True)
+    assert "pylogctl_zookeeper_open_nodes 0" not in broker.exposition()
+
+    assert invoke("zk", "secure", *where, "--yes").status == 0
+    wait_until(lambda: health() == (0, []), "its next look")
 
 
 @pytest.mark.usefixtures("undiscovered")
