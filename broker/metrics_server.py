@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from broker.errors import AddressInUseError
+from broker.threads import LoopThread
 from broker.units import ListenAddress
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def served_metrics(write: Callable[[], str], where: ListenAddress) -> Iterator[s
         raise AddressInUseError(
             f"cannot serve metrics on {_text(where)}: {reason.lower()}; port 0 is any free one"
         ) from error
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread = LoopThread(server.serve_forever, name="metrics")
     thread.start()
     try:
         yield f"http://{_text(where._replace(port=server.server_port))}/metrics"

@@ -500,7 +500,7 @@ class LeaseKeeper(StoppableThread):
         super().stop()
         self._lease.close()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Renew the lease until the thread is stopped."""
         while not self._stopping.wait(self._session_timeout_s() / _CHECKS_PER_TIMEOUT):
             # ZooKeeper handles the request at this time or later

@@ -156,7 +156,7 @@ class ReplicaFetcher(StoppableThread):
         """Return whether its last request got no response, or its thread has ended."""
         return bool(self._failure) or not self.is_alive()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Fetch until the thread is to end."""
         while not self._stopping.is_set():
             try:

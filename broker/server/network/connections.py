@@ -79,10 +79,10 @@ class Connections:
             tls=tls,
             make_client=self._make_client,
         )
+        self._register(connection, connection.interest)
         if tls is not None:
             self._handshakes.begin(connection)
         self.open.add(connection)
-        self._register(connection, connection.interest)
 
     def refuse(self, sock: socket.socket, address: str) -> None:
         """Close the socket of a client that will not be served."""
