@@ -85,6 +85,8 @@ def _text(where: ListenAddress) -> str:
 def _make_server(shared: _Shared, where: ListenAddress) -> ThreadingHTTPServer:
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # late: seldom asked for
 
+    import prometheus_client  # noqa: F401  # else the first request loads it
+
     class Handler(BaseHTTPRequestHandler):
         timeout = _TIMEOUT_S
         server_version = sys_version = ""
