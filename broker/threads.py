@@ -24,12 +24,19 @@ _LONGEST_PAUSE_S = 1.0
 class LoopThread(threading.Thread):
     """A daemon thread whose loop is called again after an exception, which is logged.
 
-    Its `MAX_FAILURES`th failure within `WITHIN_S` is raised.
+    Its `MAX_FAILURES`th failure within `WITHIN_S` is raised, after a call of `at_failure`.
     """
 
-    def __init__(self, loop: Callable[[], object], *, name: str) -> None:
+    def __init__(
+        self,
+        loop: Callable[[], object],
+        *,
+        name: str,
+        at_failure: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__(name=name, daemon=True)
         self._guarded_loop = loop
+        self._at_failure = at_failure
 
     def run(self) -> None:
         """Call the loop until it returns."""
@@ -45,6 +52,7 @@ class LoopThread(threading.Thread):
                     pause_s = _FIRST_PAUSE_S
                 failed_s.append(now_s)
                 if len(failed_s) == MAX_FAILURES and now_s - failed_s[0] < WITHIN_S:
+                    self._at_failure()
                     raise
                 logger.exception("thread %s failed, and goes on", self.name)
             time.sleep(pause_s)

@@ -79,10 +79,14 @@ class Connections:
             tls=tls,
             make_client=self._make_client,
         )
-        self._register(connection, connection.interest)
         if tls is not None:
             self._handshakes.begin(connection)
         self.open.add(connection)
+        try:
+            self._register(connection, connection.interest)
+        except OSError:
+            self.close(connection)
+            raise
 
     def refuse(self, sock: socket.socket, address: str) -> None:
         """Close the socket of a client that will not be served."""

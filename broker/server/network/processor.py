@@ -135,7 +135,7 @@ class Processor:
         self._is_stopping = self._has_ended = self._may_gather = False
         self._served_others_s = -math.inf  # when a turn had more than requests without responses
         self._last_response: bytes | None = None
-        self._thread = LoopThread(self._run, name=name)
+        self._thread = LoopThread(self._run, name=name, at_failure=self._end)
 
     def start(self, handlers: RequestHandlers, worker_handlers: RequestHandlers) -> None:
         """Start the thread; `worker_handlers` handle offloaded requests on a worker's thread."""
@@ -189,7 +189,8 @@ class Processor:
                 return
             except Exception:  # a bug costs one connection, not the processor
                 logger.exception("a connection of %s failed by a bug", address)
-        self._connections.refuse(sock, address)
+        if sock.fileno() >= 0:  # else it is closed already
+            self._connections.refuse(sock, address)
 
     def wake(self, delayed: DelayedResponse) -> None:
         """Attempt a delayed response again soon; callable from any thread."""
@@ -200,13 +201,17 @@ class Processor:
     def _run(self) -> None:
         while not self._is_stopping:
             self._turn()
+        self._end()
+
+    def _end(self) -> None:
         self._has_ended = True
         self._mailbox.run()
         waiting = [one for one in self.purgatory.all() if not one.lingers]
         self._attempt_all(waiting, is_last=True, slice_s=math.inf)
         self._resume_throttled(math.inf)
         self._take_yielded(is_last=True)
-        end_streams(self._open, self._last_response, self._clock)
+        if self._is_stopping:
+            end_streams(self._open, self._last_response, self._clock)
         for connection in self.connections:
             self._connections.close(connection)
         self._mailbox.run()

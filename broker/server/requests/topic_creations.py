@@ -27,7 +27,7 @@ from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.requests.judge import Rights
 from broker.threads import logged
-from broker.topic import validate_topic_name
+from broker.topic import validate_new_topic_name
 
 logger = logging.getLogger(__name__)
 
@@ -185,7 +185,7 @@ class TopicCreations:
         """
         if topic in self._logs.topics or self._snapshot().has(topic):
             return
-        validate_topic_name(topic, self._max_name_length)
+        validate_new_topic_name(topic, self._max_name_length)
         self.validate_allowed(topic)
         # as many partitions at each home as its settings say here
         count = self._logs.topics.partition_count(topic)
