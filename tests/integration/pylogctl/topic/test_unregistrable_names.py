@@ -69,7 +69,7 @@ def test_topic_when_it_is_on_disk_then_others_are_registered_and_health_names_it
     assert f"broker 0 unregistered: {EMOJI}[0-0]: ZooKeeper takes no U+1F600" in health.text
     words = ("consume", EMOJI, "--from-beginning", "-n", "1", "-b", f"127.0.0.1:{broker.port}")
     assert invoke(*words).stdout == b"x\n"
-    assert invoke("topic", "delete", EMOJI, "--data", "--yes", *at).status == 0
+    assert invoke("topic", "delete", EMOJI, "--data", "--yes", "--confirm", EMOJI, *at).status == 0
     assert not (data / f"{EMOJI}_0").exists()
     assert invoke("cluster", "health", *at).status == 0
 
