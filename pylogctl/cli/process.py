@@ -20,7 +20,7 @@ from pylogctl.cli.errors import ExitStatus
 
 logger = logging.getLogger("broker.threads")  # the log of services has the library's records
 
-_LONGEST_END_S = 60
+_LONGEST_END_S = 120
 """After the failure of a thread: what waits for it in vain must not keep the process."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _M_TRIM_THRESHOLD = -1

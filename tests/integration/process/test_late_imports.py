@@ -9,7 +9,7 @@ import pytest
 
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import ShutdownRequest
+from broker.protocol.extension_requests import ShutdownRequest, StatusParts, StatusRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.requests import FetchRequest
 from tests.integration.broker.server.peer import extension_frame, publish_request
@@ -33,10 +33,11 @@ def imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "imports"
 
 
+@pytest.mark.parametrize("options", [(), ("--metrics-port", "0")], ids=["plain", "metrics"])
 def test_threads_when_every_request_comes_then_none_imports_a_module(
-    start_process: ProcessFactory, imports: Path
+    start_process: ProcessFactory, imports: Path, options: tuple[str, ...]
 ) -> None:
-    process = start_process("--metrics-port", "0")
+    process = start_process(*options)
     with process.peer() as peer:
         for codec in Codec:
             peer.send_extension(publish_request("events", build_set([b"a", b"b"], codec)))
@@ -48,14 +49,16 @@ def test_threads_when_every_request_comes_then_none_imports_a_module(
         peer.multifetch(FetchRequest("events", 0, 0, 1000))
         peer.offsets("events", -1)
         peer.status()
+        peer.call(StatusRequest(StatusParts.EXPOSITION))
     for request in REQUESTS:
         if not isinstance(request, ShutdownRequest):
             with process.peer() as peer:  # it may be closed
                 peer.send_bytes(extension_frame(request))
                 assert peer.has_answer(5.0)
-    (line,) = (one for one in process.log.read_text().splitlines() if "metrics at" in one)
-    with urlopen(line.split()[-1]) as page:
-        assert page.read()
+    for line in process.log.read_text().splitlines():
+        if "metrics at" in line:
+            with urlopen(line.split()[-1]) as page:
+                assert page.read()
     with process.peer() as peer:
         peer.send_extension(ShutdownRequest(force=True))
     assert process.wait() == 0

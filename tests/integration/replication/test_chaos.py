@@ -217,7 +217,7 @@ def test_cluster_when_everything_fails_in_turn_then_nothing_is_lost_and_all_is_i
         *(kill_leader, freeze, restart_zookeeper, stop, kill_controller),
         *(partial(rotate_key, invoke=invoke), renew_certificate),
         *(
-            partial(lack_of, partial(full_disk, logs="t_*/*.pylog")),
+            partial(lack_of, partial(full_disk, counts_all=False)),
             partial(lack_of, no_descriptors),
             partial(set_clock, clock),
         ),
