@@ -490,7 +490,7 @@ class Broker:
 
 def _import_what_threads_need(config: BrokerConfig) -> None:
     """Import modules that seldom are needed: when they are, there may be no descriptor for it."""
-    names = ["cramjam", "prometheus_client"]
+    names = ["cramjam"]
     if any(one.is_tls for one in config.endpoints):
         names += ["broker.server.network.tls_transport", "broker.security.client_tls"]
     for name in names:

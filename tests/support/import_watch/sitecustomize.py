@@ -8,13 +8,16 @@ import threading
 import traceback
 from pathlib import Path
 
+LAST = "prometheus_client.process_collector"
+"""What the main thread imports last, once the broker is ready."""
+
 
 class ImportWatch:
     """A finder that finds nothing, and notes what other threads than the main one look for."""
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
         thread = threading.current_thread()
-        if thread is not threading.main_thread():
+        if thread is not threading.main_thread() or name == LAST:
             frames = [
                 one for one in traceback.extract_stack()[:-1] if "importlib" not in one.filename
             ]
