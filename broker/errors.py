@@ -105,6 +105,10 @@ class RegistryNodeNotFoundError(CoordinationError):
     """A ZooKeeper node does not exist."""
 
 
+class InvalidNodeNameError(CoordinationError):
+    """No ZooKeeper node can have such a name."""
+
+
 class RegistryAccessError(CoordinationError):
     """ZooKeeper does not allow a request: the node's ACL is for another credential."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.endpoints import join_address
 from broker.errors import AddressInUseError
+from broker.threads import LoopThread
 from broker.units import ListenAddress
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def served_metrics(write: Callable[[], str], where: ListenAddress) -> Iterator[s
         raise AddressInUseError(
             f"cannot serve metrics on {_text(where)}: {reason.lower()}; port 0 is any free one"
         ) from error
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread = LoopThread(server.serve_forever, name="metrics")
     thread.start()
     try:
         yield f"http://{_text(where._replace(port=server.server_port))}/metrics"
@@ -83,6 +84,8 @@ def _text(where: ListenAddress) -> str:
 
 def _make_server(shared: _Shared, where: ListenAddress) -> ThreadingHTTPServer:
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # late: seldom asked for
+
+    import prometheus_client  # noqa: F401  # else the first request loads it
 
     class Handler(BaseHTTPRequestHandler):
         timeout = _TIMEOUT_S

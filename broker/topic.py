@@ -19,6 +19,8 @@ MAX_CLUSTER_PARTITIONS = 200_000
 
 codecs.lookup("utf-16-le")  # loads a module, for which a busy process may have no descriptor later
 _FORBIDDEN = re.compile("[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")
+# ZooKeeper judges UTF-16 units, so that all above U+FFFF are surrogates to it
+_NOT_IN_NODES = re.compile("[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\U0010ffff]")
 
 
 class TopicPartition(NamedTuple):
@@ -64,6 +66,19 @@ def validate_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> N
     if found := _FORBIDDEN.search(name):
         shown = found[0] if found[0] == "/" else f"U+{ord(found[0]):04X}"
         raise InvalidTopicError(f"invalid topic name {name!r}: '{shown}' is not allowed")
+
+
+def validate_new_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> None:
+    """Raise `InvalidTopicError` also if ZooKeeper, unlike 0.7's brokers, would refuse the name."""
+    validate_topic_name(name, max_length)
+    if found := unregistrable_in(name):
+        raise InvalidTopicError(f"invalid topic name {name!r}: ZooKeeper takes no {found}")
+
+
+def unregistrable_in(name: str) -> str:
+    """Return the first character that no name of a node in ZooKeeper may have, as `U+1F600`."""
+    found = _NOT_IN_NODES.search(name)
+    return f"U+{ord(found[0]):04X}" if found else ""
 
 
 def log_directory_name(topic: str, index: int) -> str:

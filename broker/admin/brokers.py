@@ -57,10 +57,10 @@ class DataDirectory(NamedTuple):
 
 
 class LogFailure(NamedTuple):
-    """A partition that a disk of its broker fails."""
+    """A partition that a disk of its broker fails, or ZooKeeper does not take."""
 
     partition: TopicPartition
-    state: str  # full, unreadable, damaged, failed or offline
+    state: str  # full, unreadable, damaged, failed, offline or unregistered
     error: str
 
 

@@ -12,6 +12,7 @@ from broker import deadlines
 from broker.admin.brokers import request_status
 from broker.admin.recovery import find_unknown
 from broker.client.cluster import Cluster, Connect
+from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
 from broker.errors import (
     NO_ERROR,
@@ -139,18 +140,35 @@ def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:
 
 
 def check_health(cluster: Cluster, connect: Connect, registry: Registry | None = None) -> Health:
-    """Check brokers, disks, leaders, replicas, and with a started `registry` what disks lost."""
-    metadata = describe_cluster(cluster, connect)
+    """Check brokers, disks, leaders, replicas, and with a started `registry` what disks lost.
+
+    A broker that does not tell its status is asked for nothing else: each wait would take as long.
+    """
+    asked: set[int] = set()
     statuses: dict[int, dict[str, Any] | BrokerError] = {}
     silent: dict[int, BrokerError] = {}
-    for address in sorted(metadata.brokers):
-        with deadlines.Limit(deadlines.left_s() / 2):  # if it hangs, others have time to respond
-            _, document, error = request_status(connect, address, StatusParts(0))
-        if error is not None:
-            statuses[address.id] = silent[address.id] = error
-        elif document is not None:  # a 0.7 broker has none
-            statuses[address.id] = document
-    lost = lost_check(connect, metadata.brokers, silent)
+
+    def connect_unless_silent(address: BrokerAddress) -> Connection:
+        if address.id in silent:
+            raise silent[address.id]
+        return connect(address)
+
+    def look(brokers: Iterable[BrokerAddress]) -> None:
+        for address in sorted(brokers):
+            if address.id in asked:
+                continue
+            asked.add(address.id)
+            with deadlines.Limit(deadlines.left_s() / 2):  # others have time to respond
+                _, document, error = request_status(connect, address, StatusParts(0))
+            if error is not None:
+                statuses[address.id] = silent[address.id] = error
+            elif document is not None:  # a 0.7 broker has none
+                statuses[address.id] = document
+
+    look(cluster.brokers())
+    metadata = describe_cluster(cluster, connect_unless_silent)
+    look(metadata.brokers)
+    lost = lost_check(connect_unless_silent, metadata.brokers)
     suspected = {
         id
         for status in statuses.values()
@@ -176,7 +194,8 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         if not isinstance(status, BrokerError)
         for text in lost_logs_of(id, status)
     )
-    return Health((*checks, losses_check(registry, connect, lost_logs)), brokers)
+    losses = losses_check(registry, connect_unless_silent, lost_logs)
+    return Health((*checks, losses), brokers)
 
 
 def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:
@@ -322,20 +341,13 @@ def retention_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> 
     return _check("retention", FAIL if kept else WARN, (*kept, *waits), _hidden(statuses))
 
 
-def lost_check(
-    connect: Connect, brokers: Sequence[BrokerAddress], silent: Mapping[int, BrokerError]
-) -> HealthCheck:
-    """Check that brokers have no logs of topics that ZooKeeper does not know.
-
-    Brokers that are `silent` are not asked again, as each would use up time once more.
-    """
+def lost_check(connect: Connect, brokers: Sequence[BrokerAddress]) -> HealthCheck:
+    """Check that brokers have no logs of topics that ZooKeeper does not know."""
     topics: set[str] = set()
     failures = []
     hidden = []
     for broker in brokers:
         try:
-            if (known := silent.get(broker.id)) is not None:
-                raise known
             topics |= {one.record.partition.topic for one in find_unknown(connect, broker)[1]}
         except ClusterAuthorizationError:
             hidden.append(_not_allowed(broker.id))

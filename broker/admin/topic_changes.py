@@ -31,7 +31,7 @@ from broker.protocol.cluster_requests import (
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.replica_requests import PARTITIONS
 from broker.protocol.responses import BrokerAddress, PartitionMetadata
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import TopicPartition, validate_new_topic_name
 from broker.topic_settings import PARTITION_COUNT, normalize
 from broker.units import counted
 
@@ -72,7 +72,7 @@ def plan_creation(
     `partition_count` is the total, spread evenly, or a number for each broker. None is what the
     topic's setting `partition.count` says, or a total of one.
     """
-    validate_topic_name(topic)
+    validate_new_topic_name(topic)
     live = {broker.id: broker for broker in cluster.brokers()}
     if not live:
         raise errors.BrokerNotFoundError("no live broker to create a topic on")
@@ -183,7 +183,7 @@ def plan_replicated(
     settings: Mapping[str, str],
 ) -> CreateReplicatedTopicRequest:
     """Return the request that creates a topic with replicas."""
-    validate_topic_name(topic)
+    validate_new_topic_name(topic)
     live_count = len(cluster.brokers())
     if replication_factor > live_count:
         raise errors.ConflictError(
@@ -342,7 +342,7 @@ def create(
     After a lost response, a topic of the same shape is the one that was to be created.
     """
     give_up_s = time.monotonic() + timeout_s
-    validate_topic_name(wanted.name)
+    validate_new_topic_name(wanted.name)
     present = topic_facts.metadata_of(cluster, connect, (wanted.name,)).get(wanted.name, ())
     if present and (wanted.replicas or any(one.is_replicated for one in present)):
         found = topics.shape_of(wanted.name, present, None)

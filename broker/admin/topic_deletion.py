@@ -21,7 +21,7 @@ from broker.client.selection import topic_not_found
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.extension_requests import DeleteTopicRequest
 from broker.protocol.responses import BrokerAddress
-from broker.topic import validate_topic_name
+from broker.topic import unregistrable_in, validate_topic_name
 from broker.zk import paths
 
 if TYPE_CHECKING:
@@ -78,7 +78,15 @@ def plan_deletion(
             )
         node = [] if session is None else [DeletionStep(topic, None, 0)]
         return [replicated, *node]
-    counts = Counter(partition.home for partition in cluster.partitions(topic))
+    partitions = cluster.partitions(topic)
+    if unregistrable_in(topic):  # only the brokers that have it know it
+        partitions = [
+            one.partition
+            for broker in cluster.brokers()
+            for found in cluster_metadata([broker], connect, (topic,)).topics
+            for one in found.partitions
+        ]
+    counts = Counter(partition.home for partition in partitions)
     brokers = [broker for broker in cluster.brokers() if broker.id in counts]
     if brokers and not with_data:
         homes = ", ".join(str(broker.id) for broker in brokers)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from broker.consumer.ahead import AheadCommits
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.offset_store import position_after
 from broker.protocol.codec import Message
+from broker.threads import LoopThread
 from broker.tools import retry
 from broker.topic import MessagePosition, share_of
 
@@ -143,7 +145,7 @@ class Workers:
             works: queue.Queue[Work | None] = queue.Queue(_QUEUED_CHUNKS)
             self._queues.append(works)
             name = f"group-handler-{number}"
-            thread = threading.Thread(target=self._run, args=(works,), name=name, daemon=True)
+            thread = LoopThread(partial(self._run, works), name=name)
             self.threads.append(thread)
             thread.start()
 

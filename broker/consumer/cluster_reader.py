@@ -6,6 +6,7 @@ into a bounded queue.
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -29,7 +30,10 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.protocol.client_requests import DigestLogRequest
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
+from broker.threads import start_once
 from broker.topic import ReadRange, TopicPartition, share_of
+
+logger = logging.getLogger(__name__)
 
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
@@ -514,20 +518,19 @@ class ClusterReader:
         return [chunk for chunk in found if self._source_of.get(chunk.partition) is source]
 
     def _start_thread(self, source: _Source) -> None:
-        source.thread = threading.Thread(
-            target=self._fetch,
-            args=(source,),
-            name=f"fetcher-{source.broker_id}",
-            daemon=True,
-        )
-        source.thread.start()
+        fetch = partial(self._fetch, source)
+        source.thread = start_once(fetch, name=f"fetcher-{source.broker_id}")
 
     def _fetch(self, source: _Source) -> None:
         """Poll one broker and queue the chunks, until a poll fails; runs in a thread."""
         self._stopped.wait(source.wait_s)
         while not self._stopped.is_set() and source.fetcher.partitions:
-            source.make_calls()
-            found = source.poll()
+            try:
+                source.make_calls()
+                found = source.poll()
+            except Exception as error:  # a bug, which the reader is told of
+                logger.exception("fetching from broker %s failed", source.broker_id)
+                found = errors.BrokerError(f"failure while fetching: {error!r}")
             while not self._stopped.is_set():
                 try:
                     self._queue.put((source, found), timeout=_QUEUE_WAIT_S)

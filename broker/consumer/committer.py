@@ -298,7 +298,7 @@ class AutoCommit(StoppableThread):
         super().stop()
         self._begins.set()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Commit until the thread is stopped."""
         wait_s = self._interval_s
         while not self._stopping.is_set():

@@ -6,7 +6,6 @@ Creates, starts and stops the parts of a member; each part has a module of its o
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -43,6 +42,7 @@ from broker.errors import BrokerError, ConfigError
 from broker.positions import Mark
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
+from broker.threads import start_once
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk.creations import is_current
 from broker.zk.registry import Registry
@@ -330,7 +330,7 @@ class ConsumerConnector:
                     return
                 time.sleep(_WITHDRAW_PAUSE_S)
 
-        threading.Thread(target=withdraw, name="group-leaver", daemon=True).start()
+        start_once(withdraw, name="group-leaver")
 
     def _make_member(self, subscription: Subscription, choose_stream: ChooseStream) -> _Member:
         config, registry = self._config, self._registry

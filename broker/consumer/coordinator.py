@@ -128,7 +128,7 @@ class Coordinator(StoppableThread):
         """Delete the owner nodes of all partitions; after `drop_all`."""
         self._ownership.release(self._claimed)
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Rebalance after each change until the thread is stopped."""
         again_s: float | None = None
         while not self._stopping.is_set():

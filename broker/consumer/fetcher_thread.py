@@ -122,7 +122,7 @@ class FetcherThread(StoppableThread):
         """Check again whether paused partitions can be resumed."""
         self._wake.set()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Fetch until the thread is stopped."""
         while not self._stopping.is_set():
             try:

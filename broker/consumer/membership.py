@@ -26,7 +26,7 @@ from broker import errors
 from broker.clock import Clock
 from broker.consumer.assignment import thread_ids
 from broker.threads import StoppableThread
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import TopicPartition, unregistrable_in, validate_topic_name
 from broker.zk import paths, values
 from broker.zk.creations import Creations, read_creations
 from broker.zk.nodes import NodeStat
@@ -90,8 +90,9 @@ def make_consumer_id(group: str, name: str, clock: Clock) -> str:
 
 def validate_group_name(group: str) -> None:
     """Validate the name of a group or of a member, which becomes part of a ZooKeeper path."""
-    if not group or "/" in group or group in {".", "..", "zookeeper"} or not group.isprintable():
-        raise errors.ConfigError(f"'{group}' cannot be the name of a consumer group or of a member")
+    is_node = group and "/" not in group and group not in {".", "..", "zookeeper"}
+    if not is_node or not group.isprintable() or unregistrable_in(group):
+        raise errors.ConfigError(f"{group!r} cannot be the name of a consumer group or of a member")
 
 
 def static_subscription(stream_counts: Mapping[str, int]) -> values.StaticSubscription:
@@ -500,7 +501,7 @@ class LeaseKeeper(StoppableThread):
         super().stop()
         self._lease.close()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Renew the lease until the thread is stopped."""
         while not self._stopping.wait(self._session_timeout_s() / _CHECKS_PER_TIMEOUT):
             # ZooKeeper handles the request at this time or later

@@ -15,7 +15,7 @@ from broker.controller.states import StateWriter
 from broker.controller.store import Store
 from broker.ids import NO_LEADER
 from broker.replica_records import ReplicaRecord
-from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition, validate_topic_name
+from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition, validate_new_topic_name
 
 
 class TopicChanges:
@@ -49,7 +49,7 @@ class TopicChanges:
             creation_id: not used by any topic before.
             start: any number; which broker gets the first partition follows from it.
         """
-        validate_topic_name(topic)
+        validate_new_topic_name(topic)
         self._validate_absent(topic)
         brokers = self._context.brokers_for_new(topic, replication_factor)
         replicas = place_partitions(

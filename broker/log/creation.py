@@ -25,6 +25,7 @@ from broker.topic import (
     MAX_PARTITIONS,
     TopicPartition,
     log_directory_name,
+    validate_new_topic_name,
     validate_topic_name,
 )
 
@@ -96,6 +97,8 @@ class LogCreation:
             topics.validate_not_deleting(topic)
             table.validate_partition(topic, index)
             is_new_topic = topic not in topics
+            if is_new_topic:
+                validate_new_topic_name(topic)
             if is_new_topic:
                 topics.creation_ids.add(topic)
             log = self._create_log(TopicPartition(topic, table.home, index))
@@ -200,7 +203,7 @@ class LogCreation:
 
 def validate_new_topic(topic: str, partition_count: int, max_name_length: int) -> None:
     """Validate that a broker can have a topic with so many partitions."""
-    validate_topic_name(topic, max_name_length)
+    validate_new_topic_name(topic, max_name_length)
     if not 1 <= partition_count <= MAX_PARTITIONS:
         raise errors.WrongPartitionError(
             f"topic '{topic}' cannot have {partition_count} partitions: "

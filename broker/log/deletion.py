@@ -23,6 +23,7 @@ from broker.log.checkpoints import Checkpoints
 from broker.log.data_directory import DELETED_NAME, DELETING_NAME, DataDirectory
 from broker.log.log import Log
 from broker.log.table import LogTable
+from broker.threads import LoopThread
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ class DirectoryDeletions:
         """Start a thread that removes the logs moved aside, unless one is running."""
         with self._lock:
             if self._thread is None and not self._stopping.is_set() and self._deleted.exists():
-                self._thread = Thread(target=self._remove, name="deletion", daemon=True)
+                self._thread = LoopThread(self._remove, name="deletion")
                 self._thread.start()
 
     def stop(self) -> None:

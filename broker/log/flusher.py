@@ -16,6 +16,7 @@ from typing import Protocol
 
 from broker.clock import Clock
 from broker.errors import StorageError
+from broker.threads import LoopThread
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class Flusher:
         """Start the threads."""
         self._is_stopping = False
         for number in range(self._thread_count):
-            thread = Thread(target=self._run, name=f"flusher-{number}", daemon=True)
+            thread = LoopThread(self._run, name=f"flusher-{number}")
             thread.start()
             self._threads.append(thread)
 
@@ -161,7 +162,7 @@ class PeriodicTask:
         self._delay_s = delay_s
         self._changed = Event()  # it is stopped, or has other delays
         self._is_stopping = False
-        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread = LoopThread(self._run, name=name)
 
     def start(self) -> None:
         """Start the thread, unless it was started before; called by one thread at a time."""

@@ -120,10 +120,13 @@ class LogSegments:
                 if not isinstance(error, errors.LostOffsetsError):
                     raise error
                 return base + end, error.next_offset
+            file = self.open(segment)
             try:
-                before, after = boundaries_despite_damage(self.open(segment), offset - base, end)
+                before, after = boundaries_despite_damage(file, offset - base, end)
             except OSError as error:
-                raise self._read_error(segment, error) from error
+                start = file.boundaries.floor(offset - base)
+                noted = self.note_unreadable(FileSlice(file, start, 0, self), start)
+                raise noted or self._read_error(segment, error) from error
             return base + before, base + after
         if offset != visible_end:
             raise self.out_of_range(segments, visible_end, offset)

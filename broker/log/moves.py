@@ -30,6 +30,7 @@ from broker.log.deletion import LogDeletions
 from broker.log.log import Log
 from broker.log.segment import Segment, parse_segment_name, reason_of, segment_name
 from broker.log.table import LogTable
+from broker.threads import LoopThread
 from broker.topic import TopicPartition
 
 _BLOCK_BYTES = 8 << 20
@@ -113,7 +114,7 @@ class Moves:
             self._latest[move.partition] = move
             self._queue.put(move)
             if self._thread is None:
-                self._thread = Thread(target=self._run, name="moves", daemon=True)
+                self._thread = LoopThread(self._run, name="moves")
                 self._thread.start()
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,7 +28,8 @@ def expand_paths(paths: Iterable[Path], *, archives: bool = False) -> list[Path]
 
     Files inside a directory come in natural order (`t_2` before `t_10`); missing paths are returned
     as given. Left out are, of a data directory, the logs of deleted topics and copies under
-    construction, and archived segments unless asked for.
+    construction, and archived segments unless asked for. A directory that cannot be listed, as it
+    was removed meanwhile, is returned itself.
     """
     found: list[Path] = []
     for path in paths:
@@ -48,12 +50,13 @@ def is_segment(path: Path, *, archives: bool) -> bool:
 
 
 def _segments_below(directory: Path, archives: bool) -> list[Path]:
-    found = [
-        path
-        for path in directory.rglob("*")
-        if is_segment(path, archives=archives)
-        and _NOT_SERVED.isdisjoint(path.relative_to(directory).parts)
-    ]
+    found: list[Path] = []
+    failed: list[OSError] = []
+    for parent, names, files in os.walk(directory, onerror=failed.append):
+        names[:] = [one for one in names if one not in _NOT_SERVED]
+        paths = (Path(parent, one) for one in files)
+        found += (path for path in paths if is_segment(path, archives=archives))
+    found += (Path(one.filename) for one in failed)
     return sorted(found, key=_natural_key)
 
 

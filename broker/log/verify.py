@@ -13,6 +13,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
@@ -384,15 +385,14 @@ def _find_joint_problems(
         if isinstance(one, VerifyReport) and is_archive(one.path)
     }
     for directory in dict.fromkeys(path.parent for path in files):
-        if not directory.is_dir():
-            continue
-        for earlier, later in itertools.pairwise(segments_of(directory, archives=True)):
-            if earlier not in chosen or later not in chosen:
-                continue
-            if not is_archive(earlier):
-                yield from _joint_problem(earlier, earlier.stat().st_size, later)
-            elif earlier in unpacked:
-                yield from _joint_problem(earlier, unpacked[earlier], later)
+        with suppress(OSError):  # it was removed meanwhile, as its reports say
+            for earlier, later in itertools.pairwise(segments_of(directory, archives=True)):
+                if earlier not in chosen or later not in chosen:
+                    continue
+                if not is_archive(earlier):
+                    yield from _joint_problem(earlier, earlier.stat().st_size, later)
+                elif earlier in unpacked:
+                    yield from _joint_problem(earlier, unpacked[earlier], later)
 
 
 def _joint_problem(earlier: Path, size: int, later: Path) -> Iterator[SegmentProblem]:

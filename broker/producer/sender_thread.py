@@ -27,6 +27,7 @@ from broker.producer.delivery import Delivery, Failures, Handle, OnDelivery, Que
 from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import Packer
 from broker.producer.partitioner import TopicPartitions
+from broker.threads import LoopThread
 from broker.topic import TopicPartition
 from broker.values import Value
 
@@ -46,7 +47,7 @@ class QueueRules(Value):
     logs_failures: bool = True  # also those that a delivery, a report or `close` tells of
 
 
-class SenderThread(threading.Thread):
+class SenderThread(LoopThread):
     """Queues messages for the partitions of one home broker, and sends them."""
 
     def __init__(
@@ -61,7 +62,7 @@ class SenderThread(threading.Thread):
         on_delivery: OnDelivery | None,
         failures: Failures | None,
     ) -> None:
-        super().__init__(name=f"producer-sender-{home}", daemon=True)
+        super().__init__(self._loop, name=f"producer-sender-{home}")
         self._home = home
         self.dispatcher = dispatcher  # used by this thread alone
         self._packer = packer
@@ -182,22 +183,20 @@ class SenderThread(threading.Thread):
             self._work.notify()
         self.dispatcher.abort()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Send until `stop`; then report the rest as failed."""
-        try:
-            while (taken := self._take()) is not None:
-                self._send(taken)
-                if self._hooks is not None and time.monotonic() >= self._limit_s:
-                    self._set_limit(time.monotonic())
-                    self._hooks.on_time_limit()
-            self.dispatcher.fail_all(ProducerClosedError("it waited for a response"))
-            with self._lock:
-                rest = self._accumulator.take_all()
-            for outgoing in rest:
-                self.dispatcher.note_failed(outgoing)
-                self._complete(outgoing, -1, self._closed_error(outgoing, None))
-        finally:
-            self.dispatcher.close()
+        while (taken := self._take()) is not None:
+            self._send(taken)
+            if self._hooks is not None and time.monotonic() >= self._limit_s:
+                self._set_limit(time.monotonic())
+                self._hooks.on_time_limit()
+        self.dispatcher.fail_all(ProducerClosedError("it waited for a response"))
+        with self._lock:
+            rest = self._accumulator.take_all()
+        for outgoing in rest:
+            self.dispatcher.note_failed(outgoing)
+            self._complete(outgoing, -1, self._closed_error(outgoing, None))
+        self.dispatcher.close()
 
     def _take(self) -> list[OutgoingSet] | None:
         """Wait for sets to send, or the time of a retry or of callbacks; None at the end."""

@@ -11,7 +11,6 @@ import atexit
 import logging
 import os
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
@@ -20,6 +19,7 @@ from typing import Protocol
 
 from broker import deadlines
 from broker.errors import BrokerError, DeliveryFailedError
+from broker.threads import start_once
 
 LIMIT_S = 10.0
 
@@ -108,7 +108,7 @@ def later(call: Callable[[], object]) -> None:
 
     if not sys.is_finalizing():  # a thread would never start
         with suppress(RuntimeError):  # from 3.12 on none does during `atexit`
-            threading.Thread(target=run, name="pylogctl-unclosed", daemon=True).start()
+            start_once(run, name="pylogctl-unclosed")
 
 
 def _end_program() -> None:

@@ -55,6 +55,10 @@ _CONTROLLER = struct.Struct(">iiq")
 _STATE = struct.Struct(">iiiii")
 
 
+LEAVES_IN_SYNC = -1
+"""As `max_bytes`: the follower's disk refuses more, so that it is not in sync from now on."""
+
+
 class ReplicaPosition(NamedTuple):
     """The position from which a follower fetches one partition."""
 
@@ -64,7 +68,7 @@ class ReplicaPosition(NamedTuple):
     last_epoch: int  # the leader epoch of the last messages in the follower's log
     flushed_offset: int  # the follower has flushed all before it
     creation: int  # which creation of the topic the follower means
-    max_bytes: int
+    max_bytes: int  # or `LEAVES_IN_SYNC`
 
 
 class ReplicaFetchRequest(Value):

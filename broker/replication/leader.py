@@ -105,6 +105,7 @@ class Leader:
         self._add_followers(info.replicas)
         self._counted = frozenset(info.state.isr)
         self._joining: set[int] = set()
+        self._leaving: set[int] = set()
         self._in_flight: IsrChange | None = None
         self._is_uncertain = False
         self._retry_s = now_s
@@ -145,8 +146,10 @@ class Leader:
     def _is_at_rest(self) -> bool:
         """Return whether all counted replicas have all, and no change of them is open."""
         end = self._remote_end
-        return (end is None or end >= self.log.log_end_offset) and not (
-            self._joining or self._is_uncertain or self._in_flight is not None
+        return (
+            (end is None or end >= self.log.log_end_offset)
+            and not (self._joining or self._is_uncertain or self._in_flight is not None)
+            and self._leaving.isdisjoint(self.info.state.isr)
         )
 
     def count_flushed(self, counts_flushed: bool) -> None:
@@ -222,6 +225,7 @@ class Leader:
             raise errors.UnknownEpochError(
                 f"broker {replica_id} is not known here as a follower of {self.info.partition}"
             )
+        self._leaving.discard(replica_id)
         if answer.diverging is NO_DIVERGENCE:
             follower.broker_epoch = broker_epoch
             end = position.flushed_offset if self._counts_flushed else position.offset
@@ -231,6 +235,12 @@ class Leader:
             if replica_id not in self.info.state.isr and self._may_join(follower):
                 self._joining.add(replica_id)
         return answer
+
+    def left(self, replica_id: int, position: FetchPosition) -> None:
+        """Note that a follower's disk refuses more, until its next fetch; raise like `answer`."""
+        self.answer(position)
+        self._joining.discard(replica_id)
+        self._leaving.add(replica_id)
 
     def fetched_again(self, replica_id: int, position: FetchPosition, now_s: float) -> bool:
         """Note that a follower fetches once more from where it is up to date.
@@ -245,6 +255,7 @@ class Leader:
             or not end == position.offset == follower.end_offset
             or (self._counts_flushed and position.flushed_offset < end)
             or replica_id not in self.info.state.isr
+            or replica_id in self._leaving
         ):
             return False
         follower.caught_up_s = follower.fetched_s = now_s
@@ -325,7 +336,7 @@ class Leader:
         self._joining.clear()
         for id in joining:
             self._followers[id].caught_up_s = now_s
-        kept = [id for id in isr if not self._lags(id, now_s)]
+        kept = [id for id in isr if id not in self._leaving and not self._lags(id, now_s)]
         wanted = (*kept, *joining)
         if wanted == isr and not self._is_uncertain:
             return None

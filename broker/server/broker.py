@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from broker.clock import Clock, SystemClock
@@ -178,6 +179,7 @@ class Broker:
             RegistryConflictError: another broker holds this id.
         """
         raise_open_files_limit()
+        _import_what_threads_need(self.config)
         try:
             self.recoveries = self._logs.open()
             self.changes.open(self._logs.directories.first_path())
@@ -482,6 +484,15 @@ class Broker:
         return self._status.exposition(self._phase, with_partitions=with_partitions)
 
 
+def _import_what_threads_need(config: BrokerConfig) -> None:
+    """Import modules that seldom are needed: when they are, there may be no descriptor for it."""
+    names = ["cramjam"]
+    if any(one.is_tls for one in config.endpoints):
+        names += ["broker.server.network.tls_transport", "broker.security.client_tls"]
+    for name in names:
+        import_module(name)
+
+
 def _advertised_host(host: str) -> str:
     """Return an address for clients if the broker listens on all addresses."""
     if host in ("", "0.0.0.0", "::"):
@@ -491,12 +502,11 @@ def _advertised_host(host: str) -> str:
 
 def _logins(config: BrokerConfig, users: Users) -> ServerMechanisms:
     """Return how users log in; not at all without ZooKeeper, which has the users."""
-
-    def serve(name: str, channel: Channel) -> ServerExchange:
-        from broker.security.scram import serve_scram  # late: scramp takes 40 ms
-
-        return serve_scram(users, channel, name)
-
     if not (config.zookeeper_connect and config.sasl_mechanisms):
         return {}
+    from broker.security.scram import serve_scram  # late: scramp takes 50 ms
+
+    def serve(name: str, channel: Channel) -> ServerExchange:
+        return serve_scram(users, channel, name)
+
     return {name: partial(serve, name) for name in (SCRAM, SCRAM_PLUS)}

@@ -29,6 +29,7 @@ from broker.server.network.connection_state import State
 from broker.server.network.socket_server import SocketServer
 from broker.server.requests import metrics
 from broker.server.requests.judge import Judge
+from broker.topic import unregistrable_in
 from broker.topic_settings import TOPIC_SETTINGS, TopicConfig, value_text
 
 if TYPE_CHECKING:
@@ -451,15 +452,18 @@ class BrokerStatus:
         return found
 
     def _failures(self) -> list[dict[str, str]]:
-        found = [(one, error, "offline") for one, error in self.logs.table.errors().items()]
+        found = [(one, str(error), "offline") for one, error in self.logs.table.errors().items()]
         for log in self.logs.table.all():
-            found += [(log.partition, error, error.state) for error in log.failures()]
+            found += [(log.partition, str(error), error.state) for error in log.failures()]
+            if self.membership.registry and (character := unregistrable_in(log.partition.topic)):
+                reason = f"{log.partition}: ZooKeeper takes no {character} in names; delete it"
+                found.append((log.partition, reason, "unregistered"))
         return [
             {
                 "topic": partition.topic,
                 "partition": partition.name,
                 "state": state,
-                "error": str(error),
+                "error": error,
             }
             for partition, error, state in found
         ]

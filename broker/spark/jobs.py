@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from broker import errors
 from broker.errors import BrokerError, QueryError, SparkFailedError
 from broker.spark.local import LocalProcesses
+from broker.threads import start_once
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -173,8 +174,7 @@ def _polled(
             while not ended.wait(_POLL_S):
                 on_tasks(_task_counts(context.statusTracker(), group))
 
-    watcher = threading.Thread(target=watch, name="spark-progress", daemon=True)
-    watcher.start()
+    watcher = start_once(watch, name="spark-progress")
     try:
         yield
     finally:

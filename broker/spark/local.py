@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Self, TypeVar
 
 from broker.errors import TaskProcessError
+from broker.threads import start_once
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -196,7 +197,7 @@ def _sigint_blocked() -> Iterator[None]:
 def _serve(connection: Connection) -> None:
     """Run tasks from a connection until it is closed."""
     _keep_freed_memory()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    start_once(_end_with_parent, name="tether")
     while True:
         try:
             work, task = connection.recv()

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from broker import errors
@@ -26,6 +27,7 @@ from broker.consumer.stream import ConsumerStream
 from broker.producer.producer import Producer
 from broker.protocol.codec import Fault, scan
 from broker.protocol.message_set import count_messages, describe_fault, find_damage
+from broker.threads import LoopThread
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.tools.mirror_routes import counts_like, create_topic, place_by_order
 from broker.topic import TopicPartition
@@ -254,15 +256,11 @@ class Mirror:
             queue.Queue(queue_size) for _ in range(producer_count)
         ]
         self._readers = [
-            threading.Thread(
-                target=self._read, args=(stream,), name=f"mirror-{stream.name}", daemon=True
-            )
+            LoopThread(partial(self._read, stream), name=f"mirror-{stream.name}")
             for stream in streams
         ]
         self._senders = [
-            threading.Thread(
-                target=self._send, args=(waiting,), name=f"mirror-producer-{number}", daemon=True
-            )
+            LoopThread(partial(self._send, waiting), name=f"mirror-producer-{number}")
             for number, waiting in enumerate(self._queues)
         ]
 

@@ -17,7 +17,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.topic_creation import await_topic, create_on
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import TopicPartition, validate_new_topic_name
 
 
 def place_by_order(
@@ -74,7 +74,7 @@ def create_topic(
     with its configured number of partitions. Of such a broker only partition 0, which each of its
     topics has, is returned.
     """
-    validate_topic_name(topic)
+    validate_new_topic_name(topic)
     live = {one.id: one for one in cluster.brokers()}
     for broker_id in counts:
         if broker_id not in live:
@@ -126,7 +126,7 @@ class TopicMap:
         """
         for step in self._steps:
             topic = step.pattern.sub(step.replacement, topic, count=step.limit)
-        validate_topic_name(topic)
+        validate_new_topic_name(topic)
         return topic
 
 

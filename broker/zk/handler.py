@@ -1,17 +1,29 @@
-"""What kazoo waits with: its own makes an epoll object for each wait, three for a response."""
+"""What kazoo waits and works with.
+
+Its own makes an epoll object for each wait, three for a response, and a thread that fails ends.
+"""
 
 from __future__ import annotations
 
 import math
 import select
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
+from broker.threads import LoopThread
+
 
 class Handler(SequentialThreadingHandler):  # type: ignore[misc]
     """The threads and waits of one kazoo client."""
+
+    def spawn(self, func: Callable[..., object], *args: object, **kwargs: object) -> LoopThread:
+        """Start a thread; kazoo's loop begins with a new connection if it is called again."""
+        thread = LoopThread(partial(func, *args, **kwargs), name="zookeeper")
+        thread.start()
+        return thread
 
     def select(
         self,

@@ -12,11 +12,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import SessionExpiredError
 from kazoo.protocol.connection import ConnectionDropped
+
+from broker.threads import start_once
 
 if TYPE_CHECKING:
     from broker.zk.tls import TlsHandler
@@ -107,8 +110,7 @@ class Handshakes:
     def broken_off(self) -> Iterator[None]:
         """Break off attempts to connect to a silent server: `KazooClient.stop` waits for them."""
         has_ended = threading.Event()
-        breaker = threading.Thread(target=self._break_off, args=(has_ended,), daemon=True)
-        breaker.start()
+        breaker = start_once(partial(self._break_off, has_ended), name="handshake-breaker")
         try:
             yield
         finally:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from broker.endpoints import join_address
-from broker.errors import ConfigError, CoordinationError
-from broker.topic import TopicPartition
+from broker.errors import ConfigError, CoordinationError, InvalidNodeNameError
+from broker.topic import TopicPartition, unregistrable_in
 
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -297,11 +297,14 @@ def _parse_address(text: str) -> tuple[str, int]:
 def resolve(chroot: str, path: str) -> str:
     """Return a path with the chroot prepended; `/` is the chroot itself.
 
-    Raises `CoordinationError` if the path is not absolute, or has an empty or dotted step.
+    Raises `CoordinationError` if the path is not absolute, or has an empty or dotted step, and
+    `InvalidNodeNameError` if it has a character that ZooKeeper takes in no name.
     """
     if path == "/":
         return chroot or "/"
     steps = path.split("/")
     if not path.startswith("/") or any(step in {"", ".", ".."} for step in steps[1:]):
         raise CoordinationError(f"invalid path '{path}': steps must be like /a/b")
+    if found := unregistrable_in(path):
+        raise InvalidNodeNameError(f"invalid path {path!r}: ZooKeeper takes no {found} in names")
     return chroot + path

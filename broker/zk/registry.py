@@ -23,6 +23,7 @@ from broker.errors import (
     RegistryUnreachableError,
     TopicExistsError,
 )
+from broker.threads import LoopThread
 from broker.zk import paths, values
 from broker.zk.creations import absent_homes, change_homes, read_homes
 from broker.zk.registration import Registration
@@ -112,7 +113,7 @@ class Registry:
         self._away_since_s: float | None = None
         self._stopped = threading.Event()
         self._reported_error = ""
-        self._worker = threading.Thread(target=self._work, name="registry", daemon=True)
+        self._worker = LoopThread(self._work, name="registry")
 
     def __enter__(self) -> Self:
         self.start()

@@ -258,7 +258,7 @@ class Session:
 
     def exists(self, path: str, *, watch: Watch | None = None) -> NodeStat | None:
         """Return a node's metadata, None if it is missing; the watch reports its creation, too."""
-        stat = self._read(self._client.exists_async, {path: watch})[path]
+        stat = self._read(self._client.exists_async, {path: watch}).get(path)
         return None if stat is None else node_stat(stat)
 
     def children(self, path: str, *, watch: Watch | None = None) -> list[str]:
@@ -301,10 +301,15 @@ class Session:
         path = "/"
         while True:
             try:
-                pending = {
-                    one: start(resolve(self._address.chroot, one), watch=_as_watcher(watch))
-                    for one, watch in watches.items()
-                }
+                pending = {}
+                for one, watch in watches.items():
+                    try:
+                        full = resolve(self._address.chroot, one)
+                    except errors.InvalidNodeNameError:
+                        if must_exist:
+                            raise
+                        continue  # no such node exists
+                    pending[one] = start(full, watch=_as_watcher(watch))
                 found = {}
                 for path, result in pending.items():
                     try:

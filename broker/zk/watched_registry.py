@@ -111,15 +111,17 @@ class WatchedRegistry(StoppableThread):
             counts = self._counts[topic]
         return counts
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Read changed subjects again, until stopped."""
         is_first, is_told = True, False
         while (subjects := self._next_subjects()) is not None:
             try:
                 change = self._read(subjects)
-            except CoordinationError as error:
+            except Exception as error:
                 for subject in subjects:
                     self._dirty.put(subject)
+                if not isinstance(error, CoordinationError):
+                    raise  # a bug, after which the loop starts again
                 if not (self._stopping.wait(_RETRY_S) or is_told):
                     is_told = True
                     logger.warning("cluster metadata may be stale: %s", error)

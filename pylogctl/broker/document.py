@@ -86,7 +86,7 @@ class StatusRow(Row):
     failing: Annotated[Integer, "partitions that the disk fails", Rank(1)] = UNKNOWN
     storage: Annotated[
         Text,
-        "ok, or what disks do to partitions: full, unreadable, damaged, failed, offline",
+        "ok, or the worst of partitions: full, unreadable, damaged, failed, offline, unregistered",
         Fit.STATE,
     ] = UNKNOWN
     pid: Annotated[Integer, "process id", HIDDEN] = UNKNOWN

@@ -210,6 +210,9 @@ def _serve(
             announce_ready(env, READY, _ready_row(broker), targets)
             if process.daemon:
                 leave_terminal(process.log_file)
+            # no thread is to import it when metrics are asked for, and clients need not wait for it
+            import prometheus_client  # noqa: F401
+
             while not stop.wait(_LOOK_S):
                 pass
         finally:

@@ -9,11 +9,18 @@ from __future__ import annotations
 import re
 
 _CONTROLS = r"\x00-\x1f\x7f-\x9f"
-# Marks of writing direction, line separators, and bytes that were no UTF-8.
-_MISLEADING = r"\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+# What is not seen, or moves what is: marks of writing direction, separators of lines, characters
+# without a width, and bytes that were no UTF-8.
+_MISLEADING = (
+    r"\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e007f\ud800-\udfff"
+)
+# Joiners belong to the writing of some languages, and to emoji: but not beside ASCII.
+_JOINED = r"[^\x00-\x7f\u200c\u200d]"
+_JOINER = rf"(?<!{_JOINED})[\u200c\u200d]|[\u200c\u200d](?!{_JOINED})"
 # expressions are compiled where they are used: commands import this at each start
 _CONTROL = f"[{_CONTROLS}]"
-_UNSAFE = f"[{_CONTROLS}{_MISLEADING}]"
+_UNSAFE = f"[{_CONTROLS}{_MISLEADING}]|{_JOINER}"
 _NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _FIRST_RAW_BYTE = 0xDC80  # as `surrogateescape` decodes 0x80
 
@@ -41,4 +48,6 @@ def _escape(match: re.Match[str]) -> str:
     code = ord(character)
     if _FIRST_RAW_BYTE <= code < _FIRST_RAW_BYTE + 0x80:
         code -= _FIRST_RAW_BYTE - 0x80
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

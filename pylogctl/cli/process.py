@@ -7,8 +7,10 @@ stream or a service asks a `StopRequest` between its steps, so that it completes
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
@@ -16,6 +18,10 @@ from types import FrameType
 
 from pylogctl.cli.errors import ExitStatus
 
+logger = logging.getLogger("broker.threads")  # the log of services has the library's records
+
+_LONGEST_END_S = 120
+"""After the failure of a thread: what waits for it in vain must not keep the process."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -24,17 +30,21 @@ _BLOCK_BYTES = 64 << 20
 
 
 class StopRequest:
-    """Records the first signal that asks to stop; a second SIGINT ends the process at once."""
+    """Records the first signal that asks to stop; a second SIGINT ends the process at once.
+
+    The failure of a thread asks as well.
+    """
 
     def __init__(self) -> None:
         # not an event: a signal may come while the main thread has the lock of one
         self._woken: SimpleQueue[None] = SimpleQueue()
         self._signum = 0
+        self.failure: BaseException | None = None  # of a thread
 
     @property
     def is_set(self) -> bool:
-        """Whether a signal has asked to stop."""
-        return self._signum != 0
+        """Whether a signal, or the failure of a thread, has asked to stop."""
+        return self._signum != 0 or self.failure is not None
 
     @property
     def status(self) -> ExitStatus:
@@ -63,17 +73,33 @@ class StopRequest:
         self._signum = signum
         self.wake()
 
+    def note_failure(self, ended: threading.ExceptHookArgs) -> None:
+        """Record that an exception has ended a thread; runs as `threading.excepthook`."""
+        name = "" if ended.thread is None else ended.thread.name
+        failure = ended.exc_value or ended.exc_type()
+        logger.critical("the process ends, as thread %s has failed", name, exc_info=failure)
+        self.failure = self.failure or failure
+        signal.alarm(_LONGEST_END_S)
+        self.wake()
+
 
 @contextmanager
 def graceful_stop() -> Iterator[StopRequest]:
-    """Record SIGINT, SIGTERM and SIGHUP instead of raising them, for the duration of a block."""
+    """Record SIGINT, SIGTERM and SIGHUP instead of raising them, for the duration of a block.
+
+    The exception that ended a thread meanwhile is raised at its end.
+    """
     request = StopRequest()
     before = {signum: signal.signal(signum, request.note) for signum in _SIGNALS}
+    hook, threading.excepthook = threading.excepthook, request.note_failure
     try:
         yield request
     finally:
+        threading.excepthook = hook
         for signum, handler in before.items():
             signal.signal(signum, handler)
+    if request.failure is not None:
+        raise request.failure
 
 
 def freeze_garbage() -> None:

@@ -58,12 +58,14 @@ def health(env: Environment) -> None:
     topics with a single copy. Part of what disks have lost is found with --zookeeper only, which
     remembers the homes of topics and how far groups have read.
     """
+    from broker import deadlines
     from broker.admin.cluster import check_health
     from broker.client.registry_cluster import RegistryCluster
-    from pylogctl.cli.connections import Absence, connector, open_cluster
+    from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
     from pylogctl.cluster.document import HEALTH, check_row
 
-    with open_cluster(env, absence=Absence.WARN) as cluster:
+    limit = deadlines.Limit(env.timeout_s(REQUEST_TIMEOUT_S))
+    with limit, open_cluster(env, absence=Absence.WARN) as cluster:
         registry = cluster.registry if isinstance(cluster, RegistryCluster) else None
         found = check_health(cluster, connector(env), registry)
     render(env, HEALTH, map(check_row, found.checks))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -30,6 +30,7 @@ from pylogctl.log.document import (
     SEGMENT_NAMES,
     SEGMENTS,
     STAT,
+    StatRow,
     damaged_archive_row,
     recover_row,
     repair_row,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 app = new_app("Look into segment files, verify, mend and replay them; move logs.")
 
 PARALLEL_FROM_BYTES = 64 << 20
+_Row = TypeVar("_Row")
 READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 
 Files = Annotated[
@@ -144,7 +146,20 @@ def index(env: Environment, files: Files) -> None:
 
     with _segment_paths(env, files) as paths, paged(env) as out:
         document = INDEX.showing("file") if len(paths) > 1 else INDEX
-        render(out, document, (row for path in paths for row in index_file(path)))
+        render(out, document, _of_each(env, paths, index_file))
+
+
+def _of_each(
+    env: Environment, paths: Sequence[Path], read: Callable[[Path], Iterable[_Row]]
+) -> Iterator[_Row]:
+    """Yield what is read from files; of several, those that are removed meanwhile are left out."""
+    for path in paths:
+        try:
+            yield from read(path)
+        except FileNotFoundError:
+            if len(paths) == 1:
+                raise
+            env.leave_out(f"'{path}' was removed meanwhile")
 
 
 def _show(
@@ -165,15 +180,14 @@ def _show(
     now_ms = env.clock.time_ms()
     damaged_count = 0
 
-    def counted_messages(paths: list[Path]) -> Iterator[tuple[Path, Dumped]]:
+    def counted_messages(path: Path) -> Iterator[tuple[Path, Dumped]]:
         nonlocal damaged_count
-        for path in paths:
-            for dumped in messages(path, range_of(path, offset, now_ms)):
-                damaged_count += not dumped.is_valid
-                yield path, dumped
+        for dumped in messages(path, range_of(path, offset, now_ms)):
+            damaged_count += not dumped.is_valid
+            yield path, dumped
 
     with _segment_paths(env, files) as paths, paged(env) as out:
-        found = islice(counted_messages(paths), max_messages)
+        found = islice(_of_each(env, paths, counted_messages), max_messages)
         if message_format is not None:
             _write_formatted(out, message_format, found)
         else:
@@ -236,7 +250,12 @@ def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = T
             env.note(f"'{path}' left out, which is no directory of a log")
         else:
             env.leave_out(message)
-    return list(dict.fromkeys(file for files in found.values() for file in files))
+    files = dict.fromkeys(file for files in found.values() for file in files)
+    gone = [one for one in files if one not in given and not one.is_file()]
+    for one in gone:
+        env.leave_out(f"'{one}' was removed meanwhile")
+        del files[one]
+    return list(files)
 
 
 @app.command("verify", cls=Command)
@@ -308,18 +327,21 @@ def stat(env: Environment, files: Files) -> None:
     from broker.log.archive import total_bytes
     from broker.log.inspect import segment_stat
 
+    def rows_of(path: Path) -> Iterator[StatRow]:
+        try:
+            yield stat_row(segment_stat(path))
+        except LogCorruptError as error:
+            env.error(str(error))
+            yield damaged_archive_row(path)
+
     rows = []
     with (
         _segment_paths(env, files) as paths,
         progress(env, "stat", total_bytes(paths)) as meter,
     ):
-        for path in paths:
-            try:
-                rows.append(stat_row(segment_stat(path)))
-            except LogCorruptError as error:
-                env.error(str(error))
-                rows.append(damaged_archive_row(path))
-            meter.advance(rows[-1].bytes or 0)
+        for row in _of_each(env, paths, rows_of):
+            rows.append(row)
+            meter.advance(row.bytes or 0)
     render(env, STAT, rows)
     damaged = [one.file for one in rows if one.fault]
     if damaged:

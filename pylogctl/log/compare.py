@@ -342,11 +342,11 @@ def compare_paths(
         )
     logs: dict[str, list[Copy]] = {}
     if not data_dirs:
-        files = {path: segments_of(path) if path.is_dir() else [path] for path in paths}
-        if empty := [path for path, found in files.items() if not found]:
+        given = {path: segments_of(path) if path.is_dir() else [path] for path in paths}
+        if empty := [path for path, found in given.items() if not found]:
             message = f"no segment files in '{empty[0]}'"
             raise CliError(ExitStatus.NOT_FOUND, message, hints=[SEGMENT_NAMES])
-        logs[""] = [_FileCopy(str(path), found) for path, found in files.items()]
+        logs[""] = [_FileCopy(str(path), found) for path, found in given.items()]
     for data_dir, broker_id in data_dirs.items():
         high_watermarks = read_high_watermarks(data_dir)
         for partition, directory in _logs_in(data_dir, broker_id):
@@ -354,7 +354,12 @@ def compare_paths(
                 wanted is not None and not wanted.matches(partition)
             ):
                 continue
-            copy = _FileCopy(str(data_dir), segments_of(directory), high_watermarks.get(partition))
+            try:
+                files = segments_of(directory)
+                copy = _FileCopy(str(data_dir), files, high_watermarks.get(partition))
+            except (OSError, errors.StorageError) as error:  # removed meanwhile
+                env.leave_out(str(error))
+                continue
             logs.setdefault(str(partition), []).append(copy)
     logs = {name: copies for name, copies in sorted(logs.items()) if len(copies) > 1}
     if not logs:

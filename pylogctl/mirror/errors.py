@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import CoordinationError
+from broker.threads import LoopThread
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
@@ -125,7 +126,7 @@ def published_errors(
         while not is_over.wait(_PUBLISH_EVERY_S):
             publish()
 
-    thread = threading.Thread(target=work, name="mirror-errors")
+    thread = LoopThread(work, name="mirror-errors")
     thread.start()
     try:
         yield

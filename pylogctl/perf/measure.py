@@ -18,8 +18,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
+from broker.threads import start_once
 from broker.units import format_count, format_duration
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.progress import wants_progress
@@ -212,13 +214,10 @@ def run_threads(
             errors.append(error)
             halt.fail()
 
-    threads = [
-        threading.Thread(target=run, args=(one,), name=f"load-{number}", daemon=True)
-        for number, one in enumerate(work)
-    ]
     on_tick()
-    for thread in threads:
-        thread.start()
+    threads = [
+        start_once(partial(run, one), name=f"load-{number}") for number, one in enumerate(work)
+    ]
     for thread in threads:
         while thread.is_alive():
             thread.join(_TICK_S)

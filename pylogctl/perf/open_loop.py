@@ -28,6 +28,7 @@ from broker.errors import BrokerError
 from broker.producer.config import ProducerConfig
 from broker.producer.producer import Delivery, Producer
 from broker.protocol.responses import BrokerAddress
+from broker.threads import start_once
 from broker.topic import TopicPartition
 from pylogctl.cli.process import freeze_garbage
 from pylogctl.perf.measure import cpu_s
@@ -181,7 +182,7 @@ def _send(plan: LoopPlan, producer: Producer, pipe: Pipe[Any, Any]) -> SentCount
         pipe.poll(None)
         stopped.set()
 
-    threading.Thread(target=await_stop, name="stop", daemon=True).start()
+    start_once(await_stop, name="stop")
     try:
         with producer:
             return send_on_schedule(plan, producer, is_stopped=stopped.is_set)

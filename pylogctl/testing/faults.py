@@ -5,10 +5,12 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 
 import pylogctl
+from broker.threads import start_once
 from pylogctl.testing.brokers import Broker
 
 _CHUNK_BYTES = 1 << 16
@@ -80,10 +82,8 @@ class Faults:
         for thread in self._threads:
             thread.join()
 
-    def _start(self, run: object, *arguments: object) -> None:
-        thread = threading.Thread(target=run, args=arguments, name="faults", daemon=True)  # type: ignore[arg-type]  # a method
-        self._threads.append(thread)
-        thread.start()
+    def _start(self, run: Callable[..., None], *arguments: object) -> None:
+        self._threads.append(start_once(partial(run, *arguments), name="faults"))
 
     def _accept(self) -> None:
         with suppress(OSError):  # the listener was shut down
@@ -101,8 +101,7 @@ class Faults:
                 self._start(self._serve, client, server)
 
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
-        requests = threading.Thread(target=self._pass_requests, args=(client, server), daemon=True)
-        requests.start()
+        requests = start_once(partial(self._pass_requests, client, server), name="faults")
         self._pass_responses(server, client)
         requests.join()
         with self._lock:

@@ -13,8 +13,11 @@ import struct
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
+from broker.threads import start_once
 from pylogctl.testing.node_tree import Change, NodeTree, Refusal, Refused
 
 _INT = struct.Struct(">i")
@@ -68,10 +71,8 @@ class MemoryZooKeeper:
             thread.join()
         self._listener.close()
 
-    def _start(self, run: object, *arguments: object) -> None:
-        thread = threading.Thread(target=run, args=arguments, name="zookeeper", daemon=True)  # type: ignore[arg-type]  # a method
-        self._threads.append(thread)
-        thread.start()
+    def _start(self, run: Callable[..., None], *arguments: object) -> None:
+        self._threads.append(start_once(partial(run, *arguments), name="zookeeper"))
 
     def _accept(self) -> None:
         with suppress(OSError):  # the listener was shut down

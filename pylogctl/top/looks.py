@@ -160,7 +160,7 @@ class _Asker(StoppableThread):
         self._orders.put(None)
         self._connection.interrupt()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Ask for each order, until there is none."""
         while (wish := self._orders.get()) is not None:
             answer = self._answer(wish)
@@ -210,7 +210,7 @@ class _GroupReader(StoppableThread):
         super().stop()
         self._orders.put(False)
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Read for each order, until there is none."""
         while self._orders.get():
             try:

@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 from broker.api.client import Client
 from broker.api.reader import Reader
 from broker.errors import BrokerError
+from broker.threads import start_once
 from broker.topic import MAX_PARTITIONS, MessagePosition, TopicPartition
 from pylogctl.web import documents as docs
 from pylogctl.web.api import BASE, message_document, positions_of
@@ -205,7 +206,7 @@ class _Tail:
         yield _RETRY
         if self._skipped_bytes:  # retention has removed what the client was to read next
             yield self._gap(0, self._skipped_bytes)
-        threading.Thread(target=self._read, name="web-tail", daemon=True).start()
+        start_once(self._read, name="web-tail")
         end_s = time.monotonic() + _END_S
         while time.monotonic() < end_s:
             try:

@@ -29,6 +29,7 @@ from broker.client.connection import Connection, parse_broker_list
 from broker.errors import BrokerError, UnsupportedVersionError
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
+from broker.threads import LoopThread
 from broker.topic import TopicPartition
 
 logger = logging.getLogger("pylogctl.web")
@@ -72,7 +73,7 @@ class Sampler:
             self.look_at_groups: 2 * interval_s,
         }
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="web-sampler", daemon=True)
+        self._thread = LoopThread(self._run, name="web-sampler")
         self._lock = threading.Lock()  # guards what follows
         self._series: dict[str, array[float]] = {}  # time and value of each point
         self._newest: dict[str, float] = {}

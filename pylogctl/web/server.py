@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
@@ -15,6 +16,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from broker.threads import LoopThread
 from pylogctl.web.security import HEADERS, MAX_HEAD_BYTES
 
 HEAD_S = 10.0
@@ -132,7 +134,7 @@ def serving(app: ASGIApp, listener: socket.socket) -> Iterator[threading.Thread]
         timeout_graceful_shutdown=_GRACE_S,
     )
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listener],), name="web", daemon=True)
+    thread = LoopThread(partial(server.run, [listener]), name="web")
     thread.start()
     try:
         yield thread

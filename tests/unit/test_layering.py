@@ -36,6 +36,7 @@ BASE = {
     "partition_patterns",
     "ids",
     "positions",
+    "threads",
     "values",
 }
 
@@ -59,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stats": {"errors", "clock"},
     "metrics": {"stats"},
     "exposition": {"metrics", "stats"},
-    "metrics_server": {"endpoints", "errors", "units"},
+    "metrics_server": {"endpoints", "errors", "threads", "units"},
     "files": set(),
     "threads": set(),
     "cluster_state": {"endpoints", "topic"},
@@ -87,11 +88,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "replication": BASE,
     "controller": BASE,
-    "server": BASE
-    | {"threads", "protocol", "security", "log", "zk", "client", "replication", "controller"},
+    "server": BASE | {"protocol", "security", "log", "zk", "client", "replication", "controller"},
     "client": BASE | {"protocol", "security", "zk"},
     "producer": BASE | {"protocol", "security", "zk", "client"},
-    "consumer": BASE | {"threads", "protocol", "security", "zk", "client"},
+    "consumer": BASE | {"protocol", "security", "zk", "client"},
     "tools": BASE | {"protocol", "security", "zk", "client", "producer", "consumer"},
     "admin": BASE
     | {"protocol", "security", "zk", "client", "producer", "consumer", "tools", "controller"},
@@ -383,3 +383,26 @@ def test_command_line_when_imported_then_only_broker_start_knows_the_server() ->
 @pytest.mark.parametrize("name", sorted(STARTS_BROKERS))
 def test_file_when_allowed_to_know_the_server_then_exists(name: str) -> None:
     assert (REPOSITORY / name).is_file()
+
+
+BARE_THREADS = {
+    "broker/threads.py",  # the one place
+    "broker/zk/child.py",  # imports nothing of the library
+    "broker/spark/runtime/interruption.py",  # its exceptions are of the caller
+    "broker/server/cluster/followed.py",  # a timer that sets an event
+    "broker/server/cluster/replica_records.py",  # a timer, whose function is `logged`
+    "pylogctl/cli/progress.py",  # a timer that writes a note
+}
+
+
+def test_threads_when_started_then_by_what_lets_none_end_unseen() -> None:
+    found = {
+        str(path.relative_to(REPOSITORY))
+        for package in ("broker", "pylogctl")
+        for path in files_of(package)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", ""))
+        in {"Thread", "Timer", "start_new_thread"}
+    }
+    assert found == BARE_THREADS

@@ -58,7 +58,7 @@ class Clocks(StoppableThread):
         if (connection := self._connection) is not None:
             connection.interrupt()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Compare until the thread is to end."""
         while True:
             interval_s = _RETRY_S if self._retention.awaits_clocks else _INTERVAL_S

@@ -28,6 +28,7 @@ from broker.server.cluster.cluster_keys import ClusterKeyStore
 from broker.server.cluster.cluster_view import ClusterView, RegistryFeed
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.cluster.state_change_log import StateChangeLog
+from broker.topic import unregistrable_in
 
 if TYPE_CHECKING:
     from broker.security.rules import StoredRules
@@ -304,6 +305,9 @@ class ClusterMembership:
         self._view.set_own_topic(topic, count, creation_id)
 
     def _register_topic(self, registry: Registry, topic: str, *, is_new: bool) -> None:
+        if found := unregistrable_in(topic):  # made before there was a registry
+            logger.error("topic %r is not registered: ZooKeeper takes no %s", topic, found)
+            return
         topics = self._logs.topics
         count, creation_id = topics.partition_count(topic), topics.creation_id(topic)
         registry.register_topic(topic, count, creation_id=creation_id, is_new=is_new)

@@ -34,6 +34,7 @@ from broker.server.cluster.push_sender import PushAnswer, PushSenders
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.stats import ELECTION_BOUNDS_S, WindowedStats
+from broker.threads import LoopThread
 from broker.zk.controller_election import ControllerElection, Term
 from broker.zk.paths import CONTROLLER_EPOCH
 from broker.zk.registry import Registry
@@ -112,7 +113,7 @@ class ControllerThread:
         self.early_election_count: int = 0  # those of them before a session with ZooKeeper ended
         self.unclean_election_count: int = 0  # those whose new leader was not in sync
         self.fenced_count: int = 0  # terms of office that ended as another broker took it
-        self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
+        self._thread = LoopThread(self._run, name="controller")
 
     def start(self) -> None:
         """Start the thread, which tries to become the controller."""

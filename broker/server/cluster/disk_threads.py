@@ -6,6 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from broker.threads import logged
+
 _COUNT = 16
 BACKGROUND_COUNT = 8
 _Item = TypeVar("_Item")
@@ -31,7 +33,7 @@ class DiskThreads:
 
     def start(self, action: Callable[[], object]) -> None:
         """Call a function soon, on a thread that `run` does not need; nothing waits for it."""
-        self._background.submit(action)
+        self._background.submit(logged(action))
 
     def stop(self) -> None:
         """End the threads."""

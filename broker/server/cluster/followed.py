@@ -37,7 +37,7 @@ class ZookeeperFollower(StoppableThread):
         super().stop()
         self._changed.set()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Apply changes until the thread is stopped."""
         while True:
             self._changed.wait(self._period_s)

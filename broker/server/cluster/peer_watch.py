@@ -64,7 +64,7 @@ class PeerWatch(StoppableThread):
         if (witness := self._witness) is not None:
             witness.interrupt()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Ask until the thread is to end."""
         while not self._stopping.is_set():
             try:

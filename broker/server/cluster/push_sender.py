@@ -16,6 +16,7 @@ from broker.protocol.replica_requests import UNKNOWN_REPLICAS, PushStatesRequest
 from broker.replica_records import UnknownReplica
 from broker.server.cluster.peers import Peers
 from broker.stats import ELECTION_BOUNDS_S, SharedStats, WindowedStats
+from broker.threads import LoopThread
 
 logger = logging.getLogger(__name__)
 
@@ -72,9 +73,7 @@ class PushSender:
             timeout_s=timeout_s,  # to carry out a push
             client_id=f"controller-{controller.me}",
         )
-        self._thread = threading.Thread(
-            target=self._run, name=f"controller-to-{broker.id}", daemon=True
-        )
+        self._thread = LoopThread(self._run, name=f"controller-to-{broker.id}")
         self._thread.start()
 
     def send(self, push: Push) -> None:
@@ -117,6 +116,10 @@ class PushSender:
             except errors.BrokerError as error:
                 self._connection.close()
                 self._wait_to_retry(push, error)
+            except Exception as error:  # a bug must not lose the push
+                logger.exception("telling broker %d failed", self.broker.id)
+                self._connection.close()
+                self._wait_to_retry(push, error)
             else:
                 self._note_carried_out()
                 self._on_answer(self.controller, self.broker.id, push, answer)
@@ -135,7 +138,7 @@ class PushSender:
             self._sent_since_s, self._waiting_since_s = self._waiting_since_s, None
             return None if self._is_stopped else push
 
-    def _wait_to_retry(self, push: Push, error: errors.BrokerError) -> None:
+    def _wait_to_retry(self, push: Push, error: Exception) -> None:
         with self._changed:
             if not self._is_stopped and str(error) != self._reported_error:
                 self._reported_error = str(error)

@@ -26,6 +26,7 @@ from broker.protocol.fetch_sessions import ReaderSession
 from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes
 from broker.protocol.primitives import Buffer
 from broker.protocol.replica_requests import (
+    LEAVES_IN_SYNC,
     ReplicaFetchRequest,
     ReplicaPiece,
     ReplicaPosition,
@@ -59,6 +60,7 @@ class _Asked(NamedTuple):
     role: Follower
     position: FetchPosition
     is_throttled: bool  # the replica is being added
+    is_leaving: bool = False  # the leader is told so, and the position is forgotten then
 
     @property
     def is_at_rest(self) -> bool:
@@ -156,7 +158,7 @@ class ReplicaFetcher(StoppableThread):
         """Return whether its last request got no response, or its thread has ended."""
         return bool(self._failure) or not self.is_alive()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Fetch until the thread is to end."""
         while not self._stopping.is_set():
             try:
@@ -291,6 +293,10 @@ class ReplicaFetcher(StoppableThread):
 
     def _look_at(self, hosted: HostedReplica, now_s: float) -> None:
         partition = hosted.log.partition
+        asked = self._asked.get(partition)
+        if asked is not None and asked.is_leaving:
+            self._leave(partition)
+            asked = None
         with hosted:
             role = hosted.replica.role
             position = None
@@ -304,7 +310,14 @@ class ReplicaFetcher(StoppableThread):
                 if position is None and (retry_s := role.retry_s) is not None:
                     self._retry_s = min(retry_s, self._retry_s or retry_s)
             if not isinstance(role, Follower) or position is None:
-                self._leave(partition)
+                if asked is None or asked.role is not role or not hosted.log.is_faulty:
+                    self._leave(partition)
+                    return
+                # else publishers would wait until it has lagged for long enough
+                self._asked[partition] = asked._replace(is_leaving=True)
+                left = ReplicaPosition(partition, *asked.position, LEAVES_IN_SYNC)
+                self._session.name(partition, left)
+                self._moved.append(hosted)
                 return
             is_throttled = role.info.is_throttled(self._config.broker_id)
         asked = self._asked[partition] = _Asked(hosted, role, position, is_throttled)
@@ -378,7 +391,8 @@ class ReplicaFetcher(StoppableThread):
             partition, size = piece.part.partition, len(piece.part.data)
             self.fetched_bytes += size
             self._received[partition] = self._received.get(partition, 0) + size
-            if (one := self._asked.get(partition)) is not None:
+            one = self._asked.get(partition)
+            if one is not None and not one.is_leaving:
                 self._moved.append(one.hosted)
                 pairs.append((piece, one))
         # the start of an epoch is synced first
@@ -430,7 +444,7 @@ class ReplicaFetcher(StoppableThread):
 
     def _take_one(self, piece: ReplicaPiece, asked: _Asked) -> None:
         """Handle a piece of one partition."""
-        hosted, role, position, _ = asked
+        hosted, role, position, *_ = asked
         log, part = hosted.log, piece.part
         if piece.start:  # it goes on where the one before it was appended, if that was
             epoch = log.epochs.last_epoch

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from threading import Thread
 
 from broker.clock import Clock
 from broker.cluster_state import ShutdownProgress
@@ -36,6 +35,7 @@ from broker.server.cluster.state_change_log import NoteChanges
 from broker.server.cluster.storage_faults import StorageFaults
 from broker.server.cluster.throttle import Throttle
 from broker.stats import ELECTION_BOUNDS_S, SharedStats
+from broker.threads import LoopThread
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class ReplicaManager:
             stats=SharedStats(clock, config.monitoring_period_ms / 1000, ELECTION_BOUNDS_S),
         )
         self._is_stopping = False
-        self._ticker = Thread(target=self._run_ticker, name="replica-ticker", daemon=True)
+        self._ticker = LoopThread(self._run_ticker, name="replica-ticker")
 
     def stop(self) -> None:
         """Stop fetching, and all threads; logs stay open."""

@@ -13,6 +13,7 @@ from broker.log.manager import LogManager
 from broker.log.replica_logs import read_record, write_record
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.server.cluster.replica_table import ReplicaTable
+from broker.threads import logged
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class ReplicaRecords:
         with self._lock:
             self._waiting.update((one.partition, one) for one in partitions)
             if self._waiting and self._timer is None and not self._is_stopped:
-                self._timer = Timer(_DELAY_S, self._write)
+                self._timer = Timer(_DELAY_S, logged(self._write))
                 self._timer.name, self._timer.daemon = "replica-records", True
                 self._timer.start()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from broker import errors
 from broker.clock import Clock
@@ -30,6 +31,7 @@ from broker.replication.leader import Leader
 from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
+from broker.threads import logged
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -117,7 +119,7 @@ class StorageFaults:
             partition = hosted.log.partition
             if hosted.log.is_faulty and partition not in self._retried:
                 self._retried.add(partition)
-                self._workers.submit(self._retry, hosted)
+                self._workers.submit(logged(partial(self._retry, hosted)))
 
     def _retry(self, hosted: HostedReplica) -> None:
         log, now_s = hosted.log, self._clock.monotonic_s()

@@ -17,6 +17,7 @@ from broker.server.network.connection import Listener
 from broker.server.network.mailbox import Mailbox
 from broker.server.network.processor import Processor
 from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog
+from broker.threads import LoopThread
 
 if TYPE_CHECKING:
     from broker.security.tls import ServerTls
@@ -97,7 +98,10 @@ class Acceptor:
         self._stopped = threading.Event()
         self._is_short = self._is_logged = False
         self._mailbox = Mailbox()
-        self._thread = threading.Thread(target=self._run, name="acceptor", daemon=True)
+        self._selector.register(self._mailbox, selectors.EVENT_READ)
+        for listener, kind in listeners.items():
+            self._selector.register(listener, selectors.EVENT_READ, kind)
+        self._thread = LoopThread(self._run, name="acceptor")
 
     def start(self) -> None:
         """Start accepting."""
@@ -111,25 +115,23 @@ class Acceptor:
         self._mailbox.wake()
         if self._thread.ident is not None:
             self._thread.join()
+        self._selector.close()
         for listener in self._listeners:
             listener.close()
         self._mailbox.close()
 
     def _run(self) -> None:
-        with self._selector as selector:
-            for listener, kind in self._listeners.items():
-                selector.register(listener, selectors.EVENT_READ, kind)
-            selector.register(self._mailbox, selectors.EVENT_READ)
-            while not self._stopped.is_set():
-                for key, _ in selector.select(self._seconds_to_next()):
-                    if key.data is not None and not self._stopped.is_set():
-                        self._accept_all(cast(socket.socket, key.fileobj), key.data)
-                for listener, resumed_s in list(self._resumed_s.items()):
-                    if resumed_s <= time.monotonic():
-                        del self._resumed_s[listener]
-                        selector.register(listener, selectors.EVENT_READ, self._listeners[listener])
-                if self._tls is not None:
-                    self._look_at_certificates(self._tls)
+        selector = self._selector
+        while not self._stopped.is_set():
+            for key, _ in selector.select(self._seconds_to_next()):
+                if key.data is not None and not self._stopped.is_set():
+                    self._accept_all(cast(socket.socket, key.fileobj), key.data)
+            for listener, resumed_s in list(self._resumed_s.items()):
+                if resumed_s <= time.monotonic():
+                    del self._resumed_s[listener]
+                    selector.register(listener, selectors.EVENT_READ, self._listeners[listener])
+            if self._tls is not None:
+                self._look_at_certificates(self._tls)
 
     def _seconds_to_next(self) -> float | None:
         if self._resumed_s:

@@ -82,7 +82,11 @@ class Connections:
         if tls is not None:
             self._handshakes.begin(connection)
         self.open.add(connection)
-        self._register(connection, connection.interest)
+        try:
+            self._register(connection, connection.interest)
+        except OSError:
+            self.close(connection)
+            raise
 
     def refuse(self, sock: socket.socket, address: str) -> None:
         """Close the socket of a client that will not be served."""

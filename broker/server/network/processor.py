@@ -47,6 +47,7 @@ from broker.server.requests.handlers import (
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.purgatory import DelayedResponse, Purgatory, Response
 from broker.server.requests.validation import RECEIVE_BYTES
+from broker.threads import LoopThread
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +135,7 @@ class Processor:
         self._is_stopping = self._has_ended = self._may_gather = False
         self._served_others_s = -math.inf  # when a turn had more than requests without responses
         self._last_response: bytes | None = None
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = LoopThread(self._run, name=name, at_failure=self._end)
 
     def start(self, handlers: RequestHandlers, worker_handlers: RequestHandlers) -> None:
         """Start the thread; `worker_handlers` handle offloaded requests on a worker's thread."""
@@ -178,14 +179,18 @@ class Processor:
     def add_connection(self, sock: socket.socket, address: str, listener: Listener = PLAIN) -> None:
         """Serve a new connection; callable from any thread."""
         self._mailbox.post(partial(self._accept, sock, address, listener))
-        if not self._thread.is_alive():  # it ended by a bug, which was logged
+        if not self._thread.is_alive():
             self._mailbox.run()
 
     def _accept(self, sock: socket.socket, address: str, listener: Listener) -> None:
-        if self._has_ended:
+        if not self._has_ended and self._thread.is_alive():
+            try:
+                self._connections.add(sock, address, listener)
+                return
+            except Exception:  # a bug costs one connection, not the processor
+                logger.exception("a connection of %s failed by a bug", address)
+        if sock.fileno() >= 0:  # else it is closed already
             self._connections.refuse(sock, address)
-        else:
-            self._connections.add(sock, address, listener)
 
     def wake(self, delayed: DelayedResponse) -> None:
         """Attempt a delayed response again soon; callable from any thread."""
@@ -194,23 +199,22 @@ class Processor:
             self._mailbox.wake()
 
     def _run(self) -> None:
-        try:
-            while not self._is_stopping:
-                self._turn()
-        except Exception:  # a bug ends this thread only
-            logger.exception("%s ended by a bug; its connections are closed", self._thread.name)
-        finally:
-            self._has_ended = True
-            self._mailbox.run()
-            waiting = [one for one in self.purgatory.all() if not one.lingers]
-            self._attempt_all(waiting, is_last=True, slice_s=math.inf)
-            self._resume_throttled(math.inf)
-            self._take_yielded(is_last=True)
-            if self._is_stopping:
-                end_streams(self._open, self._last_response, self._clock)
-            for connection in self.connections:
-                self._connections.close(connection)
-            self._mailbox.run()
+        while not self._is_stopping:
+            self._turn()
+        self._end()
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._mailbox.run()
+        waiting = [one for one in self.purgatory.all() if not one.lingers]
+        self._attempt_all(waiting, is_last=True, slice_s=math.inf)
+        self._resume_throttled(math.inf)
+        self._take_yielded(is_last=True)
+        if self._is_stopping:
+            end_streams(self._open, self._last_response, self._clock)
+        for connection in self.connections:
+            self._connections.close(connection)
+        self._mailbox.run()
 
     def _turn(self) -> None:
         wait_s = self._seconds_to_next()

@@ -116,7 +116,7 @@ class AuditLog(StoppableThread):
         super().stop()
         self._has_work.set()
 
-    def run(self) -> None:
+    def _loop(self) -> None:
         """Write until the thread is stopped."""
         while not self._stopping.is_set():
             self._has_work.wait(_TICK_S if self._repeated else None)

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from broker.clock import Clock
+from broker.threads import LoopThread, logged
 
 FIRST_DELAY_S = 0.1
 MAX_DELAY_S = 5.0
@@ -68,7 +69,7 @@ class FailureDelays:
             return False
         heapq.heappush(self._due, (self._clock.monotonic_s() + wait_s, next(self._numbers), action))
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="failure-delays", daemon=True)
+            self._thread = LoopThread(self._run, name="failure-delays")
             self._thread.start()
         self._changed.notify()
         return True
@@ -89,7 +90,7 @@ class FailureDelays:
                 if not self._due:
                     return
                 _, _, answer = heapq.heappop(self._due)
-            answer()
+            logged(answer)()
 
     def _wait_s(self) -> float | None:
         """Return how long to wait, 0 without an end; None if something is due."""

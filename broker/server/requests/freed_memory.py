@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from contextlib import suppress
 
 
@@ -11,7 +12,5 @@ def give_back_freed_memory() -> None:
     It keeps pages between blocks in use: after hundreds of clients have left inside large requests,
     as much as these had sent. Source: malloc_trim(3).
     """
-    import ctypes  # late: few brokers need it, and none while it starts
-
     with suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

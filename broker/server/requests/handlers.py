@@ -72,6 +72,7 @@ from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Resp
 from broker.server.requests.replica_reads import ReplicaReadHandler
 from broker.server.requests.session_reads import SessionReadHandler
 from broker.server.requests.validation import ValidationBudgetExceededError, Validator
+from broker.threads import logged
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,9 +391,9 @@ class RequestHandlers:
                 outcome.set_result([response])
 
         if request.step == 0 and request.mechanism != CLUSTER_PROOF:
-            self._delays.before_attempt(client.address, lambda: self._logins.submit(take))
+            self._delays.before_attempt(client.address, lambda: self._logins.submit(logged(take)))
         else:
-            self._logins.submit(take)
+            self._logins.submit(logged(take))
         return outcome
 
     def _dispatch(

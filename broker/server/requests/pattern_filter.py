@@ -89,6 +89,11 @@ class Search:
             payload_filter=payload_filter,
         )
 
+    def note_unreadable(self) -> errors.StorageError | None:
+        """Have the log note that reading its file failed where the next job starts."""
+        position = self._slice.position + self.next_offset - self._base_offset
+        return self._slice.source.note_unreadable(self._slice._replace(position=position), position)
+
     def take(self, result: ScanResult) -> None:
         """Add the result of a job."""
         self.next_offset = result.end_offset
@@ -164,7 +169,9 @@ class PatternFilter:
             logger.warning("%s; starting it again", ended)
             result = self._attempt(search, job, where)
         if result.error != errors.NO_ERROR:
-            raise errors.error_for_code(result.error, f"cannot read {where}: {result.text}")
+            noted = search.note_unreadable()
+            text = f"cannot read {where}: {result.text}"
+            raise noted or errors.error_for_code(result.error, text)
         return result
 
     def _attempt(self, search: Search, job: ScanJob, where: str) -> ScanResult:

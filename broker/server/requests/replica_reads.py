@@ -18,6 +18,7 @@ from broker.log.segment import FileSlice
 from broker.protocol.fetch_sessions import FetchSessions
 from broker.protocol.primitives import INT64
 from broker.protocol.replica_requests import (
+    LEAVES_IN_SYNC,
     NOTHING_DIVERGES,
     ReplicaFetchRequest,
     ReplicaPart,
@@ -220,6 +221,10 @@ class ReplicaReadHandler:
             part.hosted = hosted = self._replicas.hosted(part.position.partition)
             with hosted:
                 part.leader = leader = hosted.replica.leader
+                if part.position.max_bytes == LEAVES_IN_SYNC:
+                    leader.left(follower[0], part.fetch_position)
+                    self._replicas.isr_due.set()
+                    return
                 answer = leader.fetched(*follower, part.fetch_position, now_s)
             if answer.diverging != NO_DIVERGENCE:
                 part.diverging = answer
@@ -351,4 +356,5 @@ def _readable_bytes(part: _Part) -> int:
     assert part.hosted is not None and part.leader is not None
     if part.leader.is_stopped:
         return ENOUGH
-    return min(part.hosted.log.log_end_offset - part.position.offset, part.position.max_bytes)
+    most_bytes = max(0, part.position.max_bytes)
+    return min(part.hosted.log.log_end_offset - part.position.offset, most_bytes)

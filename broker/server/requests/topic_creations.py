@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from functools import partial
 from typing import Protocol
 
 from broker import errors
@@ -25,7 +26,8 @@ from broker.server.cluster.cluster_view import ClusterMetadata
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.requests.judge import Rights
-from broker.topic import validate_topic_name
+from broker.threads import logged
+from broker.topic import validate_new_topic_name
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +120,7 @@ class TopicCreations:
             if self._is_clustered and not is_absent:
                 if topic not in self._asking and len(self._asking) < _MAX_ASKING:
                     self._asking.add(topic)
-                    self.workers.submit(self._ask_registry, topic)
+                    self.workers.submit(logged(partial(self._ask_registry, topic)))
                 return errors.LeaderNotAvailableError(
                     f"topic '{topic}' is not on broker {self._me}, perhaps not yet; try again"
                 )
@@ -133,13 +135,14 @@ class TopicCreations:
             is_assigned = self._membership.is_home(topic)
         except errors.BrokerError as error:
             logger.warning("whether topic '%s' exists is not known: %s", topic, error)
-        now_s = time.monotonic()
-        with self._lock:
-            self._asking.discard(topic)
-            if not is_assigned:
-                kept = self._absent_until_s.items()
-                self._absent_until_s = {one: until_s for one, until_s in kept if until_s > now_s}
-                self._absent_until_s[topic] = now_s + _ABSENT_S
+        finally:
+            now_s = time.monotonic()
+            with self._lock:
+                self._asking.discard(topic)
+                if not is_assigned:
+                    kept = self._absent_until_s.items()
+                    self._absent_until_s = {one: end_s for one, end_s in kept if end_s > now_s}
+                    self._absent_until_s[topic] = now_s + _ABSENT_S
 
     def carry_out(self, request: CreateTopicRequest) -> tuple[int, ...]:
         """Create a topic as a client asks; return the brokers that have it by that.
@@ -188,7 +191,7 @@ class TopicCreations:
         """
         if topic in self._logs.topics or self._snapshot().has(topic):
             return
-        validate_topic_name(topic, self._max_name_length)
+        validate_new_topic_name(topic, self._max_name_length)
         self.validate_allowed(topic)
         # as many partitions at each home as its settings say here
         count = self._logs.topics.partition_count(topic)

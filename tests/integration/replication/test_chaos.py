@@ -1,4 +1,4 @@
-"""Brokers and ZooKeeper fail in turn under the load of commands and programs: nothing is lost.
+"""Brokers, disks, clocks and ZooKeeper fail in turn under load of commands: nothing is lost.
 
 A longer run: `make chaos ROUNDS=20`.
 """
@@ -11,7 +11,7 @@ import sqlite3
 import ssl
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -27,15 +27,19 @@ from tests.integration.replication.conftest import StartCluster
 from tests.integration.replication.load import LoadThread
 from tests.integration.replication.pipes import Pipe, Way
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.integration.replication.test_faults import full_disk
+from tests.integration.replication.test_storage_faults import no_descriptors
 from tests.integration.replication.trial import Trial
 from tests.support.closed_cluster import ClosedCluster
 from tests.support.command_line import Invoke, Spawn
+from tests.support.jumping_clock import JumpingClock
 from tests.support.ports import port_of_its_own
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
 
 TOPIC = "piped"
+_TEN_DAYS_S = 864_000
 
 
 @pytest.fixture
@@ -121,6 +125,28 @@ def stop(cluster: ReplicatedCluster, trial: Trial) -> None:
     cluster.start(leader)
 
 
+def lack_of(
+    lacking: Callable[[ReplicatedCluster, int], AbstractContextManager[None]],
+    cluster: ReplicatedCluster,
+    trial: Trial,
+) -> None:
+    """Take room or descriptors from a follower, and from the leader of another partition."""
+    cluster.await_full_isr(trial.partitions)
+    follower = next(one for one in cluster.brokers if one != cluster.leader(trial.partitions[0]))
+    for broker_id in (follower, cluster.await_leader(trial.partitions[1])):
+        with lacking(cluster, broker_id):
+            trial.await_progress()
+        cluster.await_full_isr(trial.partitions)
+
+
+def set_clock(clock: JumpingClock, cluster: ReplicatedCluster, trial: Trial) -> None:
+    """Set a leader's clock ten days ahead, and then behind."""
+    leader = cluster.await_leader(trial.partitions[2])
+    for ahead_s in (_TEN_DAYS_S, -_TEN_DAYS_S, 0):
+        clock.set(cluster.brokers[leader].pid, ahead_s)
+        trial.await_progress()
+
+
 def rotate_key(cluster: ReplicatedCluster, trial: Trial, invoke: Invoke) -> None:
     """Replace the key of the cluster twice, while a broker is down that knows neither."""
     absent = cluster.await_leader(trial.partitions[0])
@@ -170,14 +196,16 @@ def test_cluster_when_everything_fails_in_turn_then_nothing_is_lost_and_all_is_i
     spawn: Spawn,
     invoke: Invoke,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     pytestconfig: pytest.Config,
 ) -> None:
     def restart_zookeeper(_cluster: ReplicatedCluster, _trial: Trial) -> None:
         server.stop()
         server.start()
 
+    clock = JumpingClock(tmp_path, monkeypatch)
     cluster = start_cluster()
-    trial = Trial(cluster)
+    trial = Trial(cluster, padding_bytes=3000)
     way = Way(TOPIC, 3, ("--partitioner", "round-robin"), lot=2)
     pipe = Pipe(cluster, spawn, way, tmp_path, cluster.zookeeper)
     database, written = tmp_path / "seen.db", tmp_path / "written"
@@ -188,6 +216,11 @@ def test_cluster_when_everything_fails_in_turn_then_nothing_is_lost_and_all_is_i
     steps: list[Callable[[ReplicatedCluster, Trial], None]] = [
         *(kill_leader, freeze, restart_zookeeper, stop, kill_controller),
         *(partial(rotate_key, invoke=invoke), renew_certificate),
+        *(
+            partial(lack_of, partial(full_disk, counts_all=False)),
+            partial(lack_of, no_descriptors),
+            partial(set_clock, clock),
+        ),
     ]
     order = random.Random(pytestconfig.getoption("rounds"))
     for _ in range(pytestconfig.getoption("rounds")):

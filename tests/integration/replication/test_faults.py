@@ -51,12 +51,18 @@ def spoil_tails(cluster: ReplicatedCluster, broker_id: int, tail: bytes) -> None
 
 
 @contextmanager
-def full_disk(cluster: ReplicatedCluster, broker_id: int) -> Iterator[None]:
-    """Have no log of a broker grow, as on a full disk; its other files are small enough."""
+def full_disk(
+    cluster: ReplicatedCluster, broker_id: int, *, counts_all: bool = True
+) -> Iterator[None]:
+    """Have no log of a broker grow, as on a full disk; its other files are small enough.
+
+    It begins once all logs are so large, or one is.
+    """
 
     def are_large() -> bool:
         logs = [one for disk in cluster.disks_of(broker_id) for one in disk.rglob("*.pylog")]
-        return all(one.stat().st_size > LOG_LIMIT_BYTES for one in logs)
+        large = [one.stat().st_size > LOG_LIMIT_BYTES for one in logs]
+        return all(large) if counts_all else any(large)
 
     wait_until(are_large, "logs larger than all other files")
     pid = cluster.brokers[broker_id].pid

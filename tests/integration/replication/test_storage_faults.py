@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from contextlib import ExitStack
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,24 @@ class Shell:
         )
 
 
-def filled(cluster: ReplicatedCluster, shell: Shell, *, min_isr: int = 2) -> TopicPartition:
+@contextmanager
+def no_descriptors(cluster: ReplicatedCluster, broker_id: int) -> Iterator[None]:
+    """Let a broker open no more files than it has open."""
+    pid = cluster.brokers[broker_id].pid
+    _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (1, most))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+
+
+def filled(
+    cluster: ReplicatedCluster, shell: Shell, *, min_isr: int = 2, replicas: int = 3
+) -> TopicPartition:
     """Return a partition with messages in several segments, all replicas in sync."""
-    (partition,) = cluster.create_topic("t", 1, 3, min_insync_replicas=str(min_isr))
+    least = min(min_isr, replicas - 1)
+    (partition,) = cluster.create_topic("t", 1, replicas, min_insync_replicas=str(least))
     for first in range(0, len(LINES), 200):
         shell.produce(LINES[first : first + 200])
     cluster.await_full_isr([partition])
@@ -278,3 +294,24 @@ def test_leader_when_what_is_not_committed_lies_behind_what_it_cannot_read_then_
 
     await_mended(cluster, shell, partition)
     assert [one for one in shell.consume() if one != "not committed"] == LINES
+
+
+@pytest.mark.parametrize("lack", ["room", "descriptors"])
+def test_follower_when_it_lacks_room_or_descriptors_then_publishes_do_not_wait_for_its_lag_time(
+    start_cluster: StartCluster, invoke: Invoke, lack: str
+) -> None:
+    # small segments, as what is open stays open; the lag time is longer than the test may take
+    size = {"log_file_size": "100000"} if lack == "descriptors" else {}
+    cluster = start_cluster(2, replica_lag_time_max_ms="600000", **size)
+    shell = Shell(cluster, invoke)
+    partition = filled(cluster, shell, replicas=2)
+    leader = cluster.leader(partition)
+    follower = 1 - leader
+    lacking = full_disk if lack == "room" else no_descriptors
+    with lacking(cluster, follower):
+        for _ in range(5):  # more than a segment
+            shell.produce(LINES[:200])
+        state = cluster.state(partition)
+        assert state is not None and state.isr == (leader,)
+    cluster.await_full_isr([partition])
+    cluster.await_equal_logs(partition)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -235,6 +236,30 @@ def test_verify_of_missing_files_names_them(
     assert result.status == status
     assert "error: '/no/such': no such file or directory\n" in result.stderr
     assert "0 files" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["verify", "stat", "dump"])
+def test_directory_when_one_below_is_removed_meanwhile_then_the_rest_is_read_and_status_tells(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    for name in "abc":
+        _segment(tmp_path / f"{name}_0", encode([b"x"]))
+    gone, scandir = tmp_path / "b_0", os.scandir
+
+    def scan_later(path: object) -> Any:
+        if str(path) == str(gone):
+            shutil.rmtree(gone)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scan_later)
+    result = invoke("log", command, str(tmp_path), "--output", "jsonl")
+    assert result.status == ExitStatus.PARTIAL, result
+    assert "b_0" in result.stderr
+    if command == "verify":
+        assert "2 files" in result.stderr
+    else:
+        files = [record["file"] for record in _jsonl(result.text)]
+        assert files == [str(tmp_path / f"{one}_0" / NAME) for one in "ac"]
 
 
 def test_verify_of_shallow_depth_leaves_wrappers_closed(invoke: Invoke, tmp_path: Path) -> None:

@@ -197,6 +197,28 @@ def test_follower_when_behind_the_epoch_start_then_may_not_join() -> None:
     assert dict(proposal.isr)[1] == 7
 
 
+def test_follower_when_its_disk_refuses_more_then_leaves_at_once_and_joins_by_its_next_fetch() -> (
+    None
+):
+    log = log_with(4)
+    leader = leader_of(log, (0, 1))
+    fetch(leader, 1, 4)
+    position = FetchPosition(EPOCH, 4, EPOCH - 1, 4, CREATION)
+    with pytest.raises(FencedEpochError):
+        leader.left(1, position._replace(leader_epoch=EPOCH - 1))
+    assert leader.tick(1.0) is None
+
+    leader.left(1, position)
+    assert not leader.fetched_again(1, position, 1.0)
+    proposal = leader.tick(1.0)
+    assert proposal is not None
+    assert dict(proposal.isr).keys() == {0}
+    leader.isr_decided(state_of((0,), version=2))
+    assert leader.tick(1.0) is None
+    fetch(leader, 1, 4)
+    assert leader.has_joining
+
+
 def test_high_watermark_when_a_follower_is_proposed_then_waits_for_it_at_once() -> None:
     log = log_with(0)
     leader = leader_of(log, (0,))

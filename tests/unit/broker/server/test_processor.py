@@ -11,6 +11,7 @@ from queue import SimpleQueue
 
 import pytest
 
+from broker import threads
 from broker.clock import SystemClock
 from broker.errors import TopicNotFoundError
 from broker.log.log import Log
@@ -441,9 +442,12 @@ def test_peer_log_when_bad_frames_repeat_then_one_line(
     assert caplog.text.count("closed a connection of client") == 1
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_processor_when_it_ended_by_a_bug_then_new_connections_are_closed(
     bench: Bench, expects_bugs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(threads, "MAX_FAILURES", 2)
+
     def fail() -> None:
         raise ZeroDivisionError
 

@@ -36,6 +36,17 @@ def test_printable_bytes_given_any_bytes_gives_text(data: bytes) -> None:
     assert printable(printable_bytes(data).decode()) == printable_bytes(data).decode()
 
 
+@pytest.mark.parametrize("hidden", ["\u200b", "\u00ad", "\ufeff", "\u2060", "\u200d", "\U000e0041"])
+def test_printable_when_names_differ_in_what_is_not_seen_then_look_different(hidden: str) -> None:
+    name = f"orders{hidden}"
+    assert printable(name) == "orders" + hidden.encode("unicode_escape").decode()
+
+
+def test_printable_when_a_joiner_is_between_letters_or_emoji_then_keeps_it() -> None:
+    text = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \U0001f469\u200d\U0001f4bb"
+    assert printable(text) == text
+
+
 def test_one_line_given_marks_of_direction_keeps_them() -> None:
     assert one_line("a\u202eb\n\x1b") == "a\u202eb\\n\\x1b"
 
