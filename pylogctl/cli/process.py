@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 
 from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.signals import installed
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _M_TRIM_THRESHOLD = -1
@@ -68,12 +69,8 @@ class StopRequest:
 def graceful_stop() -> Iterator[StopRequest]:
     """Record SIGINT, SIGTERM and SIGHUP instead of raising them, for the duration of a block."""
     request = StopRequest()
-    before = {signum: signal.signal(signum, request.note) for signum in _SIGNALS}
-    try:
+    with installed(dict.fromkeys(_SIGNALS, request.note)):
         yield request
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
 
 
 def freeze_garbage() -> None:
