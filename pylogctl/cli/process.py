@@ -66,9 +66,13 @@ class StopRequest:
 
 
 @contextmanager
-def graceful_stop() -> Iterator[StopRequest]:
-    """Record SIGINT, SIGTERM and SIGHUP instead of raising them, for the duration of a block."""
-    request = StopRequest()
+def graceful_stop(request: StopRequest | None = None) -> Iterator[StopRequest]:
+    """Record SIGINT, SIGTERM and SIGHUP instead of raising them, for the duration of a block.
+
+    Enter it once there is something to complete: before, as while a broker is silent, a signal has
+    to end the command at once.
+    """
+    request = request or StopRequest()
     with installed(dict.fromkeys(_SIGNALS, request.note)):
         yield request
 

@@ -11,11 +11,12 @@ from broker.api.client import Client, connect
 from broker.endpoints import is_loopback
 from broker.errors import AddressInUseError
 from broker.security.client_security import ClientSecurity
-from pylogctl.cli.connections import REQUEST_TIMEOUT_S
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, cluster_name
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
+from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.security import security_of
 from pylogctl.cli.service import announce_ready
 from pylogctl.web.app import make_app
@@ -50,7 +51,7 @@ def run(env: Environment, options: WebOptions) -> None:
             hints=[f"--token-file FILE, or {_TOKEN_VARIABLE}", "--listen 127.0.0.1:8080"],
         )
     listener = _listen(host, port)
-    with listener, graceful_stop() as stop, _client(env) as client:
+    with listener, _client(env) as client, graceful_stop() as stop:
         set_up_logging(env, None)
         name = f"[{host}]" if ":" in host else host
         port = listener.getsockname()[1]
@@ -71,20 +72,21 @@ def run(env: Environment, options: WebOptions) -> None:
 def _client(env: Environment) -> Client:
     brokers = list(env.settings.brokers)
     security = security_of(env) or ClientSecurity()
-    return connect(
-        brokers or None,
-        zookeeper=None if brokers else env.zookeeper,
-        zookeeper_credential=env.settings.zk_credential,
-        zookeeper_tls_config=env.settings.zk_tls_config,
-        timeout=env.timeout_s(REQUEST_TIMEOUT_S),
-        client_id="pylogctl-web",
-        tls=security.has_tls,
-        tls_ca=security.tls_ca,
-        tls_cert=security.tls_cert,
-        tls_key=security.tls_key,
-        user=security.user or None,
-        password=security.password.reveal() or None,
-    )
+    with announced_wait(env, cluster_name(env)):
+        return connect(
+            brokers or None,
+            zookeeper=None if brokers else env.zookeeper,
+            zookeeper_credential=env.settings.zk_credential,
+            zookeeper_tls_config=env.settings.zk_tls_config,
+            timeout=env.timeout_s(REQUEST_TIMEOUT_S),
+            client_id="pylogctl-web",
+            tls=security.has_tls,
+            tls_ca=security.tls_ca,
+            tls_cert=security.tls_cert,
+            tls_key=security.tls_key,
+            user=security.user or None,
+            password=security.password.reveal() or None,
+        )
 
 
 def _address_of(listen: str) -> tuple[str, int]:
