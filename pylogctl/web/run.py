@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +37,7 @@ class WebOptions(NamedTuple):
     listen: str
     public_hosts: tuple[str, ...]
     token_file: Path | None
+    no_token: bool
     allow_changes: bool
     hide_messages: bool
 
@@ -43,13 +45,18 @@ class WebOptions(NamedTuple):
 def run(env: Environment, options: WebOptions) -> None:
     """Serve until a signal."""
     host, port = _address_of(options.listen)
-    token = _token(env, options.token_file)
+    token = None if options.no_token else _token(env, options.token_file)
     is_local = is_loopback(host)
-    if token is None and not is_local:
+    if options.no_token and options.token_file is not None:
+        raise UsageError("--no-token and --token-file exclude each other")
+    if options.no_token and not is_local:
         raise UsageError(
             f"'{host}' is not of this machine only, so clients have to give a token",
-            hints=[f"--token-file FILE, or {_TOKEN_VARIABLE}", "--listen 127.0.0.1:8080"],
+            hints=["without --no-token", "--listen 127.0.0.1:8080"],
         )
+    link_token = None
+    if token is None and not options.no_token:
+        token = link_token = secrets.token_urlsafe(32)
     listener = _listen(host, port)
     with listener, _client(env) as client, graceful_stop() as stop:
         set_up_logging(env, None)
@@ -60,11 +67,13 @@ def run(env: Environment, options: WebOptions) -> None:
         authenticate = None if token is None else TokenAuthentication(token)
         site.sampler.start()
         with serving(make_app(site, hosts, authenticate), listener) as thread:
-            url = f"http://{name}:{port}/"
+            url = f"http://{name}:{port}/" + (f"?token={link_token}" if link_token else "")
             announce_ready(env, READY, ReadyRow(url, os.getpid(), options.allow_changes))
             while not stop.wait(0.5):
                 if not thread.is_alive():
-                    raise CliError(ExitStatus.FAILED, f"the server at {url} ended by itself")
+                    raise CliError(
+                        ExitStatus.FAILED, f"the server at {name}:{port} ended by itself"
+                    )
         site.sampler.close()
         site.pool.shutdown(wait=False, cancel_futures=True)
 
