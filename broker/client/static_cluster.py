@@ -183,6 +183,7 @@ class StaticCluster:
         is_only = may_start and len(due) + len(postponed) + len(learned) == 1
         answers: list[_Answer] = []
         failures: dict[_Listed, errors.BrokerError] = {}
+        tried_s: dict[_Listed, float] = {}  # how long, by an attempt that failed
         # brokers that refuse connections may be starting: waited for if no other responds
         patient = [one for one in due if one.can_wait and may_start and not is_only]
         slow: list[_Listed] = []
@@ -205,6 +206,7 @@ class StaticCluster:
                     share_s = deadlines.left_s() / (2 if self._has_several else 1)
                     if self._has_several and not waits:
                         share_s = min(share_s, BRIEFLY_S)
+                started_s = time.monotonic()
                 try:
                     with deadlines.Limit(share_s):
                         answer = one.ask(topics, waits=waits)
@@ -213,8 +215,9 @@ class StaticCluster:
                         raise
                     is_late = isinstance(error, errors.RequestTimeoutError)
                     is_late = is_late or isinstance(error.__cause__, TimeoutError)
-                    if some is not slow or not is_late:
-                        failures[one] = error
+                    took_s = time.monotonic() - started_s
+                    if took_s >= tried_s.get(one, 0.0):  # else the former error tells more
+                        failures[one], tried_s[one] = error, took_s
                     if is_late and self._has_several and some is not slow:
                         slow.append(one)
                     continue

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import pytest
 
 from broker.protocol.codec import encode
+from broker.zk import paths
+from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import REPOSITORY, Process, process_environment
 
@@ -132,3 +134,20 @@ def test_command_when_interrupted_while_the_port_says_nothing_then_ends_at_once(
     after_s, status, stderr = interrupted[command]
     assert (status, stderr.count("\n")) == (130, 1), stderr
     assert after_s < GRACE_S / 2
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("command", [("broker", "status"), ("cluster", "describe")])
+def test_command_when_all_registered_brokers_hang_then_waits_for_them_as_long_as_for_one(
+    zookeeper: str,
+    session: Session,
+    places: dict[str, str],
+    tmp_path: Path,
+    command: tuple[str, ...],
+) -> None:
+    host, _, port = places["mute"].rpartition(":")
+    for number in range(4):
+        session.create(paths.broker(number), f"creator-{number}:{host}:{port}".encode())
+    after_s, status, stderr = run([*command, "-Z", zookeeper], tmp_path, None)
+    assert status in (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE), stderr
+    assert after_s < LIMIT_S + GRACE_S
