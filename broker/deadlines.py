@@ -123,11 +123,12 @@ class _Lock(Protocol):
 
 
 @contextmanager
-def holding(lock: _Lock) -> Iterator[None]:
-    """Hold a lock that other calls may hold for long; `RequestTimeoutError` at the deadline."""
+def holding(lock: _Lock, peer: str) -> Iterator[None]:
+    """Hold a lock during a request to `peer`; `RequestTimeoutError` at the deadline."""
     limit_s = wait_s()
     if not lock.acquire(timeout=-1 if limit_s == math.inf else limit_s):
-        raise timed_out("other calls of this client were waiting for a broker all the time")
+        # of another thread: the client's own ones send requests, too
+        raise timed_out(f"{peer} did not respond in time to an earlier request of this client")
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -23,11 +24,11 @@ logger = logging.getLogger(__name__)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _TIMEOUT_S = 10.0
-_AT_A_TIME = 2
+_AT_A_TIME = 16
+"""Connections; one more ends the oldest of the address that has most of them."""
 _SHARED_S = 1.0
 """Scrapes within this time of one another get the same text."""
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 
 
 class _Shared:
@@ -37,14 +38,20 @@ class _Shared:
         self._write = write
         self._lock = threading.Lock()
         self._body = b""
+        self._zipped: bytes | None = None
         self._written_s = float("-inf")
 
-    def body(self) -> bytes:
+    def body(self, *, is_zipped: bool) -> bytes:
         with self._lock:
             if time.monotonic() - self._written_s > _SHARED_S:
                 self._body = self._write().encode()
+                self._zipped = None
                 self._written_s = time.monotonic()
-            return self._body
+            if not is_zipped:
+                return self._body
+            if self._zipped is None:
+                self._zipped = gzip.compress(self._body, compresslevel=1)
+            return self._zipped
 
 
 @contextmanager
@@ -105,19 +112,19 @@ def _make_server(shared: _Shared, where: ListenAddress) -> ThreadingHTTPServer:
             self.do_GET()
 
         def _respond_metrics(self) -> None:
+            is_zipped = "gzip" in self.headers.get("Accept-Encoding", "")
             try:
-                body = shared.body()
+                body = shared.body(is_zipped=is_zipped)
             except Exception:  # a bug costs one scrape
                 logger.exception("the metrics cannot be read")
                 self.send_error(500, "the metrics cannot be read; the log says why")
             else:
-                self._respond(body)
+                self._respond(body, is_zipped=is_zipped)
 
-        def _respond(self, body: bytes) -> None:
+        def _respond(self, body: bytes, *, is_zipped: bool = False) -> None:
             self.send_response(200)
             self.send_header("Content-Type", CONTENT_TYPE)
-            if "gzip" in self.headers.get("Accept-Encoding", ""):
-                body = gzip.compress(body, compresslevel=1)
+            if is_zipped:
                 self.send_header("Content-Encoding", "gzip")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -133,23 +140,28 @@ def _make_server(shared: _Shared, where: ListenAddress) -> ThreadingHTTPServer:
         block_on_close = False  # a scraper that stops reading must not hold up the end
 
         def process_request(self, request: Any, client_address: Any) -> None:
-            if places.acquire(blocking=False):
-                super().process_request(request, client_address)
-            else:
-                with suppress(OSError):  # it is refused anyway
-                    request.send(_BUSY)
-                self.shutdown_request(request)
+            with lock:
+                if len(served) >= _AT_A_TIME:
+                    counts = Counter(served.values())
+                    oldest = max(served, key=lambda one: counts[served[one]])
+                    del served[oldest]
+                    with suppress(OSError):  # it may have ended
+                        oldest.shutdown(socket.SHUT_RDWR)  # which its thread notices
+                served[request] = client_address[0]
+            super().process_request(request, client_address)
 
         def process_request_thread(self, request: Any, client_address: Any) -> None:
             try:
                 super().process_request_thread(request, client_address)
             finally:
-                places.release()
+                with lock:
+                    served.pop(request, None)
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             """Leave a client alone that has gone."""
 
-    places = threading.BoundedSemaphore(_AT_A_TIME)
+    lock = threading.Lock()
+    served: dict[socket.socket, str] = {}  # the addresses of clients; oldest first
     is_local = where.host in _LOOPBACK
     server = Server(where, Handler)
     allowed = {_text(ListenAddress(name, server.server_port)) for name in _LOOPBACK}

@@ -481,7 +481,7 @@ __pylogctl_tables() {
         valued='--data --port --output --log-format --color' ;;
     'pylogctl web')
         commands='' words=''
-        options='--listen --public-host --token-file --allow-changes --hide-messages --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--listen --public-host --token-file --no-token --allow-changes --hide-messages --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--listen --public-host --token-file --output -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl context')
         commands='list show use add current rename test remove' words=''

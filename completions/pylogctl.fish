@@ -3459,7 +3459,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l debug -d 'Show the 
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l listen -d 'Port 0 picks a free one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l public-host -d 'Name by which browsers reach it, besides that of --listen, as through a proxy (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l token-file -d 'Token that clients have to give, at least 16 characters; elsewhere than on loopback it is needed' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l token-file -d 'Token that clients have to give, at least 16 characters; by default a new one, in the address that is printed' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l no-token -d 'Serve all who reach it; on loopback only, as behind a proxy'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l allow-changes -d 'Let clients change topics and groups, and produce'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l hide-messages -d 'Show nobody what is in messages'
 complete -c pylogctl -n '__pylogctl_at '\'' web'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'

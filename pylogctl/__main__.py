@@ -9,6 +9,8 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
+from pylogctl.cli.signals import install
+
 PROGRAM = "pylogctl"
 _GARBAGE_THRESHOLD = 50_000
 """New objects until a garbage collection: most are made by imports and stay, so fewer runs help."""
@@ -35,8 +37,7 @@ def main() -> NoReturn:
 
         complete(args[1:])
         _finish(0)
-    signal.signal(signal.SIGTERM, _raise_terminated)
-    signal.signal(signal.SIGHUP, _raise_terminated)
+    install({signal.SIGTERM: _raise_terminated, signal.SIGHUP: _raise_terminated})
     _finish(run(args))
 
 

@@ -134,6 +134,7 @@ class TopicFacts:
 
     def metadata(self, topics: Iterable[str]) -> Topics:
         """Return what brokers know of topics; nothing if none responds."""
+        self._cluster.brokers()  # outside `try`: without any, there is nothing to ask for more
         try:
             return metadata_of(self._cluster, self._connect, tuple(topics), self._silent)
         except _SILENCE as error:

@@ -25,6 +25,8 @@ _T = TypeVar("_T")
 _ATTEMPT_S = 0.1
 # beyond the limit that the work of a call is given: it says what was waited for, if it can
 _GRACE_S = 0.5
+LAST_LOOK_S = 1.0
+"""Beyond the limit of a wait on purpose: whether it was for nothing, also of a wait of 0 s."""
 _NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
 
 
@@ -127,7 +129,7 @@ class Access:
 
     def _zookeeper(self) -> Registry:
         """Return the registry, opened by the first call that needs it; `NoZooKeeper` if none is."""
-        with deadlines.holding(self._opening_registry):
+        with deadlines.holding(self._opening_registry, "ZooKeeper"):
             if self._registry is None:
                 address = self._cluster_id()
                 if not address:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from broker.api.access import Access, limit_of
+from broker.api.access import LAST_LOOK_S, Access, limit_of
 from broker.api.values import (
     UNSET,
     PartitionLike,
@@ -25,9 +25,6 @@ if TYPE_CHECKING:  # what does the work is imported by the calls, as most progra
     from broker.admin.decommission import Decommission
     from broker.admin.log_moves import LogMove
     from broker.api.changes import Changes
-
-
-_LAST_LOOK_S = 5.0  # beyond the limit of a wait: whether it was for nothing
 
 
 class ClusterCalls(Access):
@@ -223,7 +220,7 @@ class ClusterCalls(Access):
         if throttle is not None:
             whole_of("throttle", throttle, 0)
         seconds = self._wait_s(timeout)
-        with self._call(None if seconds is None else seconds + _LAST_LOOK_S):
+        with self._call(seconds if plan or seconds is None else seconds + LAST_LOOK_S):
             return decommission(
                 self._cluster,
                 self._connect,
@@ -273,7 +270,7 @@ class ClusterCalls(Access):
             raise TypeError(f"give the directory as str, not {type(directory).__name__}")
         home = partition.home if broker is None else broker_id_of(broker)
         seconds = self._wait_s(timeout)
-        with self._call(None if seconds is None else seconds + _LAST_LOOK_S):
+        with self._call(None if seconds is None else seconds + LAST_LOOK_S):
             return move_log(
                 self._connect,
                 find_broker(self._cluster, self._connect, home),

@@ -299,10 +299,11 @@ class GroupCalls(Access):
         from broker.admin.groups import require_group
         from broker.admin.lag import GroupObserver
 
-        connect = self._connect_in(timeout, window_s + wait_s)
         registry = self._zookeeper()
         if group is not None:
             require_group(registry.session, group)
+        # only now, as this gives the call the time that it waits on purpose, too
+        connect = self._connect_in(timeout, window_s + wait_s)
         return GroupObserver(registry, connect, SystemClock(), round(1000 * window_s))
 
 

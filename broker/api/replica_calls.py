@@ -7,16 +7,13 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from broker.api.access import Access
+from broker.api.access import LAST_LOOK_S, Access
 from broker.api.values import UNSET, Timeout, broker_id_of, topic_of, whole_of
 
 if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
     from broker.admin.reassignment import Move, MoveProgress
     from broker.admin.replicas import Outcome
     from broker.topic import TopicPartition
-
-
-_LAST_LOOK_S = 1.0  # so that also a wait of 0 s tells whether the moves have ended
 
 
 class Reassignment:
@@ -192,7 +189,7 @@ class ReplicaCalls(Access):
         from broker.admin.reassignment import wait_for_moves
 
         seconds = self._wait_s(timeout)
-        with self._call(None if seconds is None else seconds + _LAST_LOOK_S):
+        with self._call(None if seconds is None else seconds + LAST_LOOK_S):
             wait_for_moves(
                 self._cluster,
                 self._connect,

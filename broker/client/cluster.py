@@ -145,7 +145,7 @@ class _Locked:
             return method
 
         def call(*args: Any, **named: Any) -> Any:
-            with deadlines.holding(self._lock):
+            with deadlines.holding(self._lock, "the broker that tells of the cluster"):
                 return method(*args, **named)
 
         return call

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
+FIRST_RESPONSE_S = 10.0
+"""How long a port may say nothing, whatever the timeouts: longer ones are for long responses."""
 DEFAULT_PORT = 9092
 # room for a hundred acknowledgements, which arrive together when many requests are in flight
 _READ_AHEAD_BYTES = 8 << 10
@@ -122,7 +124,8 @@ class Connection:
             if mechanism is None and self.security is not None:
                 mechanism = self.security.mechanism
             if mechanism is not None:
-                self._authenticate(mechanism)
+                with deadlines.Limit(min(self.timeout_s, FIRST_RESPONSE_S)):
+                    self._authenticate(mechanism)
 
     def _authenticate(self, mechanism: ClientMechanism) -> None:
         from broker.security.mechanisms import PLAIN, authenticate  # late: few clients need it
@@ -243,12 +246,19 @@ class Connection:
         The request is sent once for each `Connection` object. A 0.7 broker closes the connection
         on a request it does not know; the connection is then opened again.
         """
+        if not self._protocol.is_known:
+            self.connect()  # has a limit of its own, for brokers that are starting
+            with deadlines.Limit(min(self.timeout_s, FIRST_RESPONSE_S)) as limit:
+                self._greet(limit.started_s)
+        return self._protocol.hello
+
+    def _greet(self, started_s: float) -> None:
         protocol, lost_count, silence_s = self._protocol, 0, SILENCE_S
         while not protocol.is_known:
             self.connect()
             greeting = protocol.greeting(lost_count)
             try:
-                frame = self._exchange(greeting, silence_s)
+                frame = self._exchange(greeting, silence_s, started_s)
                 if frame is None:
                     silence_s = LONG_SILENCE_S
                     continue
@@ -262,13 +272,12 @@ class Connection:
             except errors.ProtocolError:
                 self.close()
                 raise
-        return protocol.hello
 
     def understands(self, kind: type[ExtensionRequest]) -> bool:
         """Return whether the broker supports a request in the version used here; see `hello`."""
         return self.hello() is not None and self._protocol.understands(kind)
 
-    def _exchange(self, greeting: Greeting, silence_s: float) -> Buffer | None:
+    def _exchange(self, greeting: Greeting, silence_s: float, started_s: float) -> Buffer | None:
         """Return the response; None if the broker ended the connection after a short silence."""
         self.send(*greeting.parts)
         if not greeting.is_hello:
@@ -283,10 +292,15 @@ class Connection:
             # any broker closes the connection then, so it need not be a 0.7 one
             if silence_s < LONG_SILENCE_S:
                 return None
-            raise self._timed_out(limit_s, "while waiting for a response") from error
+            raise self._silent(started_s) from error
+        except errors.RequestTimeoutError as error:
+            raise self._silent(started_s) from error
         if has_ended:
             self.close()
         return frame
+
+    def _silent(self, started_s: float) -> errors.RequestTimeoutError:
+        return self._timed_out(time.monotonic() - started_s, "while waiting for a response")
 
     def _end_if_silent(self, silence_s: float) -> bool:
         """Close the sending half if no response comes; return whether it was closed."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker import deadlines, errors
 from broker.client.cluster import Connect
+from broker.client.connection import FIRST_RESPONSE_S
 from broker.ids import NO_CONTROLLER
 from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.primitives import Reader
@@ -79,10 +80,15 @@ def ask_any(
 ) -> Reader:
     """Return the body of the response of the first broker that knows the request and responds."""
     last: errors.BrokerError = errors.BrokerUnreachableError("there is no broker to ask")
-    for broker in brokers:
+    give_up_s = time.monotonic() + FIRST_RESPONSE_S
+    for index, broker in enumerate(brokers):
         try:
             with closing(connect(broker)) as connection:
-                if not connection.understands(type(request)):
+                left_s = deadlines.left_s(min(connection.timeout_s, give_up_s - time.monotonic()))
+                # a share of the time, as the next one may respond if this one hangs
+                with deadlines.Limit(left_s / (len(brokers) - index)):
+                    understands = connection.understands(type(request))
+                if not understands:
                     raise errors.UnsupportedVersionError(f"{connection.name} knows only of itself")
                 return connection.call(request)
         except errors.BrokerError as error:

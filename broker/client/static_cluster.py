@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from broker import deadlines, errors
 from broker.client.cluster import BRIEFLY_S, Connect
-from broker.client.connection import Connection, addresses_text
+from broker.client.connection import FIRST_RESPONSE_S, Connection, addresses_text
 from broker.client.read_replicas import InSyncReplicas
 from broker.ids import NO_LEADER
 from broker.protocol import responses
@@ -160,7 +160,16 @@ class StaticCluster:
     def _answers(
         self, topics: tuple[str, ...] | None, *, include_absent: bool = False
     ) -> list[_Answer]:
-        """Request topics; return the response of one broker that knows all, else those of each."""
+        """Request topics; return the response of one broker that knows all, else those of each.
+
+        Ports that say nothing are given up together, after as long as one of them alone.
+        """
+        one = self._listed[0].connection
+        limit_s = max(min(one.timeout_s, FIRST_RESPONSE_S), one.connect_timeout_s)
+        with deadlines.Limit(limit_s):
+            return self._ask_each(topics, include_absent=include_absent)
+
+    def _ask_each(self, topics: tuple[str, ...] | None, *, include_absent: bool) -> list[_Answer]:
         # Brokers that did not respond in the last `retry_after_s` are asked only if no other broker
         # responds, or if `include_absent`. If none responds, they are asked again, with the connect
         # timeout as the time that brokers may take to start.
@@ -174,6 +183,7 @@ class StaticCluster:
         is_only = may_start and len(due) + len(postponed) + len(learned) == 1
         answers: list[_Answer] = []
         failures: dict[_Listed, errors.BrokerError] = {}
+        tried_s: dict[_Listed, float] = {}  # how long, by an attempt that failed
         # brokers that refuse connections may be starting: waited for if no other responds
         patient = [one for one in due if one.can_wait and may_start and not is_only]
         slow: list[_Listed] = []
@@ -187,20 +197,28 @@ class StaticCluster:
         for some, waits in rounds:
             if answers and not (some is postponed and include_absent):
                 break
-            for one in some:
+            refusing = [one for one in patient if one not in slow]
+            for index, one in enumerate(refusing if some is patient else some):
                 # briefly, or with a share of the call's time, as others may respond if it hangs
-                share_s = deadlines.left_s() / (2 if self._has_several else 1)
-                if self._has_several and some is not slow and not waits:
-                    share_s = min(share_s, BRIEFLY_S)
+                if some is slow:
+                    share_s = deadlines.left_s() / (len(slow) - index + len(refusing))
+                else:
+                    share_s = deadlines.left_s() / (2 if self._has_several else 1)
+                    if self._has_several and not waits:
+                        share_s = min(share_s, BRIEFLY_S)
+                started_s = time.monotonic()
                 try:
                     with deadlines.Limit(share_s):
                         answer = one.ask(topics, waits=waits)
                 except errors.BrokerError as error:
                     if not error.is_retriable:
                         raise
-                    failures[one] = error
                     is_late = isinstance(error, errors.RequestTimeoutError)
-                    if (is_late or isinstance(error.__cause__, TimeoutError)) and some is not slow:
+                    is_late = is_late or isinstance(error.__cause__, TimeoutError)
+                    took_s = time.monotonic() - started_s
+                    if took_s >= tried_s.get(one, 0.0):  # else the former error tells more
+                        failures[one], tried_s[one] = error, took_s
+                    if is_late and self._has_several and some is not slow:
                         slow.append(one)
                     continue
                 finally:

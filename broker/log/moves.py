@@ -88,17 +88,21 @@ class Moves:
                 f"broker {table.home} has no log of {partition}, which nothing was appended to here"
             )
         if log.failure is not None:
-            raise errors.StorageError(f"{partition} is not moved: {log.failure}")
+            logger.warning("%s is not moved: %s", partition, log.failure)
+            raise errors.StorageError(
+                f"{partition} is not moved: its log cannot be read or written"
+            )
         target = directories.find(data_dir)
         if target is None:
-            known = ", ".join(str(one.path.absolute()) for one in directories.all)
+            # who may move logs of a topic need not see the broker's paths
             raise errors.InvalidRequestError(
-                f"broker {table.home} has no data directory {data_dir}: it has {known}"
+                f"broker {table.home} has no data directory {data_dir}; `pylogctl broker status "
+                f"{table.home}` shows those it has"
             )
         if target.failure is not None:
             raise errors.StorageError(str(target.failure))
         if directories.place_of.get(partition) is target:
-            raise errors.InvalidRequestError(f"{partition} is in {target.path} already")
+            raise errors.InvalidRequestError(f"{partition} is in {data_dir} already")
         move = Move(partition, target.path, log.size_bytes)
         _validate_room(log, target)
         if not self._enqueue(move):

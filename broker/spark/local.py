@@ -173,7 +173,7 @@ def _signals_deferred() -> Iterator[None]:
     before = {
         one: signal.signal(one, lambda number, _: received.append(number))
         for one in (signal.SIGINT, signal.SIGTERM)
-        if signal.getsignal(one) is not None
+        if signal.getsignal(one) not in (None, signal.SIG_IGN)
     }
     try:
         yield

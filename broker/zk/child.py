@@ -162,6 +162,8 @@ def _run_until_end_of_input(command: list[str]) -> int:
 
 
 def _main(mode: str, parent_pid: str, *command: str) -> int:
+    # SIGTERM is the parent's order to end; a user who had the parent ignore it did not mean that
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if mode == SIGNAL:
         return _become(int(parent_pid), list(command))
     return _run_until_end_of_input(list(command))

@@ -20,7 +20,7 @@ from broker.topic import TopicPartition, unregistrable_in
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 CONSUMERS = "/consumers"
-_MIRRORS = "/mirrors"
+MIRRORS = "/mirrors"
 CREATION_IDS = "/creation-ids"
 CLUSTER_ID = "/cluster/id"
 """The id of the cluster, as in later Kafka (persistent)."""
@@ -84,7 +84,7 @@ _READABLE = (
     "/config",
     CREATION_IDS,
 )
-OPEN_TREES = (CONSUMERS, _MIRRORS)
+OPEN_TREES = (CONSUMERS, MIRRORS)
 """What all clients write, those of Kafka 0.7 too; the chroot must have these for them."""
 
 
@@ -175,7 +175,12 @@ def offset(group_name: str, partition: TopicPartition) -> str:
 
 def mirror_error(group_name: str, partition: TopicPartition) -> str:
     """Return the path of a mirror's last error in a source partition (persistent)."""
-    return f"{_MIRRORS}/{group_name}/errors/{partition.topic}/{partition.name}"
+    return f"{MIRRORS}/{group_name}/errors/{partition.topic}/{partition.name}"
+
+
+def running_mirrors(group_name: str) -> str:
+    """Return the parent of a group's mirrors that run; each has an ephemeral node."""
+    return f"{MIRRORS}/{group_name}/running"
 
 
 def creation_ids(topic_name: str) -> str:

@@ -602,7 +602,7 @@ class Session:
     def _await_connection(self, deadline_s: float | None = None) -> float:
         """Wait for the connection before a request is made; return the deadline of the request."""
         if deadline_s is None:
-            deadline_s = time.monotonic() + deadlines.left_s(self._request_timeout_s)
+            deadline_s = time.monotonic() + deadlines.wait_s(self._request_timeout_s)
         with self._translated("/"):
             # Kazoo would queue the request and send it once there is a connection, long after the
             # caller got an error.

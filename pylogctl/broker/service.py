@@ -41,6 +41,7 @@ from pylogctl.cli.service import (
     notify_manager,
     pid_file,
 )
+from pylogctl.cli.signals import install
 
 EMBEDDED = "embedded"
 _LOOK_S = 1.0  # for a signal that came just before the wait, or to another thread
@@ -197,7 +198,7 @@ def _serve(
         with announced_wait(env, f"the broker to open {where} and register"):
             broker.start()
         if any(one.is_tls for one in config.endpoints):
-            signal.signal(signal.SIGHUP, lambda _signum, _frame: broker.reload_certificates())
+            install({signal.SIGHUP: lambda _signum, _frame: broker.reload_certificates()})
         try:
             if options.metrics_port is not None:
                 serving = served_metrics(

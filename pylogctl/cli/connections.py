@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pylogctl.cli.environment import DEFAULT_BROKER, TRACE_VERBOSITY, Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.progress import announced_wait
+from pylogctl.cli.progress import Silence, announced_wait
 from pylogctl.cli.security import security_of, speaks_tls
 
 if TYPE_CHECKING:
@@ -251,11 +251,16 @@ def connector(
     """Return a function that opens connections to brokers.
 
     `--timeout` limits connecting and each response; without it, `timeout_s` limits a response.
+    Brokers that say nothing at all take that time together, unless `connect_timeout_s` is given.
     `connect_timeout_s` limits connecting, also to a broker that refuses connections as it is
     starting; a larger `--timeout` does not extend it. None: a refusal is final. `send_bytes` and
     `receive_bytes` are SO_SNDBUF and SO_RCVBUF, 0 for the system's default.
     """
     connect_s = CONNECT_TIMEOUT_S if connect_timeout_s is None else connect_timeout_s
+    # of a stream each connection may be lost and made again
+    silence = None
+    if connect_timeout_s is None:
+        silence = Silence(min(env.timeout_s(timeout_s), REQUEST_TIMEOUT_S))
     options = {
         "security": security_of(env),
         "timeout_s": env.timeout_s(timeout_s),
@@ -269,10 +274,10 @@ def connector(
         if env.settings.verbosity >= TRACE_VERBOSITY:
             from pylogctl.cli.tracing import TracedConnection
 
-            return TracedConnection(env, address, **options)
+            return TracedConnection(env, address, silence, **options)
         from pylogctl.cli.announcing import AnnouncedConnection
 
-        return AnnouncedConnection(env, address, **options)
+        return AnnouncedConnection(env, address, silence, **options)
 
     return connect
 

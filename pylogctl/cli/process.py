@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 
 from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.signals import installed
 
 logger = logging.getLogger("broker.threads")  # the log of services has the library's records
 
@@ -84,20 +85,19 @@ class StopRequest:
 
 
 @contextmanager
-def graceful_stop() -> Iterator[StopRequest]:
+def graceful_stop(request: StopRequest | None = None) -> Iterator[StopRequest]:
     """Record SIGINT, SIGTERM and SIGHUP instead of raising them, for the duration of a block.
 
-    The exception that ended a thread meanwhile is raised at its end.
+    Enter it once there is something to complete: before, as while a broker is silent, a signal has
+    to end the command at once. The exception that ended a thread meanwhile is raised at its end.
     """
-    request = StopRequest()
-    before = {signum: signal.signal(signum, request.note) for signum in _SIGNALS}
+    request = request or StopRequest()
     hook, threading.excepthook = threading.excepthook, request.note_failure
     try:
-        yield request
+        with installed(dict.fromkeys(_SIGNALS, request.note)):
+            yield request
     finally:
         threading.excepthook = hook
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
     if request.failure is not None:
         raise request.failure
 

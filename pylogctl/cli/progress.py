@@ -9,12 +9,13 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Literal
 
 from broker.units import format_count, format_duration, format_size
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.escapes import printable
+from pylogctl.cli.signals import installed
 
 Unit = Literal["bytes", "messages", "tasks"]
 
@@ -148,12 +149,8 @@ def progress(
 ) -> Iterator[Progress]:
     """Display the progress of a block; see `Progress`."""
     meter = Progress(env, label, total, unit=unit)
-    before = signal.signal(signal.SIGUSR1, meter.ask_for_line)
-    try:
+    with closing(meter), installed({signal.SIGUSR1: meter.ask_for_line}):
         yield meter
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-        meter.close()
 
 
 def _make_bar(env: Environment) -> Any:
@@ -178,6 +175,13 @@ def _make_bar(env: Environment) -> Any:
         transient=True,
         auto_refresh=False,
     )
+
+
+class Silence:
+    """The seconds that brokers of a short command may be silent at first, all together."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.left_s = limit_s
 
 
 @contextmanager

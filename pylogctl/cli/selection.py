@@ -51,12 +51,11 @@ def wait_for_topics(
     topics: Sequence[str],
     *,
     timeout_s: float,
-    should_stop: Callable[[], bool],
 ) -> None:
     """Wait until every topic has a partition on a live broker; `timeout_s` may be infinite."""
     give_up_s = time.monotonic() + timeout_s
     for topic in topics:
-        while not cluster.partitions(topic) and not should_stop():
+        while not cluster.partitions(topic):
             if time.monotonic() >= give_up_s:
                 raise CliError(
                     ExitStatus.TIMEOUT, f"topic '{topic}' did not appear within {timeout_s:g}s"

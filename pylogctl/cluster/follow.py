@@ -37,8 +37,8 @@ def follow_cluster(env: Environment, selects: Selects) -> ExitStatus:
         cluster = stack.enter_context(open_cluster(env, absence=Absence.WARN))
         brokers = FollowedBrokers(cluster, connect, env.warn, env.note)
         stack.callback(brokers.close)
-        stop = stack.enter_context(graceful_stop())
         output.show(order.take(brokers.read_all()))
+        stop = stack.enter_context(graceful_stop())
         while not stop.wait(INTERVAL_S):
             env.check_reader()
             output.show(order.take(brokers.read()))

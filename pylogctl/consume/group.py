@@ -37,6 +37,7 @@ from broker.zk.security import security_of
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.offsets import Span
+from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.consume.output import Consumption
 from pylogctl.consume.plan import GroupOptions, Request
 
@@ -195,6 +196,7 @@ def run_in_group(
     group: GroupOptions,
     connect: Connect,
     consumption: Consumption,
+    stop: StopRequest,
 ) -> ExitStatus:
     """Join the group and write the messages of the partitions assigned to this member.
 
@@ -232,6 +234,7 @@ def run_in_group(
                 group.metrics_port,
             )
             env.note(f"metrics at {stack.enter_context(serving)}")
+        stack.enter_context(graceful_stop(stop))
         connector = stack.enter_context(
             ConsumerConnector(
                 _group_config(request, group),

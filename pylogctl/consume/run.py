@@ -36,7 +36,7 @@ def run(request: Request) -> ExitStatus:
     )
     with ExitStack() as stack:
         stack.enter_context(library_warnings(env))
-        stop = stack.enter_context(graceful_stop())
+        stop = StopRequest()
         plan = request.plan
         if request.execution is not None:
             from pylogctl.consume.exec import open_executor  # late: the retry store's database
@@ -66,26 +66,18 @@ def _run(
         if request.wait_s is not None:
             names = ", ".join(request.topics)
             with announced_wait(env, f"topic {names} to appear"):
-                wait_for_topics(
-                    cluster,
-                    request.topics,
-                    timeout_s=request.wait_s,
-                    should_stop=lambda: stop.is_set,
-                )
-            if stop.is_set:
-                consumption.end_reason = "interrupted"
-                return stop.status
+                wait_for_topics(cluster, request.topics, timeout_s=request.wait_s)
         if request.group is None:
             shared = locked(cluster)
             choose = partial(
                 select_topics, shared, request.topics, include=include, exclude=exclude
             )
             selected = find_partitions(shared, choose(), request.partitions)
-            return _run_alone(env, request, shared, connect, selected, choose, consumption)
+            return _run_alone(env, request, shared, connect, selected, choose, consumption, stop)
         find_partitions(cluster, request.topics)
     from pylogctl.consume.group import run_in_group  # late: the registry's client
 
-    return run_in_group(env, request, request.group, connect, consumption)
+    return run_in_group(env, request, request.group, connect, consumption, stop)
 
 
 def _run_alone(
@@ -96,6 +88,7 @@ def _run_alone(
     selected: Selected,
     choose: Callable[[], Sequence[str]],
     consumption: Consumption,
+    stop: StopRequest,
 ) -> ExitStatus:
     every = [*selected.led, *selected.away]
     follows = any(request.span.range_for(one).end is None for one in every)
@@ -116,23 +109,24 @@ def _run_alone(
         arrivals = _arrivals(request, cluster, connect, every, waiting, choose)
     groups = [{one: wanted} for one, wanted in ranges.items()] if request.one_by_one else [ranges]
     status = ExitStatus.OK
-    for group in groups:
-        with ClusterReader(
-            cluster,
-            connect,
-            group,
-            fetch_bytes=request.config.fetch_bytes,
-            max_wait_ms=request.config.max_wait_ms,
-            min_bytes=request.config.fetch_min_bytes,
-            fetcher_count=request.config.num_fetchers,
-            payload_filter=request.plan.payload_filter,
-            read_from=request.config.read_from,
-            leader_wait_s=request.config.leader_wait_ms / 1000,
-            arrivals=arrivals,
-        ) as reader:
-            status = consumption.run(reader)
-        if status or consumption.has_enough():
-            break
+    with graceful_stop(stop):
+        for group in groups:
+            with ClusterReader(
+                cluster,
+                connect,
+                group,
+                fetch_bytes=request.config.fetch_bytes,
+                max_wait_ms=request.config.max_wait_ms,
+                min_bytes=request.config.fetch_min_bytes,
+                fetcher_count=request.config.num_fetchers,
+                payload_filter=request.plan.payload_filter,
+                read_from=request.config.read_from,
+                leader_wait_s=request.config.leader_wait_ms / 1000,
+                arrivals=arrivals,
+            ) as reader:
+                status = consumption.run(reader)
+            if status or consumption.has_enough():
+                break
     return status
 
 

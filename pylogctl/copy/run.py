@@ -115,7 +115,6 @@ def run(
     """
     validate_topic_name(plan.target)
     with ExitStack() as stack:
-        stop = stack.enter_context(graceful_stop())
         source = stack.enter_context(open_side(source_env, is_stream=True))
         target = stack.enter_context(open_side(target_env, absence=Absence.WARN, is_stream=True))
         partitions = find_partitions(source.cluster, [plan.source])
@@ -143,6 +142,7 @@ def run(
             render(env, DOCUMENT, copy_rows(report_of(ranges, copied), is_verified=False))
             env.note("nothing was copied")
             return ExitStatus.OK
+        stop = stack.enter_context(graceful_stop())
         is_verified, corrupt_count = _copy(env, source, target, plan, ranges, copied, stop)
     if env.settings.output is not None:
         render(env, DOCUMENT, copy_rows(report_of(ranges, copied), is_verified=is_verified))

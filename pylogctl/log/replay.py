@@ -86,10 +86,10 @@ def replay(
         _Replayed(path, one, one.start.offset) for path, one in zip(paths, ranges, strict=True)
     ]
     started_s = env.clock.monotonic_s()
-    with _open_producer(env) as (producer, stop):
+    with _open_producer(env, topic, partition) as (producer, target, stop):
         run = _Run(
             files,
-            _choose_partition(producer, topic, partition),
+            target,
             None if env.settings.dry_run else MirrorProducer(producer),
             None if rate is None else Pacer(parse_rate(rate), env.clock, stop.wait),
             stop,
@@ -106,9 +106,10 @@ def replay(
 
 
 @contextmanager
-def _open_producer(env: Environment) -> Iterator[tuple[Producer, StopRequest]]:
+def _open_producer(
+    env: Environment, topic: str, partition: str | None
+) -> Iterator[tuple[Producer, TopicPartition, StopRequest]]:
     with ExitStack() as stack:
-        stop = stack.enter_context(graceful_stop())
         side = stack.enter_context(open_side(env, absence=Absence.WARN, is_stream=True))
         producer = Producer(
             side.cluster,
@@ -119,8 +120,10 @@ def _open_producer(env: Environment) -> Iterator[tuple[Producer, StopRequest]]:
             creates_topics=not env.settings.dry_run,
         )
         stack.callback(producer.close)
+        target = _choose_partition(producer, topic, partition)
+        stop = stack.enter_context(graceful_stop())
         producer.watch(BrokerWaits(stop, env.warn).on_wait)
-        yield producer, stop
+        yield producer, target, stop
 
 
 def _choose_partition(producer: Producer, topic: str, name: str | None) -> TopicPartition:

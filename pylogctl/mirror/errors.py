@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.errors import CoordinationError
+from broker.errors import BrokerError, CoordinationError
 from broker.threads import LoopThread
 from broker.topic import TopicPartition
 from broker.zk import paths
@@ -110,9 +110,15 @@ class ErrorBoard:
 
 @contextmanager
 def published_errors(
-    session: Session, group: str, routes: Callable[[], Sequence[RouteStatus]]
+    session: Session,
+    group: str,
+    routes: Callable[[], Sequence[RouteStatus]],
+    chore: Callable[[], object],
 ) -> Iterator[None]:
-    """Publish errors of `routes` by a thread until the end of a block; see `ErrorBoard`."""
+    """Publish errors of `routes` by a thread until the end of a block; see `ErrorBoard`.
+
+    The thread calls `chore` each time, too.
+    """
     board = ErrorBoard(session, group)
     is_over = threading.Event()
 
@@ -125,6 +131,10 @@ def published_errors(
     def work() -> None:
         while not is_over.wait(_PUBLISH_EVERY_S):
             publish()
+            try:
+                chore()
+            except BrokerError as error:
+                logger.warning("cannot look for a mirror in the other direction: %s", error)
 
     thread = LoopThread(work, name="mirror-errors")
     thread.start()

@@ -25,6 +25,7 @@ class MirrorSelection(NamedTuple):
 
     chosen: TopicFilter
     rename: TopicMap
+    options: tuple[Sequence[str], ...]  # of `make_selection`, which makes the same again
 
     def topics(self, side: Side) -> list[str]:
         """Return the selected topics that the source has now."""
@@ -35,7 +36,8 @@ def make_selection(
     include: Sequence[str], exclude: Sequence[str], substitutions: Sequence[str]
 ) -> MirrorSelection:
     """Return the selection of the options; all topics without any."""
-    return MirrorSelection(_topic_filter(include, exclude), TopicMap(substitutions))
+    options = (include, exclude, substitutions)
+    return MirrorSelection(_topic_filter(include, exclude), TopicMap(substitutions), options)
 
 
 def _topic_filter(include: Sequence[str], exclude: Sequence[str]) -> TopicFilter:

@@ -37,6 +37,7 @@ from pylogctl.cli.render import render
 from pylogctl.cli.security import zookeeper_properties
 from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
+from pylogctl.mirror.facing import Presence, registry_of
 from pylogctl.mirror.metrics import LagTimes, exposition, source_ends
 from pylogctl.mirror.options import RunChoice
 from pylogctl.mirror.plan import MirrorSelection, check_no_loop
@@ -105,9 +106,15 @@ def run(
         is_one = check_no_loop(plan.selection, source, target)
         confirm(plan.selection.topics(source))
         set_up_logging(env, None)
+        target_registry = stack.enter_context(registry_of(target_env, target))
+        addresses = [f"{one.host}:{one.port}" for one in target.cluster.brokers()]
+        presence = Presence(plan.group, plan.selection, registry, target_registry, addresses)
+        presence.claim(env)
+        stack.callback(presence.end)
         stop = stack.enter_context(graceful_stop())
         log = RouteLog(env.clock)
-        stack.enter_context(published_errors(registry.session, plan.group, log.routes))
+        keep = partial(presence.keep, stop.wake)
+        stack.enter_context(published_errors(registry.session, plan.group, log.routes, keep))
         metrics = None
         counts = ClientCounts()
         if plan.choice.metrics_port is not None:
@@ -125,6 +132,8 @@ def run(
             raise _stopped_at(error, log) from error
         finally:
             _tell(env, plan, mirror, time.monotonic() - started_s)
+        if presence.failure is not None:
+            raise presence.failure
     return ExitStatus.PARTIAL if mirror.corrupt_count else ExitStatus.OK
 
 

@@ -16,7 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from broker.threads import start_once
 from broker.units import format_count, format_duration
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.progress import wants_progress
+from pylogctl.cli.signals import installed
 
 _BUCKETS_PER_E = 1 / math.log(1.01)
 _LONGEST_US = 3.6e9
@@ -393,9 +394,5 @@ def _table(rows: Iterable[Interval]) -> Any:
 def show_intervals(env: Environment, every_s: float) -> Iterator[Intervals]:
     """Show the intervals of a measurement in the block."""
     shown = Intervals(env, every_s)
-    before = signal.signal(signal.SIGUSR1, shown.ask_for_line)
-    try:
+    with closing(shown), installed({signal.SIGUSR1: shown.ask_for_line}):
         yield shown
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-        shown.close()

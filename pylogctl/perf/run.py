@@ -52,13 +52,13 @@ def measure_produce(
 ) -> None:
     """Send messages, measure it and report the result."""
     connect = connect_with(env, config)
-    with (
-        open_cluster(
-            with_addresses(env, config), connect, absence=Absence.WARN, config=config
-        ) as cluster,
-        graceful_stop() as stop,
-        show_intervals(env, choice.interval) as shown,
-    ):
+    with ExitStack() as stack:
+        cluster = stack.enter_context(
+            open_cluster(with_addresses(env, config), connect, absence=Absence.WARN, config=config)
+        )
+        cluster.brokers()  # until one has responded, a signal ends the command at once
+        stop = stack.enter_context(graceful_stop())
+        shown = stack.enter_context(show_intervals(env, choice.interval))
         shared = locked(cluster)
         result = produce_load(
             plan,

@@ -26,6 +26,7 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import chosen_columns, render
 from pylogctl.cli.security import security_of
+from pylogctl.cli.signals import Handler, installed
 from pylogctl.top.keys import Action, Choices, KeyReader
 from pylogctl.top.looks import Looks, Wish
 from pylogctl.top.screen import Size, Style, absence, head_lines, screen
@@ -201,17 +202,13 @@ class _Live:
         def note_stop(*_: object) -> None:
             self._wants_stop = True
 
-        before = {
-            signal.SIGWINCH: signal.signal(signal.SIGWINCH, lambda *_: None),
-            signal.SIGTSTP: signal.signal(signal.SIGTSTP, note_stop),
-        }
+        handlers: dict[int, Handler] = {signal.SIGWINCH: lambda *_: None, signal.SIGTSTP: note_stop}
         wakeup = signal.set_wakeup_fd(self._watch.looks.wake_writer, warn_on_full_buffer=False)
         try:
-            yield
+            with installed(handlers):
+                yield
         finally:
             signal.set_wakeup_fd(wakeup)
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     @contextmanager
     def _on_screen(self) -> Iterator[None]:
@@ -236,11 +233,10 @@ class _Live:
         tty_before = list(raw)
         tty_before[3] |= termios.ICANON | termios.ECHO
         termios.tcsetattr(stdin, termios.TCSADRAIN, tty_before)
-        handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         try:
-            action()
+            with installed({signal.SIGTSTP: signal.SIG_DFL}):
+                action()
         finally:
-            signal.signal(signal.SIGTSTP, handler)
             termios.tcsetattr(stdin, termios.TCSADRAIN, raw)
             self._live = self._make_live()
             self._live.start()
@@ -334,9 +330,5 @@ class _Live:
 
 
 def _run_child(command: list[str]) -> None:
-    with subprocess.Popen(command) as child:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            child.wait()
-        finally:
-            signal.signal(signal.SIGINT, before)
+    with subprocess.Popen(command) as child, installed({signal.SIGINT: signal.SIG_IGN}):
+        child.wait()

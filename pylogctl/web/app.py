@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from pylogctl.web import api, changes, events, pages
 from pylogctl.web.problems import MEDIA_TYPE, ProblemError, problem_error
-from pylogctl.web.security import Authenticate, Guard, check_change
+from pylogctl.web.security import Guard, TokenAuthentication, check_change
 from pylogctl.web.site import Handler, Route, Site, read_only, site_of
 
 logger = logging.getLogger("pylogctl.web")
@@ -24,7 +24,7 @@ ROUTES: tuple[Route, ...] = (*api.ROUTES, *events.ROUTES, *changes.ROUTES, *page
 
 
 def make_app(
-    site: Site, hosts: Collection[str], authenticate: Authenticate | None = None
+    site: Site, hosts: Collection[str], authenticate: TokenAuthentication | None = None
 ) -> ASGIApp:
     """Return the ASGI application.
 

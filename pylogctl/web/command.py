@@ -38,8 +38,11 @@ def web(
     token_file: Path | None = option(
         "--token-file FILE",
         "Options",
-        "Token that clients have to give, at least 16 characters; elsewhere than on loopback it "
-        "is needed. Environment: PYLOGCTL_WEB_TOKEN, the token itself.",
+        "Token that clients have to give, at least 16 characters; by default a new one, in the "
+        "address that is printed. Environment: PYLOGCTL_WEB_TOKEN, the token itself.",
+    ),
+    no_token: bool = flag(
+        "--no-token", "Options", "Serve all who reach it; on loopback only, as behind a proxy."
     ),
     allow_changes: bool = flag(
         "--allow-changes", "Options", "Let clients change topics and groups, and produce."
@@ -49,7 +52,7 @@ def web(
     """Serve a JSON API and pages over a cluster.
 
     Reads only, unless changes are allowed; ends with a signal. The API is below /api/v1;
-    /api/v1/openapi.json describes it. Prints one line once it is ready.
+    /api/v1/openapi.json describes it. Prints one line once it is ready, with the address to open.
     """
     try:
         import jinja2  # noqa: F401 - whether the extra is there
@@ -64,4 +67,5 @@ def web(
         ) from error
     from pylogctl.web.run import WebOptions, run
 
-    run(env, WebOptions(listen, tuple(public_host or ()), token_file, allow_changes, hide_messages))
+    hosts = tuple(public_host or ())
+    run(env, WebOptions(listen, hosts, token_file, no_token, allow_changes, hide_messages))

@@ -10,7 +10,7 @@ from pylogctl.cli.columns import Document, Row
 class ReadyRow(Row):
     """The server that has started."""
 
-    url: Annotated[str, "address of the first page"]
+    url: Annotated[str, "address of the first page, with the token if a new one was made"]
     pid: Annotated[int, "process id"]
     changes: Annotated[bool, "whether changes are allowed"]
 

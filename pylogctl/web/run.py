@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from pathlib import Path
 from typing import NamedTuple
@@ -11,11 +12,12 @@ from broker.api.client import Client, connect
 from broker.endpoints import is_loopback
 from broker.errors import AddressInUseError
 from broker.security.client_security import ClientSecurity
-from pylogctl.cli.connections import REQUEST_TIMEOUT_S
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, cluster_name
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
+from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.security import security_of
 from pylogctl.cli.service import announce_ready
 from pylogctl.web.app import make_app
@@ -35,6 +37,7 @@ class WebOptions(NamedTuple):
     listen: str
     public_hosts: tuple[str, ...]
     token_file: Path | None
+    no_token: bool
     allow_changes: bool
     hide_messages: bool
 
@@ -42,15 +45,20 @@ class WebOptions(NamedTuple):
 def run(env: Environment, options: WebOptions) -> None:
     """Serve until a signal."""
     host, port = _address_of(options.listen)
-    token = _token(env, options.token_file)
+    token = None if options.no_token else _token(env, options.token_file)
     is_local = is_loopback(host)
-    if token is None and not is_local:
+    if options.no_token and options.token_file is not None:
+        raise UsageError("--no-token and --token-file exclude each other")
+    if options.no_token and not is_local:
         raise UsageError(
             f"'{host}' is not of this machine only, so clients have to give a token",
-            hints=[f"--token-file FILE, or {_TOKEN_VARIABLE}", "--listen 127.0.0.1:8080"],
+            hints=["without --no-token", "--listen 127.0.0.1:8080"],
         )
+    link_token = None
+    if token is None and not options.no_token:
+        token = link_token = secrets.token_urlsafe(32)
     listener = _listen(host, port)
-    with listener, graceful_stop() as stop, _client(env) as client:
+    with listener, _client(env) as client, graceful_stop() as stop:
         set_up_logging(env, None)
         name = f"[{host}]" if ":" in host else host
         port = listener.getsockname()[1]
@@ -59,11 +67,13 @@ def run(env: Environment, options: WebOptions) -> None:
         authenticate = None if token is None else TokenAuthentication(token)
         site.sampler.start()
         with serving(make_app(site, hosts, authenticate), listener) as thread:
-            url = f"http://{name}:{port}/"
+            url = f"http://{name}:{port}/" + (f"?token={link_token}" if link_token else "")
             announce_ready(env, READY, ReadyRow(url, os.getpid(), options.allow_changes))
             while not stop.wait(0.5):
                 if not thread.is_alive():
-                    raise CliError(ExitStatus.FAILED, f"the server at {url} ended by itself")
+                    raise CliError(
+                        ExitStatus.FAILED, f"the server at {name}:{port} ended by itself"
+                    )
         site.sampler.close()
         site.pool.shutdown(wait=False, cancel_futures=True)
 
@@ -71,20 +81,21 @@ def run(env: Environment, options: WebOptions) -> None:
 def _client(env: Environment) -> Client:
     brokers = list(env.settings.brokers)
     security = security_of(env) or ClientSecurity()
-    return connect(
-        brokers or None,
-        zookeeper=None if brokers else env.zookeeper,
-        zookeeper_credential=env.settings.zk_credential,
-        zookeeper_tls_config=env.settings.zk_tls_config,
-        timeout=env.timeout_s(REQUEST_TIMEOUT_S),
-        client_id="pylogctl-web",
-        tls=security.has_tls,
-        tls_ca=security.tls_ca,
-        tls_cert=security.tls_cert,
-        tls_key=security.tls_key,
-        user=security.user or None,
-        password=security.password.reveal() or None,
-    )
+    with announced_wait(env, cluster_name(env)):
+        return connect(
+            brokers or None,
+            zookeeper=None if brokers else env.zookeeper,
+            zookeeper_credential=env.settings.zk_credential,
+            zookeeper_tls_config=env.settings.zk_tls_config,
+            timeout=env.timeout_s(REQUEST_TIMEOUT_S),
+            client_id="pylogctl-web",
+            tls=security.has_tls,
+            tls_ca=security.tls_ca,
+            tls_cert=security.tls_cert,
+            tls_key=security.tls_key,
+            user=security.user or None,
+            password=security.password.reveal() or None,
+        )
 
 
 def _address_of(listen: str) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pylogctl.web.problems import ProblemError
@@ -22,6 +23,7 @@ MAX_HEAD_BYTES = 8 << 10
 MAX_BODY_BYTES = 1 << 20
 CSRF_HEADER = "X-CSRF-Token"
 COOKIE = "pylogctl_session"
+_COOKIE_OPTIONS = "; Path=/; HttpOnly; SameSite=Strict"
 _FAILURES_PER_MINUTE = 5
 _MAX_ADDRESSES = 10_000  # whose failures are remembered
 _SESSION = re.compile(r"[0-9A-Za-z_-]{43}")
@@ -43,12 +45,9 @@ HEADERS = {
 }
 """On every response, and `Cache-Control: no-store`, unless it has its own."""
 
-Authenticate = Callable[[Headers], str | None]
-"""Returns the name of the user that the headers of a request prove, None if they prove none."""
-
 
 class TokenAuthentication:
-    """One token for all: as a bearer's, or as the password that a browser asks for (Basic)."""
+    """One token for all: as a bearer's, as the password that a browser asks for, or in a link."""
 
     def __init__(self, token: str) -> None:
         self._digest = hashlib.sha256(token.encode()).digest()
@@ -64,8 +63,12 @@ class TokenAuthentication:
                 return None
         elif scheme.lower() != "bearer":
             return None
-        digest = hashlib.sha256(given.strip().encode()).digest()
-        return (user or "token") if hmac.compare_digest(digest, self._digest) else None
+        return (user or "token") if self.is_right(given.strip()) else None
+
+    def is_right(self, token: str) -> bool:
+        """Return whether it is the token."""
+        digest = hashlib.sha256(token.encode()).digest()
+        return hmac.compare_digest(digest, self._digest)
 
 
 class Guard:
@@ -76,7 +79,7 @@ class Guard:
         app: ASGIApp,
         respond_error: Callable[[Request, ProblemError], ASGIApp],
         hosts: Collection[str],
-        authenticate: Authenticate | None = None,
+        authenticate: TokenAuthentication | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Guard `app`.
@@ -108,20 +111,29 @@ class Guard:
         state["session"] = session or new_session
         state["csrf_token"] = self._csrf_token(state["session"])
         state["has_session"] = session is not None
+        state["logs_in"] = False
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in (*HEADERS.items(), ("Cache-Control", "no-store")):
                     headers.setdefault(name, value)
-                if new_session and headers.get("content-type", "").startswith("text/html"):
-                    cookie = f"{COOKIE}={new_session}; Path=/; HttpOnly; SameSite=Strict"
-                    headers.append("Set-Cookie", cookie)
+                logs_in = state["logs_in"]
+                is_page = headers.get("content-type", "").startswith("text/html")
+                if new_session and (is_page or logs_in):
+                    headers.append("Set-Cookie", f"{COOKIE}={new_session}{_COOKIE_OPTIONS}")
+                if logs_in:
+                    cookie = f"{_login_name(request)}={self._login(state['session'])}"
+                    headers.append("Set-Cookie", f"{cookie}{_COOKIE_OPTIONS}")
             await send(message)
 
         app = self._app
         try:
             self._check(request)
+            if state["logs_in"]:  # the token is not to stay in the address
+                query = request.url.remove_query_params("token").query
+                path = "/" + request.url.path.lstrip("/")  # and not //of.another.host
+                app = RedirectResponse(f"{path}?{query}" if query else path, 303)
         except ProblemError as error:
             app = self._respond_error(request, error)
         await app(scope, _limited(receive), send_guarded)
@@ -157,13 +169,22 @@ class Guard:
     def _check_user(self, request: Request) -> None:
         if self._authenticate is None:
             return
+        cookie = request.cookies.get(_login_name(request), "")
+        if hmac.compare_digest(cookie.encode(), self._login(request.state.session).encode()):
+            request.state.user = "token"
+            return
         address = request.client.host if request.client else ""
         now_s = self._clock()
         failures = [one for one in self._failures.pop(address, ()) if now_s - one < 60]
         is_limited = len(failures) >= _FAILURES_PER_MINUTE
-        user = None if is_limited else self._authenticate(request.headers)
-        if user is None and not is_limited and "authorization" in request.headers:
-            failures.append(now_s)
+        link_token = _link_token(request)
+        user = None
+        if not is_limited:
+            user = self._authenticate(request.headers)
+            if user is None and link_token and self._authenticate.is_right(link_token):
+                request.state.logs_in, user = True, "token"
+            elif user is None and (link_token or "authorization" in request.headers):
+                failures.append(now_s)
         if failures:
             self._failures[address] = failures
             while len(self._failures) > _MAX_ADDRESSES:
@@ -174,13 +195,20 @@ class Guard:
             raise ProblemError(
                 401,
                 "give the token of this server",
-                hints=("Authorization: Bearer TOKEN; in a browser, as the password",),
+                hints=(
+                    "Authorization: Bearer TOKEN; in a browser, open the link that the server "
+                    "printed, or give the token as the password",
+                ),
                 headers={"WWW-Authenticate": 'Basic realm="pylogctl", charset="UTF-8"'},
             )
         request.state.user = user
 
     def _csrf_token(self, session: str) -> str:
         return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest()
+
+    def _login(self, session: str) -> str:
+        """Return what proves that a browser's session has given the token."""
+        return hmac.new(self._secret, b"login " + session.encode(), hashlib.sha256).hexdigest()
 
 
 def check_change(request: Request) -> None:
@@ -205,6 +233,19 @@ def check_change(request: Request) -> None:
             code="CSRF",
             hints=("load the page again",),
         )
+
+
+def _login_name(request: Request) -> str:
+    """Return the name of the cookie of a login: cookies are shared by the ports of a host."""
+    return f"pylogctl_login_{request.headers.get('host', '').rpartition(':')[2]}"
+
+
+def _link_token(request: Request) -> str:
+    """Return the token in the address of a page, which a user opens; empty if none is."""
+    is_page = request.method == "GET" and not request.url.path.startswith("/api/")
+    if not is_page or request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        return ""
+    return request.query_params.get("token", "")
 
 
 def _session_of(request: Request) -> str | None:

@@ -24,7 +24,8 @@ BODY_S = 30.0
 WRITE_S = 10.0
 MAX_CONNECTIONS = 600
 MAX_CONNECTIONS_OF_ADDRESS = 50
-"""Elsewhere than on loopback."""
+MAX_CONNECTIONS_OF_LOOPBACK = 300
+"""Of an address of this machine, which can be a proxy's, with many clients behind it."""
 _GRACE_S = 3
 
 
@@ -34,12 +35,14 @@ class _Protocol(H11Protocol):
     _reading: asyncio.TimerHandle | None = None
     _reads: Any = None
     _writing: asyncio.TimerHandle | None = None
+    _made_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS or self._has_too_many():
-            transport.abort()
-        else:
+        self._made_s = self.loop.time()
+        if (surplus := self._surplus()) is not None:
+            surplus.transport.abort()
+        if surplus is not self:
             self._watch_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -89,13 +92,21 @@ class _Protocol(H11Protocol):
             self._writing = None
         super().resume_writing()
 
-    def _has_too_many(self) -> bool:
-        """Whether the address of the client has more connections than one may have."""
-        if self.client is None or ip_address(self.client[0]).is_loopback:
-            return False
-        clients = [one.client for one in self.connections if isinstance(one, _Protocol)]
-        alike = sum(one is not None and one[0] == self.client[0] for one in clients)
-        return alike > MAX_CONNECTIONS_OF_ADDRESS
+    def _surplus(self) -> _Protocol | None:
+        """Return the connection that is one too many; None if there is room for this new one.
+
+        It is the oldest one without a request, so that slow clients keep nobody out.
+        """
+        rivals = [one for one in self.connections if isinstance(one, _Protocol)]
+        if len(rivals) <= MAX_CONNECTIONS:
+            address = self.client[0] if self.client else None
+            rivals = [one for one in rivals if one.client and one.client[0] == address]
+            is_loopback = address is not None and ip_address(address).is_loopback
+            limit = MAX_CONNECTIONS_OF_LOOPBACK if is_loopback else MAX_CONNECTIONS_OF_ADDRESS
+            if len(rivals) <= limit:
+                return None
+        idle = (one for one in rivals if one.cycle is None or one.cycle.response_complete)
+        return min(idle, key=lambda one: one._made_s, default=self)
 
     def _watch_reading(self) -> None:
         """Limit the time of the head or body that is expected."""

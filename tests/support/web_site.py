@@ -20,7 +20,7 @@ from broker.topic import TopicPartition
 from pylogctl import Client
 from pylogctl.testing import memory_cluster
 from pylogctl.web.app import make_app
-from pylogctl.web.security import Authenticate
+from pylogctl.web.security import TokenAuthentication
 from pylogctl.web.server import serving
 from pylogctl.web.site import Site
 from tests.support.waiting import wait_until
@@ -82,7 +82,7 @@ def served_site(*, allow_changes: bool = False) -> Iterator[Served]:
 
 @contextmanager
 def served(
-    client: Client, *, allow_changes: bool = False, authenticate: Authenticate | None = None
+    client: Client, *, allow_changes: bool = False, authenticate: TokenAuthentication | None = None
 ) -> Iterator[Served]:
     """Serve the cluster of a client."""
     site = Site(client, allow_changes)
@@ -106,8 +106,9 @@ def _imported(client: Client, group: str, offsets: dict[TopicPartition, int]) ->
 def web_process(
     *options: str, environ: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[str, int, int]]:
-    """Run `pylogctl web`; give its host, port and process id."""
+    """Run `pylogctl web`, without a token unless one is in `environ`; give host, port, pid."""
     command = [sys.executable, "-m", "pylogctl", "web", "--listen", "127.0.0.1:0", *options]
+    command += [] if environ else ["--no-token"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environ}
     ) as process:

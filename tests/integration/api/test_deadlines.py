@@ -16,6 +16,7 @@ import pylogctl
 from bench.broker_process import BrokerProcess
 from broker import deadlines
 from pylogctl.testing import Broker
+from tests.support.waiting import wait_until
 
 LIMIT_S = 1.5
 GRACE_S = 3.0  # for a machine that does other things
@@ -60,6 +61,11 @@ CALLS: list[tuple[str, Callable[[pylogctl.Client], object]]] = [
     ("read_batches", lambda c: c.read_batches("t", timeout=LIMIT_S)),
     ("group", lambda c: c.group("g", "t", timeout=LIMIT_S)),
     ("producer", lambda c: c.producer().send("new", "x", timeout=LIMIT_S)),
+    ("topics", lambda c: c.topics(timeout=LIMIT_S)),
+    ("health", lambda c: c.health(timeout=LIMIT_S)),
+    ("decommission", lambda c: c.decommission(0, timeout=LIMIT_S)),
+    ("plan of decommission", lambda c: c.decommission(0, plan=True, timeout=LIMIT_S)),
+    ("move_log", lambda c: c.move_log("t[0-0]", "elsewhere", timeout=LIMIT_S)),
 ]
 
 
@@ -88,6 +94,36 @@ def test_call_when_another_one_waits_for_the_hung_broker_then_it_does_not_wait_a
     broker.signal(signal.SIGCONT)
     first.join(60)
     assert not first.is_alive()
+
+
+def test_rebalance_when_brokers_hang_then_its_wait_for_members_does_not_begin(
+    broker: BrokerProcess,
+) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as other,
+    ):
+        ports = [broker.port, *(silent.getsockname()[1] for silent in (one, other))]
+        with pylogctl.connect([f"127.0.0.1:{port}" for port in ports], timeout=LIMIT_S) as client:
+            broker.signal(signal.SIGSTOP)
+            assert seconds_of(lambda: client.rebalance("g", wait=60)) < LIMIT_S + GRACE_S
+
+
+def test_call_when_an_earlier_request_waits_for_the_broker_then_names_that_as_the_cause(
+    broker: BrokerProcess, client: pylogctl.Client
+) -> None:
+    broker.signal(signal.SIGSTOP)
+    held = threading.Thread(target=client.topics)
+    held.start()
+
+    def cause() -> str:
+        with pytest.raises(pylogctl.TimedOut) as failed:
+            client.topics(timeout=0.2)
+        return str(failed.value)
+
+    wait_until(lambda: "to an earlier request of this client" in cause(), "the true cause")
+    broker.signal(signal.SIGCONT)
+    held.join(60)
 
 
 def test_reader_when_the_broker_hangs_then_the_iteration_ends_after_the_timeout(

@@ -176,7 +176,7 @@ def test_hello_when_the_end_after_silence_closes_the_connection_then_not_taken_f
             pass
 
     connection = open_connection(start_server(wait_for_the_end).address, timeout_s=1.0)
-    with pytest.raises(RequestTimeoutError, match=r"did nothing for 0\.5s while waiting"):
+    with pytest.raises(RequestTimeoutError, match=r"did nothing for 0\.\d+s while waiting"):
         connection.hello()
 
 
@@ -258,7 +258,7 @@ def test_receive_when_nothing_comes_in_time_then_timeout_and_closed(
 ) -> None:
     connection = open_connection(start_server(stay_silent).address, timeout_s=0.1)
     with pytest.raises(
-        RequestTimeoutError, match=r"did nothing for 0\.05s while waiting for a response$"
+        RequestTimeoutError, match=r"did nothing for 0\.\d+s while waiting for a response$"
     ):
         connection.hello()
     assert not connection.is_open

@@ -209,10 +209,11 @@ def test_move_when_not_possible_then_refused_with_the_reason(
 ) -> None:
     manager = open_manager(num_partitions=2)
     log = fill(manager)
-    with pytest.raises(InvalidRequestError, match=rf"no data directory {tmp_path}/c: it has .*b"):
+    with pytest.raises(InvalidRequestError, match=rf"no data directory {tmp_path}/c; `") as refused:
         manager.moves.add(EVENTS, tmp_path / "c")
+    assert f"{tmp_path}/b" not in str(refused.value)  # paths are for those who see the cluster
     (tmp_path / "link").symlink_to(dirs[0])
-    with pytest.raises(InvalidRequestError, match=r"is in .*a already"):
+    with pytest.raises(InvalidRequestError, match=r"is in .*link already"):
         manager.moves.add(EVENTS, tmp_path / "link")
     with pytest.raises(WrongPartitionError, match=r"no log of events\[0-1\]"):
         manager.moves.add(TopicPartition("events", 0, 1), dirs[1])

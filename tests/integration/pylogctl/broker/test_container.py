@@ -1,4 +1,4 @@
-"""What the Containerfile runs; no image is built here."""
+"""What the Containerfile runs and installs; no image is built here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import json
 import re
 import signal
 import subprocess
+import tomllib
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from pylogctl.testing.zookeeper import MemoryZooKeeper
 from tests.support.command_line import REPOSITORY, Invoke, Spawn
@@ -46,3 +49,22 @@ def test_container_when_its_broker_runs_then_the_health_check_passes_until_the_s
         broker.send_signal(signal.Signals[stop[1]])
         assert broker.wait(30) == 0
         assert invoke(*check).status != 0
+
+
+def test_container_when_built_then_all_that_it_downloads_is_pinned() -> None:
+    images = re.findall(r"^FROM (\S+)", TEXT, flags=re.MULTILINE)
+    assert images and all(re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", one) for one in images)
+    lock = (REPOSITORY / "packaging/requirements.txt").read_text(encoding="utf-8")
+    entries = re.findall(
+        r"^([a-z0-9-]+)==(\S+).*\\\n((?: +--hash=sha256:.*\n?)+)", lock, re.MULTILINE
+    )
+    assert len(entries) == len(re.findall(r"^[a-z]", lock, re.MULTILINE))
+    pinned = {name: version for name, version, _ in entries}
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    for text in project["project"]["dependencies"] + project["build-system"]["requires"]:
+        wanted = Requirement(text)
+        assert pinned[wanted.name] in wanted.specifier
+
+
+def test_container_when_run_as_its_example_says_then_only_this_machine_reaches_the_broker() -> None:
+    assert re.findall(r"--publish (\S+)", TEXT) == ["127.0.0.1:9092:9092"]

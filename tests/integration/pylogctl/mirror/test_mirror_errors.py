@@ -75,6 +75,6 @@ def test_errors_that_cannot_be_read_are_none(session: Session, value: bytes) -> 
 
 def test_errors_at_the_end_are_published_too(session: Session) -> None:
     routes = [RUNNING]
-    with published_errors(session, "g", lambda: routes):
+    with published_errors(session, "g", lambda: routes, lambda: None):
         routes.append(FAILING)
     assert list(load_errors(session, "g", [ONE, TWO])) == [ONE]

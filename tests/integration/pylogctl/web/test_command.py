@@ -6,11 +6,12 @@ import http.client
 import socket
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from pylogctl.testing import Broker
-from tests.support.command_line import Invoke
+from tests.support.command_line import Invoke, Spawn
 from tests.support.web_site import web_process
 
 
@@ -18,10 +19,40 @@ from tests.support.web_site import web_process
 def test_web_when_it_would_listen_elsewhere_without_a_token_then_it_refuses(
     invoke: Invoke, listen: str
 ) -> None:
-    result = invoke("web", "--listen", listen)
+    result = invoke("web", "--listen", listen, "--no-token")
     assert result.status == 2
     assert "clients have to give a token" in result.stderr
-    assert "--token-file" in result.stderr
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:0", "0.0.0.0:0"])
+def test_web_when_no_token_is_given_then_it_makes_one_and_prints_the_link_that_logs_in(
+    spawn: Spawn, listen: str
+) -> None:
+    with Broker() as broker:
+        process = spawn("web", "--listen", listen, "-b", broker.address)
+        assert process.stdout is not None
+        fields = dict(one.split("=", 1) for one in process.stdout.readline().decode().split()[1:])
+        link = urlsplit(fields["url"])
+        assert link.port is not None and len(link.query) > len("token=") + 40
+        headers = {"Host": link.netloc}
+
+        def ask(path: str) -> http.client.HTTPResponse:
+            connection = http.client.HTTPConnection("127.0.0.1", link.port or 0, timeout=60)
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            response.read()
+            connection.close()
+            return response
+
+        assert ask("/").status == ask("/api/v1/cluster").status == 401
+        assert ask(f"/api/v1/cluster?{link.query}").status == 401
+        opened = ask(f"/?{link.query}")
+        assert (opened.status, opened.headers["Location"]) == (303, "/")
+        cookies = opened.headers.get_all("Set-Cookie") or []
+        headers["Cookie"] = "; ".join(one.partition(";")[0] for one in cookies)
+        assert ask("/").status == ask("/api/v1/cluster").status == 200
+        process.terminate()
+        assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize("listen", ["8080", ":8080", "localhost", "localhost:x", "localhost:65536"])

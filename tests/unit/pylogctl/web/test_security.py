@@ -248,3 +248,28 @@ def test_token_when_it_is_guessed_then_the_address_has_to_wait(
     assert answer.headers["retry-after"] == "60"
     assert ask(guarded, headers=right, address="10.0.0.1").status == 200
     assert TOKEN not in caplog.text
+
+
+def test_link_when_its_token_is_right_then_logs_this_browser_in_and_leaves_the_address(
+    guarded: ASGIApp,
+) -> None:
+    answer = ask(guarded, f"//evil.test/x?a=1&token={TOKEN.replace(' ', '+')}")
+    assert (answer.status, answer.headers["location"]) == (303, "/evil.test/x?a=1")
+    login = answer.headers["set-cookie"].partition(";")[0]  # the last one
+    assert login.startswith("pylogctl_login_8080=")
+    assert "HttpOnly; SameSite=Strict" in answer.headers["set-cookie"]
+    # without its session the login proves nothing, nor does one that is made up
+    for cookie in (login, "pylogctl_login_8080=", f"{login}; pylogctl_session={'a' * 43}"):
+        assert ask(guarded, headers=(("host", HOST), ("cookie", cookie))).status == 401
+
+
+def test_link_when_a_foreign_page_opens_it_with_wrong_tokens_then_nobody_has_to_wait(
+    guarded: ASGIApp,
+) -> None:
+    foreign = (("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"))
+    for _ in range(9):
+        headers = (("host", HOST), *foreign, ("sec-fetch-dest", "document"))
+        assert ask(guarded, "/?token=wrong", headers=headers).status == 401
+    right = (("host", HOST), ("authorization", f"Bearer {TOKEN}"))
+    assert ask(guarded, headers=right).status == 200
+    assert [ask(guarded, "/?token=wrong").status for _ in range(6)] == [401] * 5 + [429]

@@ -1,0 +1,197 @@
+"""Mirrors that face each other, which would copy the same messages for ever: how each is found.
+
+A mirror that runs, or is about to, has an ephemeral node in the ZooKeeper of its source, with what
+it mirrors and to which brokers. So it finds one of the other direction in the ZooKeeper of its
+target, at the start and while it runs, as topics and mirrors come later.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from typing import NamedTuple
+
+from broker.client.registry_cluster import RegistryCluster
+from broker.errors import BrokerError, ConfigError, InvalidTopicError, RegistryNodeNotFoundError
+from broker.zk import paths
+from broker.zk.registry import Registry
+from pylogctl.cli.connections import Side, open_registry
+from pylogctl.cli.environment import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.progress import announced_wait
+from pylogctl.mirror.plan import MirrorSelection, make_selection
+
+_POLL_S = 0.2
+_GRACE_S = 2.0  # beyond the session of a mirror that has died
+
+
+class _Running(NamedTuple):
+    """A mirror that runs, or is about to."""
+
+    id: str
+    group: str
+    is_claimed: bool  # whether it has found no other one, and mirrors
+    brokers: Sequence[str]  # addresses in its target
+    selection: MirrorSelection
+
+
+class Presence:
+    """The node of a mirror, and its search for one of the other direction.
+
+    Args:
+        group: of the mirror.
+        selection: what it mirrors.
+        source: the started registry that it reads from.
+        target: that of the target; None if there is none, or it cannot be reached from here.
+        target_brokers: addresses.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        selection: MirrorSelection,
+        source: Registry,
+        target: Registry | None,
+        target_brokers: Sequence[str],
+    ) -> None:
+        self.failure: CliError | None = None
+        """Why the mirror has to end."""
+        self._id = uuid.uuid4().hex
+        self._path = f"{paths.running_mirrors(group)}/{self._id}"
+        self._is_claimed = False
+        self._selection = selection
+        self._source = source
+        self._target = target
+        self._target_brokers = target_brokers
+        self._found_s: float | None = None
+
+    def claim(self, env: Environment) -> None:
+        """Write the node; `CliError` if a mirror of the other direction runs and does not end.
+
+        Of two that start at once, one goes on.
+        """
+        self._write()
+        give_up_s = time.monotonic() + self._source.session.session_timeout_s + _GRACE_S
+        with announced_wait(env, "a mirror of the other direction to end"):
+            while (found := self._facing()) is not None:
+                other, error = found
+                is_second = not other.is_claimed and other.id < self._id
+                if is_second or time.monotonic() > give_up_s:
+                    self.end()
+                    raise error
+                time.sleep(_POLL_S)
+        self._is_claimed = True
+        self._source.session.set(self._path, self._value())
+
+    def keep(self, stop: Callable[[], object]) -> None:
+        """Write the node again if it is lost, and stop the mirror if it meets another one."""
+        self._write()
+        if (found := self._facing()) is None or not found[0].is_claimed:  # that one gives way
+            self._found_s = None
+            return
+        other, error = found
+        now_s = time.monotonic()
+        self._found_s = self._found_s or now_s
+        # one of two is enough, unless it cannot see this one
+        if other.id < self._id or now_s - self._found_s > self._source.session.session_timeout_s:
+            self.failure = error
+            stop()
+
+    def end(self) -> None:
+        """Remove the node."""
+        with suppress(BrokerError):  # else it ends with the session
+            self._source.session.delete(self._path)
+
+    def _write(self) -> None:
+        if self._source.session.exists(self._path) is None:
+            self._source.session.create_many({self._path: self._value()})
+
+    def _value(self) -> bytes:
+        fields = {
+            "claimed": self._is_claimed,
+            "brokers": list(self._target_brokers),
+            "selection": [list(one) for one in self._selection.options],
+        }
+        return json.dumps(fields).encode()
+
+    def _facing(self) -> tuple[_Running, CliError] | None:
+        if self._target is None:
+            return None
+        here = {f"{one.host}:{one.port}" for one in self._source.brokers()}
+        for one in _running(self._target):
+            if one.id == self._id or not here.intersection(one.brokers):
+                continue
+            if (topic := self._circle(one)) is not None:
+                what = "topics" if topic == self._id else f"topic '{topic}'"
+                return one, CliError(
+                    ExitStatus.CONFLICT,
+                    f"the mirror of group '{one.group}' copies {what} back from the target: each "
+                    "message would be copied for ever",
+                    hints=[
+                        "on both sides, leave out what the other one brings: --exclude, with "
+                        "names by --topic-map",
+                    ],
+                    code="MIRROR_LOOP",
+                )
+        return None
+
+    def _circle(self, other: _Running) -> str | None:
+        """Return a topic of the source that comes back and is mirrored again, None if none is."""
+        mine, its = self._selection, other.selection
+        assert self._target is not None
+        # the id stands for topics to come
+        topics = [*self._source.topics(), self._id]
+        with suppress(InvalidTopicError):
+            topics += [its.rename(one) for one in self._target.topics() if its.chosen.allows(one)]
+        for topic in filter(mine.chosen.allows, topics):
+            with suppress(InvalidTopicError):  # it goes no further
+                there = mine.rename(topic)
+                if its.chosen.allows(there) and mine.chosen.allows(its.rename(there)):
+                    return topic
+        return None
+
+
+def _running(registry: Registry) -> Iterator[_Running]:
+    """Read the mirrors that run, or are about to, and read from a cluster."""
+    session = registry.session
+    for group in session.children_if_any(paths.MIRRORS):
+        parent = paths.running_mirrors(group)
+        for child in session.children_if_any(parent):
+            try:
+                value, _ = session.get(f"{parent}/{child}")
+                fields = json.loads(value)
+                selection = make_selection(*fields["selection"])
+                found = _Running(child, group, fields["claimed"], fields["brokers"], selection)
+            except RegistryNodeNotFoundError:
+                continue  # it has ended
+            except (ConfigError, ValueError, KeyError, TypeError):
+                continue  # anybody may write there
+            yield found
+
+
+@contextmanager
+def registry_of(env: Environment, side: Side) -> Iterator[Registry | None]:
+    """Open the registry of a side; None if it has none, or it cannot be reached from here."""
+    if isinstance(side.cluster, RegistryCluster):
+        yield side.cluster.registry
+        return
+    address = ""
+    for broker in side.cluster.brokers():
+        with suppress(BrokerError), closing(side.connect(broker)) as connection:
+            if (hello := connection.hello()) is not None and hello.cluster_id:
+                address = hello.cluster_id
+                break
+    if not address:  # then no mirror can read from there
+        yield None
+        return
+    settings = env.settings._replace(brokers=(), zookeeper=address)
+    with ExitStack() as stack:
+        registry = None
+        try:
+            registry = stack.enter_context(open_registry(env.changed(settings=settings)))
+        except (BrokerError, CliError) as error:
+            env.warn(f"whether the target has a mirror back is not known: {error}")
+        yield registry
