@@ -167,7 +167,7 @@ class AdminHandler:
         asked = dict.fromkeys(
             self._logs.topics.names() if request.topics is None else request.topics
         )
-        hidden = _hidden(asked, rights)
+        hidden = _hidden(asked, rights, are_named=request.topics is not None)
         if request.topics is None:
             asked = {topic: None for topic in asked if topic not in hidden}
         address = self._host.address(listener)
@@ -175,10 +175,10 @@ class AdminHandler:
         small: list[Buffer] = [responses.encode_metadata_header(cluster_id, address, len(asked))]
         parts: list[Part] = []
         body_bytes = len(small[0])
+        unknown_count = 0
         for topic in asked:
             is_known = topic in self._logs.topics and topic not in hidden
-            if not is_known:
-                self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
+            unknown_count += not is_known
             count = self._logs.topics.partition_count(topic) if is_known else 0
             error = errors.NO_ERROR if is_known else errors.UnknownTopicError.code
             head = responses.encode_topic_metadata_header(topic, error, count)
@@ -195,10 +195,15 @@ class AdminHandler:
             else:
                 parts += (b"".join(small), partitions)
                 small = []
+        self._note_unknown(unknown_count)
         if small:  # see `_respond`
             parts.append(b"".join(small))
         header_part = responses.encode_extension_header(header.correlation_id, body_bytes)
         return Response(header_part, *parts)
+
+    def _note_unknown(self, count: int) -> None:
+        if count:
+            self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code, count)
 
     def cluster_metadata(
         self,
@@ -213,10 +218,9 @@ class AdminHandler:
         def make_body() -> bytes:
             ready.result()  # raises if the broker stops before it has read the registry
             snapshot = self._view.snapshot()
-            hidden = _hidden(request.topics or snapshot.topics, rights)
-            for topic in request.topics or ():
-                if topic in hidden or not snapshot.has(topic):
-                    self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
+            named = request.topics or ()
+            hidden = _hidden(named or snapshot.topics, rights, are_named=bool(named))
+            self._note_unknown(sum(one in hidden or not snapshot.has(one) for one in named))
             return snapshot.encode(request.topics, listener, hidden)
 
         if ready.done():
@@ -254,7 +258,9 @@ class AdminHandler:
             try:
                 return request.RESPONSE.encode(self._creations.carry_out(request))
             except errors.TopicExistsError as error:
-                raise error if rights is None else rights.hidden(request.topic, error) from None
+                raise (
+                    error if rights is None else rights.of_existing(request.topic, error)
+                ) from None
 
         return self._creations.workers.submit(lambda: [_respond(header, make_body)])
 
@@ -480,8 +486,6 @@ def _offset_for(log: Log, kind: OffsetKind, argument: int) -> int:
             raise AssertionError("only the replicas know it")
 
 
-def _hidden(topics: Iterable[str], rights: Rights | None) -> frozenset[str]:
-    """Return the topics that a client may not know of."""
-    if rights is None:
-        return frozenset()
-    return frozenset(topic for topic in topics if rights.refusal(topic) is not None)
+def _hidden(topics: Iterable[str], rights: Rights | None, *, are_named: bool) -> frozenset[str]:
+    """Return the topics that a client may not know of, which it has named or not."""
+    return frozenset() if rights is None else rights.hidden(topics, are_named=are_named)

@@ -139,8 +139,8 @@ def _shown(request: object, rights: Rights | None, found: Any) -> Any:
     if rights is None:
         return found
     if isinstance(request, CreateReplicatedTopicRequest) and isinstance(found, TopicExistsError):
-        return rights.hidden(request.topic, found)
+        return rights.of_existing(request.topic, found)
     if isinstance(found, ListedReassignments):
-        seen = (one for one in found.changes if rights.refusal(one.partition.topic) is None)
+        seen = (one for one in found.changes if rights.allows(one.partition.topic))
         return found._replace(changes=tuple(seen))
     return found

@@ -323,6 +323,11 @@ class RequestHandlers:
             raise errors.ProtocolError(f"request {request_name(request_type)} is unknown")
         request = requests.decode_request(frame)
         rights = self._judge.judge(request, client)
+        return _audited(rights, lambda: self._dispatch_of_07(request, client, rights))
+
+    def _dispatch_of_07(
+        self, request: requests.BaseRequest, client: Client, rights: Rights | None
+    ) -> _Outcome | None:
         match request:
             case requests.FetchRequest():
                 return self._fetch.fetch(request, rights)
@@ -354,7 +359,9 @@ class RequestHandlers:
                 _check_length(reader.remaining)
             if kind in _READS:
                 self._fetch.check_position_count(position_count(reader.rest))
-            return self._dispatch(kind.decode(reader), header, client)
+            request = kind.decode(reader)
+            rights = self._judge.judge(request, client)
+            return _audited(rights, lambda: self._dispatch(request, header, client, rights))
         except errors.ServerError as error:
             return self._refuse(_group(frame), header.correlation_id, error)
 
@@ -396,11 +403,14 @@ class RequestHandlers:
         return outcome
 
     def _dispatch(
-        self, request: ExtensionRequest, header: requests.RequestHeader, client: Client
+        self,
+        request: ExtensionRequest,
+        header: requests.RequestHeader,
+        client: Client,
+        rights: Rights | None,
     ) -> _Outcome | None:
         # handled before
         assert not isinstance(request, (PushStatesRequest, AuthenticateRequest))
-        rights = self._judge.judge(request, client)
         match request:
             case PublishRequest():
                 append = append_request(request, header.correlation_id)
@@ -471,6 +481,23 @@ def _check_length(size: int) -> None:
             f"a request of {size} bytes to the controller is too long: "
             f"{MAX_CONTROLLER_REQUEST_BYTES} are possible; name fewer partitions at a time"
         )
+
+
+def _audited(rights: Rights | None, dispatch: Callable[[], _Outcome | None]) -> _Outcome | None:
+    """Dispatch a request; what is refused of it is audited together, once that is decided."""
+    if rights is None:
+        return dispatch()
+    outcome: _Outcome | None = None
+    try:
+        outcome = dispatch()
+    finally:
+        if isinstance(outcome, Future):
+            outcome.add_done_callback(lambda _: rights.audit())
+        else:
+            rights.audit()
+    if isinstance(outcome, DelayedResponse):
+        outcome.after_attempt = rights.audit
+    return outcome
 
 
 def _when_done(outcome: Response | Future[Response | None] | None) -> _Outcome | None:
