@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -123,7 +123,7 @@ class Broker:
         replicas.brokers.on_noted.append(view.set_racks)
         replicas.brokers.endpoints_of = view.endpoints_of
         self._clocks = Clocks(config.broker_id, replicas.brokers, clock, logs.retention)
-        view.on_brokers = self._clocks.follow
+        view.on_brokers = self._note_brokers
         self._membership = ClusterMembership(logs, replicas, view, self.changes, clock, self._keys)
         self._control = ControlHandler(replicas, self._server.errors)
         self._creations = TopicCreations(
@@ -263,6 +263,11 @@ class Broker:
     ) -> None:
         self._view.apply_partition_states(partitions, gone)
         self._replicas.records.note(partitions)
+
+    def _note_brokers(self, brokers: Mapping[int, BrokerAddress]) -> None:
+        self._clocks.follow(brokers)
+        hosts = {one.host for id in brokers for one in self._view.endpoints_of(id)}
+        self._server.broker_hosts.follow(hosts | {one.host for one in brokers.values()})
 
     def _note_directory_failure(self, failure: StorageError) -> None:
         self.changes.note([LoggedChange(ChangeKind.DIRECTORY_FAILED, text=str(failure))])

@@ -43,7 +43,8 @@ _HALF_CLOSED_S = 1.0
 class Listener(NamedTuple):
     """What a connection was accepted by; `tls` is None for a plain one.
 
-    One with a reserve is for brokers, or for this machine: it has room when others are full.
+    One with a reserve is for brokers, or for this machine: it has room when others are full. So
+    have registered brokers at every listener.
     """
 
     name: str

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from broker.clock import Clock
 from broker.errors import ConfigError
 from broker.files import open_file, write_all
-from broker.server.token_bucket import TokenBucket
 from broker.threads import StoppableThread
+from broker.token_bucket import TokenBucket
 
 logger = logging.getLogger(__name__)
 

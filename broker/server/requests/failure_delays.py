@@ -7,19 +7,18 @@ passwords would leave and come back instead of waiting for the answer.
 from __future__ import annotations
 
 import heapq
-import ipaddress
 import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
 from broker.clock import Clock
+from broker.endpoints import network_of
 
 FIRST_DELAY_S = 0.1
 MAX_DELAY_S = 5.0
 _FORGOTTEN_S = 600.0
 _MAX_ADDRESSES = 10_000
-_IPV6_NETWORK_BITS = 64
 
 
 class FailureDelays:
@@ -40,7 +39,7 @@ class FailureDelays:
     def before_attempt(self, address: str, begin: Callable[[], object]) -> float:
         """Run `begin` when the last failure of an address is over; return the wait in s."""
         with self._changed:
-            last_s, count = self._failed.get(_network_of(address), (0.0, 0))
+            last_s, count = self._failed.get(network_of(address), (0.0, 0))
             wait_s = last_s + _delay_s(count) - self._clock.monotonic_s()
             if count and wait_s > 0 and self._schedule(wait_s, begin):
                 return wait_s
@@ -49,7 +48,7 @@ class FailureDelays:
 
     def after_failure(self, address: str, answer: Callable[[], object]) -> float:
         """Run `answer` after the delay of an address, at the latest at the stop; return it in s."""
-        network = _network_of(address)
+        network = network_of(address)
         with self._changed:
             now_s = self._clock.monotonic_s()
             last_s, count = self._failed.pop(network, (now_s, 0))
@@ -102,14 +101,3 @@ class FailureDelays:
 def _delay_s(count: int) -> float:
     """Return the wait after so many failures."""
     return min(FIRST_DELAY_S * 2.0 ** min(count - 1, 10), MAX_DELAY_S)
-
-
-def _network_of(address: str) -> str:
-    """Return the address, or the network of an IPv6 one: a client has many addresses in it."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if parsed.version == 4:
-        return address
-    return str(ipaddress.ip_network((int(parsed), _IPV6_NETWORK_BITS), strict=False))
