@@ -37,6 +37,7 @@ from broker.server.requests.admin import AdminHandler, supported_versions
 from broker.server.requests.audit_log import AuditLog
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
+from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.forwarder import Forwarder
@@ -125,7 +126,8 @@ class Broker:
         self._clocks = Clocks(config.broker_id, replicas.brokers, clock, logs.retention)
         view.on_brokers = self._note_brokers
         self._membership = ClusterMembership(logs, replicas, view, self.changes, clock, self._keys)
-        self._control = ControlHandler(replicas, self._server.errors)
+        self._limits = limits = CreationLimits(config, logs, clock)
+        self._control = ControlHandler(replicas, self._server.errors, limits)
         self._creations = TopicCreations(
             config,
             logs,
@@ -133,6 +135,7 @@ class Broker:
             replicas.brokers,
             view.snapshot,
             self._membership,
+            limits,
         )
         self._forwarder = Forwarder(
             replicas.table, replicas.brokers, self._creations, clock, config.max_request_bytes
@@ -149,6 +152,7 @@ class Broker:
             server=self._server,
             sessions=self._fetch_sessions,
             judge=self._judge,
+            limits=limits,
             clock=clock,
             start_config=config,
             runs_zookeeper=runs_zookeeper,
@@ -248,6 +252,7 @@ class Broker:
         for topic in self._logs.reconfigure(config, overrides.topics):
             self._membership.note_topic(topic, is_new=False)
         self._server.reconfigure(config, overrides.users)
+        self._limits.reconfigure(config)
         if self._membership.controller is not None:
             self._membership.controller.settings_changed()
         self._keys.set_mode(

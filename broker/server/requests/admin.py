@@ -41,7 +41,7 @@ from broker.protocol.extension_requests import (
 from broker.protocol.layouts import DATA
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestHeader, RequestType
-from broker.security.principal import ANONYMOUS
+from broker.security.principal import ANONYMOUS, Principal
 from broker.server.cluster.cluster_view import MAX_METADATA_BYTES, ClusterView
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
@@ -250,13 +250,20 @@ class AdminHandler:
         return memoryview(self._encoded_partitions)[: count * responses.LED_PARTITION_BYTES]
 
     def create_topic(
-        self, request: CreateTopicRequest, header: RequestHeader, rights: Rights | None
+        self,
+        request: CreateTopicRequest,
+        header: RequestHeader,
+        rights: Rights | None,
+        who: Principal | None,
     ) -> Future[list[Response]]:
-        """Create a topic without replicas, on a thread that may wait for other brokers."""
+        """Create a topic without replicas, on a thread that may wait for other brokers.
+
+        The limits of `who` count.
+        """
 
         def make_body() -> bytes:
             try:
-                return request.RESPONSE.encode(self._creations.carry_out(request))
+                return request.RESPONSE.encode(self._creations.carry_out(request, who))
             except errors.TopicExistsError as error:
                 raise (
                     error if rights is None else rights.of_existing(request.topic, error)

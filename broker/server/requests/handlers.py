@@ -63,6 +63,7 @@ from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.authentication import AuthState
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
+from broker.server.requests.creation_limits import limited_principal
 from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.judge import Judge, Rights
@@ -337,7 +338,7 @@ class RequestHandlers:
                 return _when_done(self._fetch.offsets(request, rights))
             case requests.ProduceRequest() | requests.MultiProduceRequest():
                 append = append_request(request, 0)
-                return _when_done(self._produce.append(append, client.refused, rights))
+                return _when_done(self._produce.append(append, client, rights))
 
     def _handle_extension(
         self, request_type: int, reader: Reader, frame: memoryview, client: Client
@@ -414,7 +415,7 @@ class RequestHandlers:
         match request:
             case PublishRequest():
                 append = append_request(request, header.correlation_id)
-                return _when_done(self._produce.append(append, client.refused, rights))
+                return _when_done(self._produce.append(append, client, rights))
             case ReadRequest():  # of the leader, or of any replica
                 return self._fetch.read(request, header, rights)
             case FilteredReadRequest() | SessionReadRequest():
@@ -428,7 +429,8 @@ class RequestHandlers:
             case MetadataRequest():
                 return self._admin.metadata(request, header, client.listener, rights)
             case CreateTopicRequest():
-                return self._admin.create_topic(request, header, rights)
+                who = limited_principal(client, rights)
+                return self._admin.create_topic(request, header, rights, who)
             case DeleteTopicRequest():
                 return self._admin.delete_topic(request, header)
             case MoveLogRequest():
@@ -446,7 +448,9 @@ class RequestHandlers:
             case ReplicaFetchRequest() | SessionFetchRequest():
                 return self._replica_reads.read(request, header, client)
             case ControllerRequest() | ListUnknownReplicasRequest() | ProbeBrokerRequest():
-                return self._control.handle(request, header, rights)
+                return self._control.handle(
+                    request, header, rights, limited_principal(client, rights)
+                )
 
     def _read(
         self,
