@@ -64,7 +64,7 @@ from broker.server.requests.authentication import AuthState
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.creation_limits import limited_principal
-from broker.server.requests.failure_delays import FailureDelays
+from broker.server.requests.failure_delays import MAX_DELAY_S, MAX_WAIT_S, FailureDelays
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.judge import Judge, Rights
 from broker.server.requests.metrics import ProcessorMetrics, request_group
@@ -371,8 +371,8 @@ class RequestHandlers:
     ) -> Future[list[Response]]:
         """Have a worker take a step of an exchange; what is pipelined behind waits for it.
 
-        A login waits for the failures of its address. Keys of brokers cannot be guessed: so brokers
-        do not wait for a client that uses their address.
+        A proof of a password waits for the failures of its user and address. Keys of brokers
+        cannot be guessed: so brokers do not wait for a client that uses their address.
         """
         outcome: Future[list[Response]] = Future()
         outcome.set_running_or_notify_cancel()  # completed even if the client leaves
@@ -386,7 +386,7 @@ class RequestHandlers:
                 self._judge.note_failed_login(client, request, error)
                 refuse = partial(outcome.set_exception, error)
                 if isinstance(error, errors.AuthenticationFailedError):
-                    self._delays.after_failure(client.address, refuse)
+                    self._delays.after_failure(client.address, client.named_user, refuse)
                 else:
                     refuse()
             except Exception as bug:  # it costs one connection
@@ -397,10 +397,35 @@ class RequestHandlers:
                 response = Response(encode_extension_response(header.correlation_id, body))
                 outcome.set_result([response])
 
-        if request.step == 0 and request.mechanism != CLUSTER_PROOF:
-            self._delays.before_attempt(client.address, lambda: self._logins.submit(take))
-        else:
+        def refuse_late() -> None:
+            client.authentication.fail()
+            error = errors.AuthenticationStateError(
+                "too many logins from this address have failed, and others wait: try later"
+            )
+            self._judge.note_failed_login(client, request, error)
+            self._delays.run_later(MAX_DELAY_S, lambda: outcome.set_exception(error))
+
+        def take_in_turn() -> None:
+            # here, so that it knows of the failures of all logins that were judged before
+            wait_s = self._delays.take_turn(client.address, client.named_user)
+            if wait_s > MAX_WAIT_S:
+                refuse_late()
+            elif wait_s:
+                self._delays.run_later(wait_s, lambda: self._logins.submit(take))
+            else:
+                take()
+
+        if request.mechanism == CLUSTER_PROOF:
             self._logins.submit(take)
+        elif request.step:
+            self._logins.submit(take_in_turn)
+        else:
+            client.name_user(request.data)
+            turn = self._delays.take_turn(client.address, client.named_user, is_taken=False)
+            if turn > MAX_WAIT_S:
+                refuse_late()  # without work for the threads of logins
+            else:
+                self._logins.submit(take)
         return outcome
 
     def _dispatch(
