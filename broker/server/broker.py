@@ -334,6 +334,7 @@ class Broker:
                 self._view,
                 self._clock,
                 self._server.workers,
+                self._server.listers,
                 self._creations,
                 metrics.errors,
             ),

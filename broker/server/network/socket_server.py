@@ -66,6 +66,7 @@ class SocketServer:
         self.quotas.set(_default_quotas(config), {})
         self.workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
         self.broker_hosts = BrokerHosts(self.workers)
+        self.listers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lister")
         # of their own: many logins must not hold up who administers, nor the reverse
         self.logins = ThreadPoolExecutor(max_workers=2, thread_name_prefix="login")
         # one thread: it computes, so more would only take turns, and its metrics take no lock
@@ -212,6 +213,7 @@ class SocketServer:
             processor.begin_stop(last_response)
         lingering = [client for processor in self.processors for client in processor.stop()]
         self.workers.shutdown()
+        self.listers.shutdown()
         self.logins.shutdown()
         self._offload_worker.shutdown()
         return lingering

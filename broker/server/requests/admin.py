@@ -42,7 +42,7 @@ from broker.protocol.layouts import DATA
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.security.principal import ANONYMOUS, Principal
-from broker.server.cluster.cluster_view import MAX_METADATA_BYTES, ClusterView
+from broker.server.cluster.cluster_view import LARGE_TOPIC_COUNT, MAX_METADATA_BYTES, ClusterView
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.cluster.state_change_log import StateChangeLog
@@ -88,6 +88,7 @@ class AdminHandler:
         view: ClusterView,
         clock: Clock,
         workers: ThreadPoolExecutor,
+        listers: ThreadPoolExecutor,
         creations: TopicCreations,
         refusals: RequestErrors,
     ) -> None:
@@ -99,6 +100,7 @@ class AdminHandler:
         self._replicas = replicas
         self._clock = clock
         self._workers = workers
+        self._listers = listers  # for metadata of many topics, behind which no other must wait
         self._creations = creations
         self._refusals = refusals
         self._encoded_partitions = b""
@@ -162,11 +164,25 @@ class AdminHandler:
         header: RequestHeader,
         listener: str,
         rights: Rights | None,
-    ) -> Response:
+    ) -> Response | Future[list[Response]]:
         """List this broker's topics and the partitions it leads; a topic named twice once."""
         asked = dict.fromkeys(
             self._logs.topics.names() if request.topics is None else request.topics
         )
+        if len(asked) <= LARGE_TOPIC_COUNT:
+            return self._metadata(request, asked, header, listener, rights)
+        return self._listers.submit(
+            lambda: [self._metadata(request, asked, header, listener, rights)]
+        )
+
+    def _metadata(
+        self,
+        request: MetadataRequest,
+        asked: dict[str, None],
+        header: RequestHeader,
+        listener: str,
+        rights: Rights | None,
+    ) -> Response:
         hidden = _hidden(asked, rights, are_named=request.topics is not None)
         if request.topics is None:
             asked = {topic: None for topic in asked if topic not in hidden}
@@ -224,9 +240,10 @@ class AdminHandler:
             return snapshot.encode(request.topics, listener, hidden)
 
         if ready.done():
-            if self._view.snapshot().is_cheap(request.topics, listener):
+            may_hide = rights is not None
+            if self._view.snapshot().is_cheap(request.topics, listener, may_hide=may_hide):
                 return _respond(header, make_body)
-            return self._on_worker(header, make_body)
+            return self._listers.submit(lambda: [_respond(header, make_body)])
         done: Future[list[Response]] = Future()
 
         def end_wait(_: Future[None]) -> None:
@@ -242,12 +259,12 @@ class AdminHandler:
 
     def _led_partitions(self, broker_id: int, count: int) -> memoryview:
         """Return the encoded partitions of a topic, which are the same for every topic."""
-        known_count = len(self._encoded_partitions) // responses.LED_PARTITION_BYTES
+        encoded = self._encoded_partitions  # which another thread may replace
+        known_count = len(encoded) // responses.LED_PARTITION_BYTES
         if count > known_count:
-            self._encoded_partitions += responses.encode_led_partitions(
-                broker_id, range(known_count, count)
-            )
-        return memoryview(self._encoded_partitions)[: count * responses.LED_PARTITION_BYTES]
+            encoded += responses.encode_led_partitions(broker_id, range(known_count, count))
+            self._encoded_partitions = encoded
+        return memoryview(encoded)[: count * responses.LED_PARTITION_BYTES]
 
     def create_topic(
         self,

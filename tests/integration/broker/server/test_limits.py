@@ -4,11 +4,20 @@ import logging
 import random
 import socket
 import struct
+import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
 from broker.errors import InvalidRequestError
+from broker.protocol.client_requests import (
+    ClusterMetadataRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetKind,
+    OffsetQuery,
+)
 from broker.protocol.cluster_requests import ReassignRequest, RestorePartitionsRequest
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import MAX_CONTROLLER_REQUEST_BYTES, ExtensionRequest
@@ -23,6 +32,7 @@ from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import (
     Peer,
     extension_frame,
+    partition,
     publish_request,
     read_request,
 )
@@ -380,3 +390,24 @@ def test_connection_count_when_address_left_then_not_remembered() -> None:
     count.leave("a")
     assert count.enter("c") is None
     assert count.total == 2
+
+
+@pytest.mark.parametrize("kind", [MetadataRequest, ClusterMetadataRequest])
+def test_offsets_when_metadata_of_very_many_topics_is_asked_for_then_do_not_wait_for_it(
+    kind: Callable[[tuple[str, ...]], ExtensionRequest],
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+) -> None:
+    broker = start_broker()
+    slow, other = connect(broker), connect(broker)
+    assert other.publish("orders", b"").error == 0
+    may_go_on = threading.Event()
+    try:
+        broker._server.listers.submit(may_go_on.wait, 60)
+        slow.send_extension(kind(tuple(f"invented-{number}" for number in range(1000))))
+        query = OffsetQuery(partition("orders"), OffsetKind.LATEST, 0)
+        other.call(ListOffsetsRequest((query,)))
+        assert not slow.has_answer()
+    finally:
+        may_go_on.set()
+    slow.receive_extension()
