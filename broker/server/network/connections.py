@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import selectors
 import socket
 from collections.abc import Callable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from broker.server.network.tls_transport import TlsTransport
 
 SCRATCH_BYTES = 1 << 16
+UNUSED_S = 10.0
+"""How long a client may take for its first request while few more connections are possible."""
 
 
 class Connections:
@@ -46,6 +49,7 @@ class Connections:
         max_idle_s: float,
         on_granted: Callable[[ServerConnection], None],
         on_close: Callable[[str], None],
+        is_scarce: Callable[[], bool] = lambda: False,
         make_client: Callable[..., Client] = Client,
     ) -> None:
         self.selector = selectors.DefaultSelector()
@@ -58,6 +62,7 @@ class Connections:
         self._queued_bytes = queued_bytes  # the budget for large frames
         self._max_frame_bytes = max_frame_bytes
         self._on_granted = on_granted  # called, from any thread, when one has room for its frame
+        self._is_scarce = is_scarce  # returns whether few more connections are possible
         self._on_close = on_close  # called with the address of each closed connection
         self._handshakes = Handshakes(clock)
         self._scratch = bytearray(SCRATCH_BYTES)  # of the TLS connections
@@ -150,8 +155,13 @@ class Connections:
 
     def sweep(self, now_s: float) -> None:
         """Close connections that are idle, stalled or deserted; call it every few seconds."""
+        unused_s = now_s - UNUSED_S if self._is_scarce() else -math.inf
         for connection in list(self.open):
             if connection.is_deserted(now_s):
+                self.close(connection)
+            elif connection.is_unused_since(unused_s):
+                reason = f"no request in {UNUSED_S:g}s, and few more connections are possible"
+                self._peer_log.warn(connection.peer, reason)
                 self.close(connection)
             elif reason := connection.reason_to_close(now_s, max_idle_s=self.max_idle_s):
                 self._peer_log.warn(connection.peer, reason)

@@ -95,6 +95,7 @@ class Processor:
         max_frame_bytes: int,
         max_idle_s: float,
         on_close: Callable[[str], None],
+        is_scarce: Callable[[], bool] = lambda: False,
         make_client: Callable[..., Client] = Client,
     ) -> None:
         self.metrics = metrics
@@ -117,6 +118,7 @@ class Processor:
                 partial(self._serve, one, self._grant_buffer)
             ),
             on_close=on_close,
+            is_scarce=is_scarce,
             make_client=make_client,
         )
         self._open = self._connections.open

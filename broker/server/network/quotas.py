@@ -169,6 +169,7 @@ class QueuedBytes:
         return all(left >= one.missing_bytes for one in self._holders if one is not room)
 
 
+_SCARCE_SHARE = 3 / 4
 RESERVED_CONNECTIONS = 100
 """Beyond `max.connections`, for listeners that have a reserve."""
 
@@ -184,6 +185,11 @@ class ConnectionCount:
         self.total = 0
         self.accepted = 0  # since the start
         self.refused: Counter[str] = Counter()  # by the name of the limit
+
+    @property
+    def is_scarce(self) -> bool:
+        """Return whether few more connections are possible."""
+        return self.total > self._limit * _SCARCE_SHARE
 
     def set_limits(self, limit: int, limit_per_address: int) -> None:
         """Change the limits; connections that are open stay."""

@@ -131,6 +131,7 @@ class SocketServer:
                 max_frame_bytes=config.max_request_bytes,
                 max_idle_s=config.max_idle_ms / 1000,
                 on_close=self.connection_count.leave,
+                is_scarce=lambda: self.connection_count.is_scarce,
                 make_client=self._make_client,
             )
             self.processors.append(processor)

@@ -25,6 +25,7 @@ from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import ChangeIsrRequest
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.broker import Broker
+from broker.server.network import connections, processor
 from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog
 from broker.server.network.response_queue import MAX_WAITING_READS
 from tests.doubles import FakeClock
@@ -251,6 +252,25 @@ def test_connections_when_too_many_come_from_one_address_then_others_still_may(
     assert connect(broker).is_closed()
     assert "max.connections.per.ip is reached" in caplog.text
     assert connect(broker, address="127.0.0.2").status()["connections"] == 3
+
+
+def test_connections_when_few_more_are_possible_then_those_without_a_request_end(
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(connections, "UNUSED_S", 0.2)
+    monkeypatch.setattr(processor, "_SWEEP_INTERVAL_S", 0.05)
+    broker = start_broker(max_connections=4)
+    broker._server.processors[0]._next_sweep_s = 0.0
+    used = connect(broker)
+    used.status()
+    silent = [connect(broker) for _ in range(3)]
+    assert silent[0].is_closed()
+    assert "no request in 0.2s, and few more connections are possible" in caplog.text
+    assert used.status()["connections"] <= 3
+    assert connect(broker).status()
 
 
 def test_connections_when_there_are_too_many_then_brokers_still_reach_a_listener_of_their_own(
