@@ -328,8 +328,8 @@ def waiting_count(broker: Broker) -> int:
 
 def close_idle_from_now_on(broker: Broker, after_s: float) -> None:
     """Change connections.max.idle.ms, once what must not take so long is done."""
-    for processor in broker._server.processors:
-        processor.set_max_idle(after_s)
+    for one in broker._server.processors:
+        one.set_max_idle(after_s)
 
 
 def test_connection_when_idle_too_long_then_closed(
