@@ -254,6 +254,19 @@ def test_connections_when_too_many_come_from_one_address_then_others_still_may(
     assert connect(broker, address="127.0.0.2").status()["connections"] == 3
 
 
+def test_connections_when_there_are_too_many_then_those_of_registered_brokers_have_a_reserve(
+    start_broker: BrokerFactory, connect: PeerFactory, zookeeper: str
+) -> None:
+    broker = start_broker(zookeeper=zookeeper, max_connections=2, max_connections_per_ip=2)
+    assert broker.address().host == "127.0.0.1"
+    wait_until(lambda: "127.0.0.1" in broker._server.broker_hosts, "its address being known")
+    for _ in range(2):
+        connect(broker, address="127.0.0.2").status()
+    assert connect(broker, address="127.0.0.3").is_closed()
+    for count in (3, 4, 5):
+        assert connect(broker).status()["connections"] == count
+
+
 def test_connections_when_few_more_are_possible_then_those_without_a_request_end(
     start_broker: BrokerFactory,
     connect: PeerFactory,
@@ -392,6 +405,23 @@ def test_peer_log_when_a_peer_repeats_itself_then_told_once_a_minute(
         peers.warn("10.0.0.1", "fourth")
     told = [line.rpartition(": ")[2].split(" (")[0] for line in caplog.messages]
     assert told == ["first", "of another", "fourth"]
+
+
+def test_peer_log_when_peers_are_many_then_a_hundred_are_told_and_how_many_were_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = FakeClock()
+    peers = PeerLog(clock)
+    with caplog.at_level(logging.WARNING):
+        for number in range(150):
+            peers.warn(f"peer-{number}", "x")
+        assert len(caplog.messages) == 100
+        clock.advance(1.0)
+        peers.warn("peer-150", "x")
+    assert caplog.messages[100:] == [
+        "closed a connection of peer-150: x (further ones are not logged for a minute, as 50 of "
+        "other addresses before it)"
+    ]
 
 
 def test_peer_log_when_peers_are_many_then_memory_stays_bounded() -> None:
