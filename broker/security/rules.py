@@ -121,6 +121,7 @@ class _View:
         for rule in rules:
             found = self._by_prefix if rule.is_prefix else self._literal
             found.setdefault(rule.resource, []).append(rule)
+        self._of_all = {one.type: rules for one, rules in self._literal.items() if one.name == ANY}
         self._prefixes = sorted(self._by_prefix)
         self._shorter: dict[Resource, Resource | None] = {}  # the next prefix of a prefix
         nested: list[Resource] = []
@@ -133,9 +134,9 @@ class _View:
     def on(self, resource: Resource) -> list[Rule]:
         """Return the rules on a resource: by its name, by `*`, and by each prefix of its name."""
         kind, name = resource
-        found = [*self._literal.get(resource, ())]
-        if name != ANY:
-            found += self._literal.get(Resource(kind, ANY), ())
+        found = [*self._literal[resource]] if resource in self._literal else []
+        if name != ANY and kind in self._of_all:
+            found += self._of_all[kind]
         # what begins like the name is the last prefix up to it, or a prefix of that one
         at = bisect_right(self._prefixes, resource)
         prefix = self._prefixes[at - 1] if at else None
@@ -199,7 +200,7 @@ class RuleSet:
     ) -> Rule | None:
         """Return the rule that decides about whoever is no super user; None if none matches."""
         matching = self._matching(principal, host, operation, resource)
-        return min(matching, key=_precedence, default=None)
+        return min(matching, key=_precedence) if matching else None
 
     def _matching(
         self, principal: Principal, host: str, operation: Operation, resource: Resource
