@@ -228,6 +228,20 @@ class BrokerConfig(ListenerConfig):
             0,
         ),
         _P(
+            "quota.creation.default",
+            "quota_creation_rate",
+            _INT,
+            "topics a second that each user may create, after 200 times as many; 0: no limit",
+            0,
+        ),
+        _P(
+            "max.partitions",
+            "max_partitions",
+            _INT,
+            "of this broker, up to which users create topics; half of them for one user",
+            1,
+        ),
+        _P(
             "max.connection.creation.rate",
             "max_connection_rate",
             _INT,
@@ -435,6 +449,8 @@ class BrokerConfig(ListenerConfig):
             "quota_producer_bytes",
             "quota_consumer_bytes",
             "quota_request_percent",
+            "quota_creation_rate",
+            "max_partitions",
         )
     )
     """The fields that change while the broker runs; all others need a restart."""
@@ -474,12 +490,14 @@ class BrokerConfig(ListenerConfig):
     max_fetch_wait_ms: int = MINUTE_MS
     max_fetch_positions: int = 10_000
     max_connections: int = 10_000
-    max_connections_per_ip: int = 10_000
+    max_connections_per_ip: int = 1000
     max_connection_rate: int = 0
     audit_log: Path | None = None
     quota_producer_bytes: int = 0
     quota_consumer_bytes: int = 0
     quota_request_percent: int = 0
+    quota_creation_rate: int = 10
+    max_partitions: int = 50_000
     max_idle_ms: int = 10 * MINUTE_MS
     max_queued_bytes: int = 256 << 20
     monitoring_period_ms: int = 600_000

@@ -48,6 +48,19 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
+def network_of(address: str) -> str:
+    """Return an IPv4 address, or the network of an IPv6 one (/64), as a client has all of that."""
+    import ipaddress  # late: as above
+
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
+        return str(ipaddress.ip_network((int(found), 64), strict=False))
+    return str(getattr(found, "ipv4_mapped", None) or found)
+
+
 def parse_endpoints(text: str) -> tuple[Endpoint, ...]:
     """Parse `NAME=tls://HOST:PORT[,..]`, or `plain://`; `ConfigError` names the item."""
     found = []

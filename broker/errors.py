@@ -543,6 +543,13 @@ class OffsetNotAvailableError(ServerError):
     is_retriable = True
 
 
+class TooManyTopicsError(ServerError):
+    """A client creates topics faster, or has more partitions, than one client may."""
+
+    code = 89  # Kafka's for an exceeded quota
+    is_retriable = True
+
+
 class KeptMessagesError(ServerError):
     """A follower keeps messages that its leader has removed; no peer is told."""
 
@@ -610,6 +617,7 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
         SecurityDisabledError,
         AuthenticationFailedError,
         UnknownFetchSessionError,
+        TooManyTopicsError,
         FencedEpochError,
         UnknownEpochError,
         StaleBrokerEpochError,

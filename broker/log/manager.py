@@ -178,6 +178,12 @@ class LogManager:
             return seconds_to_next(times, self._clock.time_ms() / 1000)
         return config.cleanup_interval_ms / 1000
 
+    def partition_count(self) -> int:
+        """Return how many partitions are here, with those without messages, which have no log."""
+        replicated = list(self.table.replica_creation_ids)
+        plain = set(self.topics.names()) - {one.topic for one in replicated}
+        return len(replicated) + sum(map(self.topics.partition_count, plain))
+
     def reconfigure(
         self, config: BrokerConfig, overrides: Mapping[str, TopicOverrides]
     ) -> list[str]:

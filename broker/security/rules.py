@@ -10,7 +10,8 @@ import ipaddress
 import json
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import NamedTuple, Self
 
@@ -24,6 +25,7 @@ MAX_BYTES = 900 << 10
 """The longest text of all rules: ZooKeeper's limit of 1 MiB, and some room."""
 _MAX_PLAIN_BYTES = 128 << 10  # more are compressed: the embedded ZooKeeper takes 256 kB at a time
 _MAX_MEMO = 10_000
+_MAX_VIEWS = 1000
 
 
 class Operation(StrEnum):
@@ -87,10 +89,6 @@ class Rule(NamedTuple):
         host = "" if self.host == ANY else f" from {self.host}"
         return f"{effect} {self.principal} {self.operation} {self.pattern}{host}"
 
-    def is_for(self, principal: Principal, host: str) -> bool:
-        """Return whether the rule is for a principal at a host."""
-        return self.is_of(principal) and self.host in (ANY, host)
-
     def is_of(self, principal: Principal) -> bool:
         """Return whether the rule is for a principal, at whatever host."""
         return self.principal == principal or (
@@ -116,6 +114,45 @@ class Decision(NamedTuple):
     is_super_user: bool = False  # or a broker of the cluster
 
 
+class _View:
+    """The rules for one principal at one host, by what they are on."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._literal: dict[Resource, list[Rule]] = {}
+        self._by_prefix: dict[Resource, list[Rule]] = {}
+        for rule in rules:
+            found = self._by_prefix if rule.is_prefix else self._literal
+            found.setdefault(rule.resource, []).append(rule)
+        self._of_all = {one.type: rules for one, rules in self._literal.items() if one.name == ANY}
+        self._prefixes = sorted(self._by_prefix)
+        self._shorter: dict[Resource, Resource | None] = {}  # the next prefix of a prefix
+        nested: list[Resource] = []
+        for one in self._prefixes:
+            while nested and not _begins(one, nested[-1]):
+                nested.pop()
+            self._shorter[one] = nested[-1] if nested else None
+            nested.append(one)
+
+    def on(self, resource: Resource) -> list[Rule]:
+        """Return the rules on a resource: by its name, by `*`, and by each prefix of its name."""
+        kind, name = resource
+        found = [*self._literal[resource]] if resource in self._literal else []
+        if name != ANY and kind in self._of_all:
+            found += self._of_all[kind]
+        # what begins like the name is the last prefix up to it, or a prefix of that one
+        at = bisect_right(self._prefixes, resource)
+        prefix = self._prefixes[at - 1] if at else None
+        while prefix is not None:
+            if _begins(resource, prefix):
+                found += self._by_prefix[prefix]
+            prefix = self._shorter[prefix]
+        return found
+
+
+def _begins(resource: Resource, prefix: Resource) -> bool:
+    return resource.type is prefix.type and resource.name.startswith(prefix.name)
+
+
 class RuleSet:
     """All rules of one version; does not change, so that any thread may ask it."""
 
@@ -129,14 +166,11 @@ class RuleSet:
         self.rules = tuple(rules)
         self.version = version  # of the node
         self.super_users = frozenset(super_users)
-        self._by_resource: dict[tuple[Resource, bool], list[Rule]] = {}
-        prefix_lengths: dict[ResourceType, set[int]] = {}
+        self._by_principal: dict[Principal, list[Rule]] = {}
         for rule in self.rules:
-            self._by_resource.setdefault((rule.resource, rule.is_prefix), []).append(rule)
-            if rule.is_prefix:
-                lengths = prefix_lengths.setdefault(rule.resource.type, set())
-                lengths.add(len(rule.resource.name))
-        self._prefix_lengths = {kind: sorted(found) for kind, found in prefix_lengths.items()}
+            self._by_principal.setdefault(rule.principal, []).append(rule)
+        self._hosts = {rule.host for rule in self.rules}
+        self._views: dict[tuple[Principal, str], _View] = {}
         self._memo: dict[tuple[Principal, str, Operation, Resource], bool] = {}
 
     def is_super_user(self, principal: Principal) -> bool:
@@ -160,13 +194,33 @@ class RuleSet:
     ) -> bool:
         if self.is_super_user(principal):
             return True
-        is_allowed = False
-        for rule in self._on(resource):
-            if rule.is_for(principal, host) and rule.covers(operation):
-                if not rule.is_allowed:
-                    return False
-                is_allowed = True
-        return is_allowed
+        rule = self.deciding(principal, host, operation, resource)
+        return rule is not None and rule.is_allowed
+
+    def deciding(
+        self, principal: Principal, host: str, operation: Operation, resource: Resource
+    ) -> Rule | None:
+        """Return the rule that decides about whoever is no super user; None if none matches."""
+        matching = self._matching(principal, host, operation, resource)
+        return min(matching, key=_precedence) if matching else None
+
+    def _matching(
+        self, principal: Principal, host: str, operation: Operation, resource: Resource
+    ) -> list[Rule]:
+        # principals and hosts without rules of their own share a view: strangers add none
+        everyone = Principal(principal.kind, ANY)
+        key = (
+            principal if principal in self._by_principal else everyone,
+            host if host in self._hosts else ANY,
+        )
+        view = self._views.get(key)
+        if view is None:
+            if len(self._views) >= _MAX_VIEWS:
+                self._views.clear()
+            own = (self._by_principal.get(one, ()) for one in {*key[:1], everyone})
+            found = (rule for rules in own for rule in rules if rule.host in (ANY, host))
+            view = self._views[key] = _View(found)
+        return [rule for rule in view.on(resource) if rule.covers(operation)]
 
     def explain(
         self, principal: Principal, host: str, operation: Operation, resource: Resource
@@ -174,12 +228,7 @@ class RuleSet:
         """Return what `allows` answers, and why."""
         if self.is_super_user(principal):
             return Decision(True, None, is_super_user=True)
-        matching = [
-            rule
-            for rule in self._on(resource)
-            if rule.is_for(principal, host) and rule.covers(operation)
-        ]
-        matching.sort(key=lambda rule: (rule.is_allowed, rule.number))
+        matching = sorted(self._matching(principal, host, operation, resource), key=_precedence)
         if matching:
             return Decision(matching[0].is_allowed, matching[0], tuple(matching[1:]))
         near = []
@@ -189,17 +238,9 @@ class RuleSet:
                 near.append((rule, missed[0]))
         return Decision(False, None, near=tuple(near))
 
-    def _on(self, resource: Resource) -> Iterator[Rule]:
-        """Yield the rules on a resource: by its name, by `*`, and by each prefix of its name."""
-        find = self._by_resource.get
-        kind, name = resource
-        yield from find((resource, False), ())
-        if name != ANY:
-            yield from find((Resource(kind, ANY), False), ())
-        for length in self._prefix_lengths.get(kind, ()):
-            if length > len(name):
-                break
-            yield from find((Resource(kind, name[:length]), True), ())
+
+def _precedence(rule: Rule) -> tuple[bool, int]:
+    return rule.is_allowed, rule.number
 
 
 def _misses(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -37,6 +37,7 @@ from broker.server.requests.admin import AdminHandler, supported_versions
 from broker.server.requests.audit_log import AuditLog
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
+from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.forwarder import Forwarder
@@ -123,9 +124,10 @@ class Broker:
         replicas.brokers.on_noted.append(view.set_racks)
         replicas.brokers.endpoints_of = view.endpoints_of
         self._clocks = Clocks(config.broker_id, replicas.brokers, clock, logs.retention)
-        view.on_brokers = self._clocks.follow
+        view.on_brokers = self._note_brokers
         self._membership = ClusterMembership(logs, replicas, view, self.changes, clock, self._keys)
-        self._control = ControlHandler(replicas, self._server.errors)
+        self._limits = limits = CreationLimits(config, logs, clock)
+        self._control = ControlHandler(replicas, self._server.errors, limits)
         self._creations = TopicCreations(
             config,
             logs,
@@ -133,6 +135,7 @@ class Broker:
             replicas.brokers,
             view.snapshot,
             self._membership,
+            limits,
         )
         self._forwarder = Forwarder(
             replicas.table, replicas.brokers, self._creations, clock, config.max_request_bytes
@@ -149,6 +152,7 @@ class Broker:
             server=self._server,
             sessions=self._fetch_sessions,
             judge=self._judge,
+            limits=limits,
             clock=clock,
             start_config=config,
             runs_zookeeper=runs_zookeeper,
@@ -249,6 +253,7 @@ class Broker:
         for topic in self._logs.reconfigure(config, overrides.topics):
             self._membership.note_topic(topic, is_new=False)
         self._server.reconfigure(config, overrides.users)
+        self._limits.reconfigure(config)
         if self._membership.controller is not None:
             self._membership.controller.settings_changed()
         self.config = config  # the status shows what is in effect
@@ -261,6 +266,11 @@ class Broker:
     ) -> None:
         self._view.apply_partition_states(partitions, gone)
         self._replicas.records.note(partitions)
+
+    def _note_brokers(self, brokers: Mapping[int, BrokerAddress]) -> None:
+        self._clocks.follow(brokers)
+        hosts = {one.host for id in brokers for one in self._view.endpoints_of(id)}
+        self._server.broker_hosts.follow(hosts | {one.host for one in brokers.values()})
 
     def _note_directory_failure(self, failure: StorageError) -> None:
         self.changes.note([LoggedChange(ChangeKind.DIRECTORY_FAILED, text=str(failure))])
@@ -322,6 +332,7 @@ class Broker:
                 self._view,
                 self._clock,
                 self._server.workers,
+                self._server.listers,
                 self._creations,
                 metrics.errors,
             ),

@@ -28,6 +28,7 @@ from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.network.connection_state import State
 from broker.server.network.socket_server import SocketServer
 from broker.server.requests import metrics
+from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.judge import Judge
 from broker.topic import unregistrable_in
 from broker.topic_settings import TOPIC_SETTINGS, TopicConfig, value_text
@@ -179,6 +180,12 @@ DIRECTORY: ManagedObject[DataDirectory] = ManagedObject(
     gauge("Offline", lambda it: int(it.failure is not None),
         "it has failed", healthy="0", series="log_directory_offline"),
 )  # fmt: skip
+CREATIONS: ManagedObject[CreationLimits] = ManagedObject(
+    "TopicCreations",
+    counter("Refused", lambda it: it.refused_count,
+        "topics that clients did not create, as they are too many (`quota.creation.default`, "
+        "`max.partitions`)", healthy="0", series="broker_topic_creations_refused_total"),
+)  # fmt: skip
 RETENTION: ManagedObject[TopicConfig] = ManagedObject(
     "LogRetention.{topic}",
     gauge("LimitMs", lambda it: it.retention_ms,
@@ -240,6 +247,7 @@ MANAGED_OBJECTS: tuple[ManagedObject[Any], ...] = (
     metrics.REQUEST_ERROR,
     LOG_MANAGER,
     DIRECTORY,
+    CREATIONS,
     RETENTION,
     FLUSHES,
     metrics.ALL_TOPICS,
@@ -260,6 +268,7 @@ class BrokerStatus:
     server: SocketServer
     sessions: FetchSessions[Any]
     judge: Judge
+    limits: CreationLimits
     clock: Clock
     start_config: BrokerConfig
     runs_zookeeper: bool  # whether it ends with the broker's process
@@ -316,7 +325,7 @@ class BrokerStatus:
             "data": str(self.logs.directories.first_path().absolute()),
             "directories": self._directories(),
             "topics": len(self.logs.topics.names()),
-            "partitions": self._partition_count(),
+            "partitions": self.logs.partition_count(),
             "bytes": sum(log.size_bytes for log in logs),
             "connections": self.server.connection_count.total,
             "listeners": [
@@ -386,12 +395,6 @@ class BrokerStatus:
             return None
         not_after_ms = round(1000 * tls.current.not_after_s)
         return {"path": str(config.ssl_certificate), "not_after_ms": not_after_ms}
-
-    def _partition_count(self) -> int:
-        """Return how many partitions are here, with those without messages, which have no log."""
-        topics, replicated = self.logs.topics, list(self.logs.table.replica_creation_ids)
-        plain = set(topics.names()) - {one.topic for one in replicated}
-        return len(replicated) + sum(map(topics.partition_count, plain))
 
     def _settings(self, config: BrokerConfig) -> dict[str, Any]:
         settings = self.membership.settings
@@ -569,6 +572,7 @@ class BrokerStatus:
         yield Reading(LOG_MANAGER, self.logs)
         for directory in self.logs.directories.all:
             yield Reading(DIRECTORY, directory, (directory.path.absolute(),))
+        yield Reading(CREATIONS, self.limits)
         yield Reading(FLUSHES, self.logs)
         yield Reading(metrics.ALL_TOPICS, metrics.total_of(shards))
 

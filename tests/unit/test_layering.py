@@ -38,12 +38,14 @@ BASE = {
     "positions",
     "threads",
     "values",
+    "token_bucket",
 }
 
 MAY_IMPORT: dict[str, set[str]] = {
     "endpoints": {"errors"},
     "errors": set(),
     "deadlines": {"errors"},
+    "token_bucket": set(),
     "clock": set(),
     "ids": set(),
     "values": set(),

@@ -161,11 +161,17 @@ class ClusterMetadata:
             self._all[key] = self._encode(self.topics, *key, hidden)
         return self._all[key]
 
-    def is_cheap(self, names: Collection[str] | None, listener: str = PLAIN_LISTENER) -> bool:
-        """Return whether `encode` takes less than a millisecond."""
+    def is_cheap(
+        self,
+        names: Collection[str] | None,
+        listener: str = PLAIN_LISTENER,
+        *,
+        may_hide: bool = False,
+    ) -> bool:
+        """Return whether `encode` takes less than a millisecond; `may_hide`: some are hidden."""
         if names is None:
-            is_made = (listener, self._cluster_id) in self._all
-            return is_made or len(self._topics) <= LARGE_TOPIC_COUNT
+            is_encoded = (listener, self._cluster_id) in self._all and not may_hide
+            return is_encoded or len(self._topics) <= LARGE_TOPIC_COUNT
         return len(names) <= LARGE_TOPIC_COUNT
 
     def _encode(self, names: list[str], listener: str, cluster_id: str, hidden: Set[str]) -> bytes:

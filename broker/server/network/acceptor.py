@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from broker.errors import AddressInUseError
+from broker.server.network.broker_hosts import BrokerHosts
 from broker.server.network.connection import Listener
 from broker.server.network.mailbox import Mailbox
 from broker.server.network.processor import Processor
@@ -79,6 +80,7 @@ class Acceptor:
         *,
         count: ConnectionCount,
         rate: CreationRate,
+        broker_hosts: BrokerHosts,
         peer_log: PeerLog,
         send_bytes: int,
         make_room: Callable[[], None],
@@ -89,6 +91,7 @@ class Acceptor:
         self._processors = itertools.cycle(processors)
         self._count = count
         self._rate = rate
+        self._broker_hosts = broker_hosts
         self._resumed_s: dict[socket.socket, float] = {}
         """When listeners accept again whose clients were too many a second."""
         self._selector = selectors.DefaultSelector()
@@ -182,7 +185,9 @@ class Acceptor:
         self._stopped.wait(_PAUSE_S)
 
     def _admit(self, sock: socket.socket, address: str, kind: Listener) -> None:
-        exceeded = self._count.enter(address, has_reserve=kind.has_reserve)
+        is_broker = address in self._broker_hosts
+        kind = kind._replace(has_reserve=kind.has_reserve or is_broker)
+        exceeded = self._count.enter(address, has_reserve=kind.has_reserve, is_broker=is_broker)
         if exceeded:
             self._peer_log.warn(address, f"{exceeded} is reached")
             sock.close()

@@ -43,7 +43,8 @@ _HALF_CLOSED_S = 1.0
 class Listener(NamedTuple):
     """What a connection was accepted by; `tls` is None for a plain one.
 
-    One with a reserve is for brokers, or for this machine: it has room when others are full.
+    One with a reserve is for brokers, or for this machine: it has room when others are full. So
+    have registered brokers at every listener.
     """
 
     name: str
@@ -122,7 +123,7 @@ class ServerConnection:
         self.is_watched = False  # by `HangUps`
         self._muted_by: Response | None = None
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
-        self._last_active_s = clock.monotonic_s()
+        self._last_active_s = self._began_s
         self.last_unanswered_s = -math.inf
         self.has_published = False
         """Whether a message set came in a publish request, which can be acknowledged."""
@@ -362,6 +363,10 @@ class ServerConnection:
         if self.half_closed_s is None or (self._work is None and self.responses.awaited is None):
             return False
         return now_s - max(self.half_closed_s, self._last_active_s) > _HALF_CLOSED_S
+
+    def is_unused_since(self, since_s: float) -> bool:
+        """Return whether there was no whole request since then, nor before."""
+        return self._last_active_s == self._began_s <= since_s
 
     def reason_to_close(self, now_s: float, *, max_idle_s: float) -> str:
         """Return why the connection should be closed for inactivity; empty if it should not."""

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import selectors
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from broker.clock import Clock
-from broker.server.network.connection import LingeringClient, Listener, ServerConnection
+from broker.server.network.connection import (
+    HANDSHAKE_S,
+    LingeringClient,
+    Listener,
+    ServerConnection,
+)
 from broker.server.network.connection_state import State
-from broker.server.network.handshakes import Handshakes, Waiting
+from broker.server.network.handshakes import SCARCE_S, Handshakes
 from broker.server.network.hang_ups import HangUps
 from broker.server.network.quotas import PeerLog, QueuedBytes
 from broker.server.requests.client import Client
 from broker.server.requests.freed_memory import give_back_freed_memory
 from broker.server.requests.purgatory import Purgatory
 
+if TYPE_CHECKING:
+    from broker.server.network.tls_transport import TlsTransport
+
 SCRATCH_BYTES = 1 << 16
+UNUSED_S = 10.0
+"""How long a client may take for its first request while few more connections are possible."""
 
 
 class Connections:
@@ -37,6 +49,7 @@ class Connections:
         max_idle_s: float,
         on_granted: Callable[[ServerConnection], None],
         on_close: Callable[[str], None],
+        is_scarce: Callable[[], bool] = lambda: False,
         make_client: Callable[..., Client] = Client,
     ) -> None:
         self.selector = selectors.DefaultSelector()
@@ -49,25 +62,37 @@ class Connections:
         self._queued_bytes = queued_bytes  # the budget for large frames
         self._max_frame_bytes = max_frame_bytes
         self._on_granted = on_granted  # called, from any thread, when one has room for its frame
+        self._is_scarce = is_scarce  # returns whether few more connections are possible
         self._on_close = on_close  # called with the address of each closed connection
-        self._handshakes = Handshakes()
+        self._handshakes = Handshakes(clock)
         self._scratch = bytearray(SCRATCH_BYTES)  # of the TLS connections
         self._make_client = make_client
         self._has_closed = False  # since the last sweep
         self._hang_ups = HangUps()
         if self._hang_ups.selectable is not None:
             self.selector.register(self._hang_ups.selectable, selectors.EVENT_READ)
+        self.selector.register(self._handshakes.selectable, selectors.EVENT_READ)
 
     def add(self, sock: socket.socket, address: str, listener: Listener) -> None:
-        """Begin to serve a client."""
-        tls = None
-        if listener.tls is not None:
-            if not self._handshakes.has_place(address):
-                self._handshakes.wait(Waiting(sock, address, listener))
-                return
+        """Begin to serve a client; one that is to speak TLS, once it sends something."""
+        if listener.tls is None:
+            self._open(sock, address, listener.name, None)
+        else:
+            self._handshakes.wait(sock, address, listener)
+
+    def begin_handshakes(self) -> None:
+        """Begin the handshakes of clients that have sent something and have a place."""
+        for one in self._handshakes.ready():
             from broker.server.network.tls_transport import TlsTransport  # late: ssl
 
-            tls = TlsTransport(sock, listener.tls, listener=listener.name, scratch=self._scratch)
+            assert one.listener.tls is not None
+            name = one.listener.name
+            tls = TlsTransport(one.sock, one.listener.tls, listener=name, scratch=self._scratch)
+            self._handshakes.begin(self._open(one.sock, one.address, name, tls), one)
+
+    def _open(
+        self, sock: socket.socket, address: str, listener: str, tls: TlsTransport | None
+    ) -> ServerConnection:
         connection = ServerConnection(
             sock,
             address,
@@ -75,18 +100,17 @@ class Connections:
             max_frame_bytes=self._max_frame_bytes,
             queued_bytes=self._queued_bytes,
             on_granted=self._on_granted,
-            listener=listener.name,
+            listener=listener,
             tls=tls,
             make_client=self._make_client,
         )
-        if tls is not None:
-            self._handshakes.begin(connection)
         self.open.add(connection)
         try:
             self._register(connection, connection.interest)
         except OSError:
             self.close(connection)
             raise
+        return connection
 
     def refuse(self, sock: socket.socket, address: str) -> None:
         """Close the socket of a client that will not be served."""
@@ -135,12 +159,21 @@ class Connections:
 
     def sweep(self, now_s: float) -> None:
         """Close connections that are idle, stalled or deserted; call it every few seconds."""
+        unused_s = now_s - UNUSED_S if self._is_scarce() else -math.inf
         for connection in list(self.open):
             if connection.is_deserted(now_s):
+                self.close(connection)
+            elif connection.is_unused_since(unused_s):
+                reason = f"no request in {UNUSED_S:g}s, and few more connections are possible"
+                self._peer_log.warn(connection.peer, reason)
                 self.close(connection)
             elif reason := connection.reason_to_close(now_s, max_idle_s=self.max_idle_s):
                 self._peer_log.warn(connection.peer, reason)
                 self.close(connection)
+        for waiting in self._handshakes.take_late(now_s - HANDSHAKE_S):
+            reason = f"no TLS handshake in {HANDSHAKE_S:g}s"
+            self._peer_log.warn(waiting.address, reason)
+            self.refuse(waiting.sock, waiting.address)
         if self._has_closed or self._queued_bytes.has_been_emptied():
             self._has_closed = False
             give_back_freed_memory()
@@ -164,12 +197,29 @@ class Connections:
             self._end_handshake(connection)
 
     def _end_handshake(self, connection: ServerConnection) -> None:
-        if (waiting := self._handshakes.end(connection)) is not None:
-            self.add(*waiting)
+        if self._handshakes.end(connection):
+            self.begin_handshakes()
+
+    @property
+    def handshakes_due_s(self) -> float:
+        """Return when `hurry_handshakes` is to be called next."""
+        return self._handshakes.due_s
+
+    def hurry_handshakes(self) -> None:
+        """Close the clients whose handshakes take long while others wait for their places."""
+        for connection in self._handshakes.overdue():
+            reason = f"its TLS handshake took more than {SCARCE_S:g}s, and others need its place"
+            self._peer_log.warn(connection.peer, reason)
+            self.close(connection)
+
+    def refuse_waiting(self) -> None:
+        """Close the clients that have not begun their handshakes."""
+        for waiting in self._handshakes.take_late():
+            self.refuse(waiting.sock, waiting.address)
 
     def end(self) -> None:
-        """Close the selector, after all connections, and the sockets of clients that wait."""
-        for waiting in self._handshakes.take_waiting():
-            self.refuse(waiting.sock, waiting.address)
+        """Close the selector, after all connections."""
+        self.refuse_waiting()
+        self._handshakes.close()
         self.selector.close()
         self._hang_ups.close()

@@ -96,6 +96,7 @@ class Processor:
         max_frame_bytes: int,
         max_idle_s: float,
         on_close: Callable[[str], None],
+        is_scarce: Callable[[], bool] = lambda: False,
         make_client: Callable[..., Client] = Client,
     ) -> None:
         self.metrics = metrics
@@ -118,6 +119,7 @@ class Processor:
                 partial(self._serve, one, self._grant_buffer)
             ),
             on_close=on_close,
+            is_scarce=is_scarce,
             make_client=make_client,
         )
         self._open = self._connections.open
@@ -206,6 +208,7 @@ class Processor:
     def _end(self) -> None:
         self._has_ended = True
         self._mailbox.run()
+        self._connections.refuse_waiting()  # else they had the places of those that end
         waiting = [one for one in self.purgatory.all() if not one.lingers]
         self._attempt_all(waiting, is_last=True, slice_s=math.inf)
         self._resume_throttled(math.inf)
@@ -240,6 +243,7 @@ class Processor:
             elif connection is None:
                 for one in self._connections.take_hang_ups():
                     self._serve(one, self._advance)
+                self._connections.begin_handshakes()
             else:
                 if events & selectors.EVENT_READ:
                     self._serve(connection, self._read)
@@ -269,7 +273,7 @@ class Processor:
     def _seconds_to_next(self) -> float:
         if self._yielded or self.purgatory.woken:
             return 0.0
-        due_s = self._next_sweep_s
+        due_s = min(self._next_sweep_s, self._connections.handshakes_due_s)
         deadline_s = self.purgatory.next_deadline_s
         if deadline_s is not None:
             due_s = min(due_s, deadline_s)
@@ -503,6 +507,8 @@ class Processor:
         if due:
             self._attempt_all(due, is_last=True)
             self.purgatory.note_expired(due)
+        if now_s >= self._connections.handshakes_due_s:
+            self._connections.hurry_handshakes()
         if now_s >= self._next_sweep_s:
             self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
             self._connections.sweep(now_s)

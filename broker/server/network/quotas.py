@@ -8,7 +8,9 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from broker.clock import Clock
+from broker.endpoints import network_of
 from broker.errors import BrokerError
+from broker.token_bucket import TokenBucket
 
 logger = logging.getLogger(__name__)
 
@@ -18,6 +20,7 @@ SMALL_FRAMES_SHARE = 1 / 4
 """Share of the budget for small frames while large ones have or want some."""
 QUIET_S = 60.0
 _MAX_REMEMBERED_PEERS = 10_000
+_MAX_LINES = 100
 
 
 class FrameRoom:
@@ -166,37 +169,49 @@ class QueuedBytes:
         return all(left >= one.missing_bytes for one in self._holders if one is not room)
 
 
+_SCARCE_SHARE = 3 / 4
 RESERVED_CONNECTIONS = 100
 """Beyond `max.connections`, for listeners that have a reserve."""
 
 
 class ConnectionCount:
-    """How many connections there are, in all and by address, with limits."""
+    """How many connections there are, in all and by address (/64 of IPv6), with limits."""
 
     def __init__(self, limit: int, limit_per_address: int) -> None:
         self._lock = threading.Lock()
         self._limit = limit
         self._limit_per_address = limit_per_address
-        self._by_address: Counter[str] = Counter()
+        self._by_network: Counter[str] = Counter()
         self.total = 0
         self.accepted = 0  # since the start
         self.refused: Counter[str] = Counter()  # by the name of the limit
+
+    @property
+    def is_scarce(self) -> bool:
+        """Return whether few more connections are possible."""
+        return self.total > self._limit * _SCARCE_SHARE
 
     def set_limits(self, limit: int, limit_per_address: int) -> None:
         """Change the limits; connections that are open stay."""
         with self._lock:
             self._limit, self._limit_per_address = limit, limit_per_address
 
-    def enter(self, address: str, *, has_reserve: bool = False) -> str | None:
-        """Count a new connection, or return the name of the limit that forbids it."""
+    def enter(
+        self, address: str, *, has_reserve: bool = False, is_broker: bool = False
+    ) -> str | None:
+        """Count a new connection, or return the name of the limit that forbids it.
+
+        `is_broker`: it comes from the address of a registered broker, of which there may be many.
+        """
+        network = network_of(address)
         with self._lock:
             if self.total >= self._limit + RESERVED_CONNECTIONS * has_reserve:
                 exceeded = "max.connections"
-            elif self._by_address[address] >= self._limit_per_address:
+            elif not is_broker and self._by_network[network] >= self._limit_per_address:
                 exceeded = "max.connections.per.ip"
             else:
                 self.accepted += 1
-                self._by_address[address] += 1
+                self._by_network[network] += 1
                 self.total += 1
                 return None
             self.refused[exceeded] += 1
@@ -204,11 +219,12 @@ class ConnectionCount:
 
     def leave(self, address: str) -> None:
         """Uncount a connection that `enter` let in."""
+        network = network_of(address)
         with self._lock:
             self.total -= 1
-            self._by_address[address] -= 1
-            if not self._by_address[address]:
-                del self._by_address[address]
+            self._by_network[network] -= 1
+            if not self._by_network[network]:
+                del self._by_network[network]
 
 
 class CreationRate:
@@ -232,12 +248,14 @@ class CreationRate:
 
 
 class PeerLog:
-    """Logs why connections are closed or refused, at most once a minute for one address."""
+    """Logs why connections are closed or refused: once a minute for an address, 100 in all."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._silent_until_s: dict[str, float] = {}
+        self._lines = TokenBucket(_MAX_LINES / QUIET_S, _MAX_LINES, clock.monotonic_s())
+        self._unlogged_count = 0
 
     def warn(self, address: str, reason: object) -> None:
         """Log that the connection of a peer is closed or refused, and why."""
@@ -245,11 +263,16 @@ class PeerLog:
         with self._lock:
             if self._silent_until_s.get(address, now_s) > now_s:
                 return
+            if self._lines.take(now_s):
+                self._unlogged_count += 1
+                return
             if len(self._silent_until_s) >= _MAX_REMEMBERED_PEERS:
                 self._silent_until_s.clear()
             self._silent_until_s[address] = now_s + QUIET_S
+            others, self._unlogged_count = self._unlogged_count, 0
         logger.warning(
-            "closed a connection of %s: %s (further ones are not logged for a minute)",
+            "closed a connection of %s: %s (further ones are not logged for a minute%s)",
             address,
             reason,
+            f", as {others} of other addresses before it" if others else "",
         )

@@ -16,6 +16,7 @@ from broker.endpoints import is_loopback
 from broker.errors import AuthenticationStateError
 from broker.security.quotas import Quotas
 from broker.server.network.acceptor import Acceptor, listen
+from broker.server.network.broker_hosts import BrokerHosts
 from broker.server.network.connection import LingeringClient, Listener, ServerConnection
 from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import Processor
@@ -64,6 +65,8 @@ class SocketServer:
         self.quotas = PrincipalQuotas(clock)
         self.quotas.set(_default_quotas(config), {})
         self.workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
+        self.broker_hosts = BrokerHosts(self.workers)
+        self.listers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lister")
         # of their own: many logins must not hold up who administers, nor the reverse
         self.logins = ThreadPoolExecutor(max_workers=2, thread_name_prefix="login")
         # one thread: it computes, so more would only take turns, and its metrics take no lock
@@ -128,6 +131,7 @@ class SocketServer:
                 max_frame_bytes=config.max_request_bytes,
                 max_idle_s=config.max_idle_ms / 1000,
                 on_close=self.connection_count.leave,
+                is_scarce=lambda: self.connection_count.is_scarce,
                 make_client=self._make_client,
             )
             self.processors.append(processor)
@@ -140,6 +144,7 @@ class SocketServer:
             self.processors,
             count=self.connection_count,
             rate=self._creation_rate,
+            broker_hosts=self.broker_hosts,
             peer_log=peer_log,
             send_bytes=config.socket_send_bytes,
             make_room=make_room,
@@ -209,6 +214,7 @@ class SocketServer:
             processor.begin_stop(last_response)
         lingering = [client for processor in self.processors for client in processor.stop()]
         self.workers.shutdown()
+        self.listers.shutdown()
         self.logins.shutdown()
         self._offload_worker.shutdown()
         return lingering

@@ -41,7 +41,8 @@ from broker.protocol.extension_requests import (
 from broker.protocol.layouts import DATA
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestHeader, RequestType
-from broker.server.cluster.cluster_view import MAX_METADATA_BYTES, ClusterView
+from broker.security.principal import Principal
+from broker.server.cluster.cluster_view import LARGE_TOPIC_COUNT, MAX_METADATA_BYTES, ClusterView
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.cluster.state_change_log import StateChangeLog
@@ -87,6 +88,7 @@ class AdminHandler:
         view: ClusterView,
         clock: Clock,
         workers: ThreadPoolExecutor,
+        listers: ThreadPoolExecutor,
         creations: TopicCreations,
         refusals: RequestErrors,
     ) -> None:
@@ -98,6 +100,7 @@ class AdminHandler:
         self._replicas = replicas
         self._clock = clock
         self._workers = workers
+        self._listers = listers  # for metadata of many topics, behind which no other must wait
         self._creations = creations
         self._refusals = refusals
         self._encoded_partitions = b""
@@ -161,12 +164,26 @@ class AdminHandler:
         header: RequestHeader,
         listener: str,
         rights: Rights | None,
-    ) -> Response:
+    ) -> Response | Future[list[Response]]:
         """List this broker's topics and the partitions it leads; a topic named twice once."""
         asked = dict.fromkeys(
             self._logs.topics.names() if request.topics is None else request.topics
         )
-        hidden = _hidden(asked, rights)
+        if len(asked) <= LARGE_TOPIC_COUNT:
+            return self._metadata(request, asked, header, listener, rights)
+        return self._listers.submit(
+            lambda: [self._metadata(request, asked, header, listener, rights)]
+        )
+
+    def _metadata(
+        self,
+        request: MetadataRequest,
+        asked: dict[str, None],
+        header: RequestHeader,
+        listener: str,
+        rights: Rights | None,
+    ) -> Response:
+        hidden = _hidden(asked, rights, are_named=request.topics is not None)
         if request.topics is None:
             asked = {topic: None for topic in asked if topic not in hidden}
         address = self._host.address(listener)
@@ -176,10 +193,10 @@ class AdminHandler:
         small: list[Buffer] = [responses.encode_metadata_header(cluster_id, address, len(asked))]
         parts: list[Part] = []
         body_bytes = len(small[0])
+        unknown_count = 0
         for topic in asked:
             is_known = topic in self._logs.topics and topic not in hidden
-            if not is_known:
-                self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
+            unknown_count += not is_known
             count = self._logs.topics.partition_count(topic) if is_known else 0
             error = errors.NO_ERROR if is_known else errors.UnknownTopicError.code
             head = responses.encode_topic_metadata_header(topic, error, count)
@@ -196,10 +213,15 @@ class AdminHandler:
             else:
                 parts += (b"".join(small), partitions)
                 small = []
+        self._note_unknown(unknown_count)
         if small:  # see `_respond`
             parts.append(b"".join(small))
         header_part = responses.encode_extension_header(header.correlation_id, body_bytes)
         return Response(header_part, *parts)
+
+    def _note_unknown(self, count: int) -> None:
+        if count:
+            self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code, count)
 
     def cluster_metadata(
         self,
@@ -214,18 +236,18 @@ class AdminHandler:
         def make_body() -> bytes:
             ready.result()  # raises if the broker stops before it has read the registry
             snapshot = self._view.snapshot()
-            hidden = _hidden(request.topics or snapshot.topics, rights)
-            for topic in request.topics or ():
-                if topic in hidden or not snapshot.has(topic):
-                    self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code)
+            named = request.topics or ()
+            hidden = _hidden(named or snapshot.topics, rights, are_named=bool(named))
+            self._note_unknown(sum(one in hidden or not snapshot.has(one) for one in named))
             return snapshot.encode(
                 request.topics, listener, hidden, tells_cluster=_knows_cluster(rights)
             )
 
         if ready.done():
-            if self._view.snapshot().is_cheap(request.topics, listener):
+            may_hide = rights is not None
+            if self._view.snapshot().is_cheap(request.topics, listener, may_hide=may_hide):
                 return _respond(header, make_body)
-            return self._on_worker(header, make_body)
+            return self._listers.submit(lambda: [_respond(header, make_body)])
         done: Future[list[Response]] = Future()
 
         def end_wait(_: Future[None]) -> None:
@@ -241,23 +263,32 @@ class AdminHandler:
 
     def _led_partitions(self, broker_id: int, count: int) -> memoryview:
         """Return the encoded partitions of a topic, which are the same for every topic."""
-        known_count = len(self._encoded_partitions) // responses.LED_PARTITION_BYTES
+        encoded = self._encoded_partitions  # which another thread may replace
+        known_count = len(encoded) // responses.LED_PARTITION_BYTES
         if count > known_count:
-            self._encoded_partitions += responses.encode_led_partitions(
-                broker_id, range(known_count, count)
-            )
-        return memoryview(self._encoded_partitions)[: count * responses.LED_PARTITION_BYTES]
+            encoded += responses.encode_led_partitions(broker_id, range(known_count, count))
+            self._encoded_partitions = encoded
+        return memoryview(encoded)[: count * responses.LED_PARTITION_BYTES]
 
     def create_topic(
-        self, request: CreateTopicRequest, header: RequestHeader, rights: Rights | None
+        self,
+        request: CreateTopicRequest,
+        header: RequestHeader,
+        rights: Rights | None,
+        who: Principal | None,
     ) -> Future[list[Response]]:
-        """Create a topic without replicas, on a thread that may wait for other brokers."""
+        """Create a topic without replicas, on a thread that may wait for other brokers.
+
+        The limits of `who` count.
+        """
 
         def make_body() -> bytes:
             try:
-                return request.RESPONSE.encode(self._creations.carry_out(request))
+                return request.RESPONSE.encode(self._creations.carry_out(request, who))
             except errors.TopicExistsError as error:
-                raise error if rights is None else rights.hidden(request.topic, error) from None
+                raise (
+                    error if rights is None else rights.of_existing(request.topic, error)
+                ) from None
 
         return self._creations.workers.submit(lambda: [_respond(header, make_body)])
 
@@ -487,8 +518,6 @@ def _knows_cluster(rights: Rights | None) -> bool:
     return rights is None or rights.knows_cluster
 
 
-def _hidden(topics: Iterable[str], rights: Rights | None) -> frozenset[str]:
-    """Return the topics that a client may not know of."""
-    if rights is None:
-        return frozenset()
-    return frozenset(topic for topic in topics if rights.refusal(topic) is not None)
+def _hidden(topics: Iterable[str], rights: Rights | None, *, are_named: bool) -> frozenset[str]:
+    """Return the topics that a client may not know of, which it has named or not."""
+    return frozenset() if rights is None else rights.hidden(topics, are_named=are_named)

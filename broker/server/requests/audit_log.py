@@ -1,9 +1,11 @@
 """The audit log: who was refused what, and who did what an administrator does, as lines of JSON.
 
-A line has the fields of `Event` and `Decided`, and the broker and the time. All but ASCII is
-escaped, so nobody can write a line, or hide in one, by a name. The same event again within
-`REPEAT_S` is counted, and written once at the end of that time. One thread writes; what it cannot
-write in time is dropped, and a line says how many events that were.
+A line has the fields of `Event`, the broker and the time. All but ASCII is escaped, so nobody can
+write a line, or hide in one, by a name. The same event again within `REPEAT_S` is counted, and
+written once at the end of that time. One thread writes; what it cannot write in time is dropped.
+Refusals have a rate, those of logins, of administration and of the rest each its own, so that who
+makes many of one kind hides no others, and does not push older lines out of the files. A line says
+how many events were dropped.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import json
 import logging
 import os
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from broker.clock import Clock
 from broker.errors import ConfigError
 from broker.files import open_file, write_all
 from broker.threads import StoppableThread
+from broker.token_bucket import TokenBucket
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +33,15 @@ REPEAT_S = 10.0
 MAX_FILE_BYTES = 64 << 20
 MAX_FILES = 8
 MAX_QUEUED = 10_000
-"""Events that wait to be written, and those whose repetitions are counted."""
+"""Events that wait to be written, and those whose repetitions are counted; refusals are few."""
+MAX_REFUSALS = 1000
+REFUSALS_PER_S = 5
+"""Refusals of a kind that are written at once, and how many more a second: 250 MB a day."""
+MAX_TOPICS = 10
+"""Topics of an event that are named."""
+AUTHENTICATE = "authenticate"
+ADMINISTRATION = ("create", "delete", "alter", "order")
+"""Operations whose refusals have a rate of their own, as those of `AUTHENTICATE` have."""
 _TICK_S = 1.0
 _MAX_NAME_LENGTH = 1024
 
@@ -50,26 +60,33 @@ class Event(NamedTuple):
     operation: str
     resource: str
     decision: str  # allowed, denied
-    reason: str = ""
+    reason: str
+    rule: str = ""  # that decided; empty if none matched, or rules are off
+    snapshot: int = -1  # the version of the rules
+    topics: tuple[str, ...] = ()  # the first ones of those that it is about
+    topic_count: int = 0  # of all of those
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key(self) -> tuple[object, ...]:
         """Return what tells it from other events that are not counted together."""
-        return self.principal, self.address, self.operation, self.resource, self.decision
+        what = self.request, self.operation, self.resource, self.topics
+        return self.principal, self.address, self.decision, *what
 
-
-class Decided(NamedTuple):
-    """What a decision comes from."""
-
-    rule: str = ""  # empty if none matched, or rules are off
-    snapshot: int = -1  # the version of the rules
+    @property
+    def kind(self) -> str:
+        """Return with which refusals it shares a rate; empty if it is allowed."""
+        if self.decision == "allowed":
+            return ""
+        if self.operation in ADMINISTRATION:
+            return "administration"
+        return "login" if self.operation == AUTHENTICATE else "data"
 
 
 class _Repeated:
-    __slots__ = ("count", "fields", "until_s")
+    __slots__ = ("count", "event", "until_s")
 
-    def __init__(self, fields: dict[str, Any], until_s: float) -> None:
-        self.fields = fields
+    def __init__(self, event: Event, until_s: float) -> None:
+        self.event = event
         self.until_s = until_s
         self.count = 0  # after the first
 
@@ -85,8 +102,9 @@ class AuditLog(StoppableThread):
         self._broker_id = broker_id
         self._clock = clock
         self._lock = Lock()  # guards the queue and the repeated events
-        self._queue: deque[bytes] = deque()
-        self._repeated: dict[tuple[str, ...], _Repeated] = {}
+        self._queue: deque[tuple[int, Event, int]] = deque()  # when, what, and how often
+        self._repeated: dict[tuple[object, ...], _Repeated] = {}
+        self._rates: dict[str, TokenBucket] = {}
         self._has_work = Signal()
         self._has_failed = False
         self._fd = self._size = 0
@@ -95,21 +113,27 @@ class AuditLog(StoppableThread):
         except OSError as error:
             raise ConfigError(f"cannot open audit.log={path}: {error.strerror}") from error
 
-    def note(self, event: Event, decide: Callable[[], Decided] = Decided) -> None:
-        """Have an event written soon, from any thread; `decide` is called if it is written."""
+    def note(self, event: Event) -> None:
+        """Have an event written soon, from any thread."""
         now_s = self._clock.monotonic_s()
         with self._lock:
             repeated = self._repeated.get(event.key)
             if repeated is not None:
                 repeated.count += 1
                 return
-            if max(len(self._queue), len(self._repeated)) >= MAX_QUEUED:
+            if not self._has_room(event.kind, now_s):
                 self.dropped_count += 1
             else:
-                fields = event._asdict() | decide()._asdict()
-                self._repeated[event.key] = _Repeated(fields, now_s + REPEAT_S)
-                self._queue.append(self._encode(fields, 1))
+                self._repeated[event.key] = _Repeated(event, now_s + REPEAT_S)
+                self._queue.append((self._clock.time_ms(), event, 1))
         self._has_work.set()
+
+    def _has_room(self, kind: str, now_s: float) -> bool:
+        if not kind:
+            return max(len(self._queue), len(self._repeated)) < MAX_QUEUED
+        if kind not in self._rates:
+            self._rates[kind] = TokenBucket(REFUSALS_PER_S, MAX_REFUSALS, now_s)
+        return not self._rates[kind].take(now_s)
 
     def stop(self) -> None:
         """Ask the thread to write what it has, and to end."""
@@ -132,13 +156,15 @@ class AuditLog(StoppableThread):
                 if one.until_s <= now_s:
                     del self._repeated[key]
                     if one.count:
-                        self._queue.append(self._encode(one.fields, one.count))
-            lines = list(self._queue)
+                        self._queue.append((self._clock.time_ms(), one.event, one.count))
+            taken = list(self._queue)
             self._queue.clear()
-        return lines
+        return [
+            self._encode(when_ms, one._asdict() | {"count": count}) for when_ms, one, count in taken
+        ]
 
-    def _encode(self, fields: dict[str, Any], count: int | None = None) -> bytes:
-        when = datetime.fromtimestamp(self._clock.time_ms() / 1000, UTC)
+    def _encode(self, when_ms: int, fields: dict[str, Any]) -> bytes:
+        when = datetime.fromtimestamp(when_ms / 1000, UTC)
         line = {
             "time": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "broker": self._broker_id,
@@ -147,8 +173,6 @@ class AuditLog(StoppableThread):
                 for name, value in fields.items()
             },
         }
-        if count is not None:
-            line["count"] = count
         return json.dumps(line).encode() + b"\n"
 
     def _write(self, lines: list[bytes]) -> None:
@@ -158,7 +182,8 @@ class AuditLog(StoppableThread):
                 self._write_line(line)
                 written_count += 1
             if (dropped_count := self.dropped_count) > self._told_count:
-                self._write_line(self._encode({"dropped": dropped_count - self._told_count}))
+                dropped = {"dropped": dropped_count - self._told_count}
+                self._write_line(self._encode(self._clock.time_ms(), dropped))
                 self._told_count = dropped_count
             self._has_failed = False
         except OSError as error:

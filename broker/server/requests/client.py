@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from broker.security.principal import Principal
 from broker.security.rules import host_of
 from broker.server.requests.authentication import MAX_UNPROVED_BYTES, Authentication
 from broker.topic import TopicPartition
+
+_USER = re.compile(rb"[^,]*,[^,]*,n=([^,]{1,255})")
 
 
 class Refusal(NamedTuple):
@@ -57,6 +60,7 @@ class Client:
         self.address = address
         self.port = port  # of the client
         self.id = ""  # what it calls itself
+        self.named_user = ""  # whom it logs in as, or tries to
         self.is_tls = bool(channel.server_certificate)
         self.host = _host_of(address)
         self.listener = listener  # its name
@@ -67,6 +71,11 @@ class Client:
         self.refused: RefusedPartitions = {}
         self.worked_s = 0.0  # by a worker, for the request that it handled last
         self.on_close: Callable[[], object] = lambda: None
+
+    def name_user(self, opening: bytes) -> None:
+        """Note which user the first message of a login names (`n,,n=USER,r=NONCE`)."""
+        found = _USER.match(opening)
+        self.named_user = found[1].decode(errors="replace") if found else ""
 
     def check_start(self, start: memoryview, size: int) -> None:
         """Raise unless a large frame that begins so may be received as a whole."""

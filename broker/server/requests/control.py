@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from broker.cluster_state import IsrDecision
 from broker.errors import NO_ERROR, BrokerError, NotControllerError, TopicExistsError
 from broker.protocol.cluster_requests import (
+    AddPartitionsRequest,
     CreateReplicatedTopicRequest,
     ListedReassignments,
     ListUnknownReplicasRequest,
@@ -29,8 +30,10 @@ from broker.protocol.replica_requests import (
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import encode_extension_response
 from broker.replica_records import UnknownReplica
+from broker.security.principal import Principal
 from broker.server.cluster.probe import probe_registered
 from broker.server.cluster.replica_manager import ReplicaManager
+from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.freed_memory import give_back_freed_memory
 from broker.server.requests.judge import Rights
 from broker.server.requests.metrics import RequestErrors
@@ -46,7 +49,10 @@ _T = TypeVar("_T")
 class ControlHandler:
     """Handles requests between brokers and the controller."""
 
-    def __init__(self, replicas: ReplicaManager, refusals: RequestErrors) -> None:
+    def __init__(
+        self, replicas: ReplicaManager, refusals: RequestErrors, limits: CreationLimits
+    ) -> None:
+        self._limits = limits
         self._replicas = replicas
         self._refusals = refusals
         self.controller: ControllerRequests | None = None  # None without a registry
@@ -83,8 +89,12 @@ class ControlHandler:
         request: ControllerRequest | ListUnknownReplicasRequest | ProbeBrokerRequest,
         header: RequestHeader,
         rights: Rights | None,
+        who: Principal | None,
     ) -> Future[list[Response]]:
-        """Have a request carried out by the controller, or as it asks; return the response."""
+        """Have a request carried out by the controller, or as it asks; return the response.
+
+        The limits of `who` count for topics and partitions that are created.
+        """
         outcome: Future[Any]
         if isinstance(request, ListUnknownReplicasRequest):
             outcome = self._orders.submit(self._replicas.records.find_unknown)
@@ -93,6 +103,8 @@ class ControlHandler:
         elif self.controller is None:
             raise NotControllerError("this broker is in no cluster: zk.connect is not set")
         else:
+            if isinstance(request, CreateReplicatedTopicRequest | AddPartitionsRequest):
+                self._limits.take(who, request.topic, request.partition_count)
             outcome = self.controller.handle(request)
         outcome.add_done_callback(self._count_refused)
         return _respond(outcome, header, request.RESPONSE, partial(_shown, request, rights))
@@ -139,8 +151,8 @@ def _shown(request: object, rights: Rights | None, found: Any) -> Any:
     if rights is None:
         return found
     if isinstance(request, CreateReplicatedTopicRequest) and isinstance(found, TopicExistsError):
-        return rights.hidden(request.topic, found)
+        return rights.of_existing(request.topic, found)
     if isinstance(found, ListedReassignments):
-        seen = (one for one in found.changes if rights.refusal(one.partition.topic) is None)
+        seen = (one for one in found.changes if rights.allows(one.partition.topic))
         return found._replace(changes=tuple(seen))
     return found

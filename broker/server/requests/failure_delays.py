@@ -1,67 +1,110 @@
-"""The wait after a failed AUTHENTICATE: longer for each failure of an address.
+"""The wait after a failed login: longer for each failure of a user at an address.
 
-It is answered after the wait, and no other attempt from there begins before: else who guesses
-passwords would leave and come back instead of waiting for the answer.
+It is answered after the wait, and no other login of that user from there is judged before: who
+opens many connections tries no more passwords by that. With several failures of an address, logins
+of any users from there are judged one after the other as well. Other addresses do not wait: else
+anybody could lock a user out.
 """
 
 from __future__ import annotations
 
 import heapq
-import ipaddress
 import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
 from broker.clock import Clock
+from broker.endpoints import network_of
 from broker.threads import LoopThread, logged
 
 FIRST_DELAY_S = 0.1
 MAX_DELAY_S = 5.0
+MAX_WAIT_S = 10.0
+"""A login whose turn comes later than that is not judged."""
+_MANY = 10
+_ADDRESS_GAP_S = 0.1
+"""Between two logins of an address with so many failures."""
 _FORGOTTEN_S = 600.0
-_MAX_ADDRESSES = 10_000
-_IPV6_NETWORK_BITS = 64
+_MAX_REMEMBERED = 10_000
+_ANY_USER = None
+
+
+class _Failures:
+    __slots__ = ("count", "last_s", "next_s", "turns")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.turns = 0  # given to logins that wait, and may fail as well
+        self.last_s = self.next_s = 0.0  # the last one, and when the next login is judged
 
 
 class FailureDelays:
-    """Runs what goes on after a wait; by address, never by user, who would be locked out.
+    """Tells when a login is judged and when its failure is answered.
 
-    One thread waits for all; it starts with the first failure.
+    One thread waits for all; it starts with the first wait.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._failed: OrderedDict[str, tuple[float, int]] = OrderedDict()  # last, and how often
+        self._failed: OrderedDict[tuple[str, str | None], _Failures] = OrderedDict()
         self._due: list[tuple[float, int, Callable[[], object]]] = []
         self._numbers = itertools.count()
         self._changed = threading.Condition()  # guards the fields above and below
         self._is_stopped = False
         self._thread: threading.Thread | None = None
 
-    def before_attempt(self, address: str, begin: Callable[[], object]) -> float:
-        """Run `begin` when the last failure of an address is over; return the wait in s."""
-        with self._changed:
-            last_s, count = self._failed.get(_network_of(address), (0.0, 0))
-            wait_s = last_s + _delay_s(count) - self._clock.monotonic_s()
-            if count and wait_s > 0 and self._schedule(wait_s, begin):
-                return wait_s
-        begin()
-        return 0.0
+    def take_turn(self, address: str, user: str, *, is_taken: bool = True) -> float:
+        """Return in how many seconds a login is to be judged; above `MAX_WAIT_S` it has no turn.
 
-    def after_failure(self, address: str, answer: Callable[[], object]) -> float:
-        """Run `answer` after the delay of an address, at the latest at the stop; return it in s."""
-        network = _network_of(address)
+        Unless `is_taken`, another one may still have that turn.
+        """
+        network = network_of(address)
         with self._changed:
             now_s = self._clock.monotonic_s()
-            last_s, count = self._failed.pop(network, (now_s, 0))
-            count = 1 if now_s - last_s > _FORGOTTEN_S else count + 1
-            self._failed[network] = (now_s, count)
-            if len(self._failed) > _MAX_ADDRESSES:
+            failed = [
+                found
+                for name, least in ((user, 1), (_ANY_USER, _MANY))
+                if (found := self._failed.get((network, name))) is not None
+                and found.count >= least
+                and now_s - found.last_s <= _FORGOTTEN_S
+            ]
+            start_s = max([now_s, *(found.next_s for found in failed)])
+            if is_taken and start_s - now_s <= MAX_WAIT_S:
+                for found in failed:
+                    found.turns = found.turns + 1 if now_s < found.next_s else 0
+                    is_of_user = found is self._failed.get((network, user))
+                    gap_s = _delay_s(found.count + found.turns) if is_of_user else _ADDRESS_GAP_S
+                    found.next_s = start_s + gap_s
+            return start_s - now_s
+
+    def after_failure(self, address: str, user: str, answer: Callable[[], object]) -> float:
+        """Run `answer` after the delay of a user at an address; return that in seconds."""
+        network = network_of(address)
+        with self._changed:
+            now_s = self._clock.monotonic_s()
+            self._count(network, _ANY_USER, now_s)
+            of_user = self._count(network, user, now_s)
+            delay_s = _delay_s(of_user.count)
+            of_user.next_s = max(of_user.next_s, now_s + delay_s)
+            while len(self._failed) > _MAX_REMEMBERED:
                 self._failed.popitem(last=False)
-            if self._schedule(_delay_s(count), answer):
-                return _delay_s(count)
-        answer()
-        return 0.0
+        self.run_later(delay_s, answer)
+        return delay_s
+
+    def _count(self, network: str, user: str | None, now_s: float) -> _Failures:
+        found = self._failed.setdefault((network, user), _Failures())
+        self._failed.move_to_end((network, user))
+        found.count = 1 if now_s - found.last_s > _FORGOTTEN_S else found.count + 1
+        found.last_s = now_s
+        return found
+
+    def run_later(self, wait_s: float, action: Callable[[], object]) -> None:
+        """Run something after a wait, at the latest at the stop."""
+        with self._changed:
+            if self._schedule(wait_s, action):
+                return
+        action()
 
     def _schedule(self, wait_s: float, action: Callable[[], object]) -> bool:
         """Have the thread run something after a wait, with the lock; False after the stop."""
@@ -103,14 +146,3 @@ class FailureDelays:
 def _delay_s(count: int) -> float:
     """Return the wait after so many failures."""
     return min(FIRST_DELAY_S * 2.0 ** min(count - 1, 10), MAX_DELAY_S)
-
-
-def _network_of(address: str) -> str:
-    """Return the address, or the network of an IPv6 one: a client has many addresses in it."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if parsed.version == 4:
-        return address
-    return str(ipaddress.ip_network((int(parsed), _IPV6_NETWORK_BITS), strict=False))

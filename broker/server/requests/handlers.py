@@ -63,7 +63,8 @@ from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.authentication import AuthState
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
-from broker.server.requests.failure_delays import FailureDelays
+from broker.server.requests.creation_limits import limited_principal
+from broker.server.requests.failure_delays import MAX_DELAY_S, MAX_WAIT_S, FailureDelays
 from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.judge import Judge, Rights
 from broker.server.requests.metrics import ProcessorMetrics, request_group
@@ -324,6 +325,11 @@ class RequestHandlers:
             raise errors.ProtocolError(f"request {request_name(request_type)} is unknown")
         request = requests.decode_request(frame)
         rights = self._judge.judge(request, client)
+        return _audited(rights, lambda: self._dispatch_of_07(request, client, rights))
+
+    def _dispatch_of_07(
+        self, request: requests.BaseRequest, client: Client, rights: Rights | None
+    ) -> _Outcome | None:
         match request:
             case requests.FetchRequest():
                 return self._fetch.fetch(request, rights)
@@ -333,7 +339,7 @@ class RequestHandlers:
                 return _when_done(self._fetch.offsets(request, rights))
             case requests.ProduceRequest() | requests.MultiProduceRequest():
                 append = append_request(request, 0)
-                return _when_done(self._produce.append(append, client.refused, rights))
+                return _when_done(self._produce.append(append, client, rights))
 
     def _handle_extension(
         self, request_type: int, reader: Reader, frame: memoryview, client: Client
@@ -355,7 +361,9 @@ class RequestHandlers:
                 _check_length(reader.remaining)
             if kind in _READS:
                 self._fetch.check_position_count(position_count(reader.rest))
-            return self._dispatch(kind.decode(reader), header, client)
+            request = kind.decode(reader)
+            rights = self._judge.judge(request, client)
+            return _audited(rights, lambda: self._dispatch(request, header, client, rights))
         except errors.ServerError as error:
             return self._refuse(_group(frame), header.correlation_id, error)
 
@@ -364,8 +372,8 @@ class RequestHandlers:
     ) -> Future[list[Response]]:
         """Have a worker take a step of an exchange; what is pipelined behind waits for it.
 
-        A login waits for the failures of its address. Keys of brokers cannot be guessed: so brokers
-        do not wait for a client that uses their address.
+        A proof of a password waits for the failures of its user and address. Keys of brokers
+        cannot be guessed: so brokers do not wait for a client that uses their address.
         """
         outcome: Future[list[Response]] = Future()
         outcome.set_running_or_notify_cancel()  # completed even if the client leaves
@@ -379,7 +387,7 @@ class RequestHandlers:
                 self._judge.note_failed_login(client, request, error)
                 refuse = partial(outcome.set_exception, error)
                 if isinstance(error, errors.AuthenticationFailedError):
-                    self._delays.after_failure(client.address, refuse)
+                    self._delays.after_failure(client.address, client.named_user, refuse)
                 else:
                     refuse()
             except Exception as bug:  # it costs one connection
@@ -390,22 +398,50 @@ class RequestHandlers:
                 response = Response(encode_extension_response(header.correlation_id, body))
                 outcome.set_result([response])
 
-        if request.step == 0 and request.mechanism != CLUSTER_PROOF:
-            self._delays.before_attempt(client.address, lambda: self._logins.submit(logged(take)))
-        else:
+        def refuse_late() -> None:
+            client.authentication.fail()
+            error = errors.AuthenticationStateError(
+                "too many logins from this address have failed, and others wait: try later"
+            )
+            self._judge.note_failed_login(client, request, error)
+            self._delays.run_later(MAX_DELAY_S, lambda: outcome.set_exception(error))
+
+        def take_in_turn() -> None:
+            # here, so that it knows of the failures of all logins that were judged before
+            wait_s = self._delays.take_turn(client.address, client.named_user)
+            if wait_s > MAX_WAIT_S:
+                refuse_late()
+            elif wait_s:
+                self._delays.run_later(wait_s, lambda: self._logins.submit(logged(take)))
+            else:
+                take()
+
+        if request.mechanism == CLUSTER_PROOF:
             self._logins.submit(logged(take))
+        elif request.step:
+            self._logins.submit(logged(take_in_turn))
+        else:
+            client.name_user(request.data)
+            turn = self._delays.take_turn(client.address, client.named_user, is_taken=False)
+            if turn > MAX_WAIT_S:
+                refuse_late()  # without work for the threads of logins
+            else:
+                self._logins.submit(logged(take))
         return outcome
 
     def _dispatch(
-        self, request: ExtensionRequest, header: requests.RequestHeader, client: Client
+        self,
+        request: ExtensionRequest,
+        header: requests.RequestHeader,
+        client: Client,
+        rights: Rights | None,
     ) -> _Outcome | None:
         # handled before
         assert not isinstance(request, (PushStatesRequest, AuthenticateRequest))
-        rights = self._judge.judge(request, client)
         match request:
             case PublishRequest():
                 append = append_request(request, header.correlation_id)
-                return _when_done(self._produce.append(append, client.refused, rights))
+                return _when_done(self._produce.append(append, client, rights))
             case ReadRequest():  # of the leader, or of any replica
                 return self._fetch.read(request, header, rights)
             case FilteredReadRequest() | SessionReadRequest():
@@ -419,7 +455,8 @@ class RequestHandlers:
             case MetadataRequest():
                 return self._admin.metadata(request, header, client.listener, rights)
             case CreateTopicRequest():
-                return self._admin.create_topic(request, header, rights)
+                who = limited_principal(client, rights)
+                return self._admin.create_topic(request, header, rights, who)
             case DeleteTopicRequest():
                 return self._admin.delete_topic(request, header)
             case MoveLogRequest():
@@ -437,7 +474,9 @@ class RequestHandlers:
             case ReplicaFetchRequest() | SessionFetchRequest():
                 return self._replica_reads.read(request, header, client)
             case ControllerRequest() | ListUnknownReplicasRequest() | ProbeBrokerRequest():
-                return self._control.handle(request, header, rights)
+                return self._control.handle(
+                    request, header, rights, limited_principal(client, rights)
+                )
 
     def _read(
         self,
@@ -472,6 +511,23 @@ def _check_length(size: int) -> None:
             f"a request of {size} bytes to the controller is too long: "
             f"{MAX_CONTROLLER_REQUEST_BYTES} are possible; name fewer partitions at a time"
         )
+
+
+def _audited(rights: Rights | None, dispatch: Callable[[], _Outcome | None]) -> _Outcome | None:
+    """Dispatch a request; what is refused of it is audited together, once that is decided."""
+    if rights is None:
+        return dispatch()
+    outcome: _Outcome | None = None
+    try:
+        outcome = dispatch()
+    finally:
+        if isinstance(outcome, Future):
+            outcome.add_done_callback(lambda _: rights.audit())
+        else:
+            rights.audit()
+    if isinstance(outcome, DelayedResponse):
+        outcome.after_attempt = rights.audit
+    return outcome
 
 
 def _when_done(outcome: Response | Future[Response | None] | None) -> _Outcome | None:

@@ -7,6 +7,7 @@ looks for the topic. Without the right to describe a topic, a refusal looks as i
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple, get_args
 
@@ -22,7 +23,13 @@ from broker.protocol.requests import (
 )
 from broker.security.principal import ANONYMOUS, BROKER, Principal, broker_principal
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, RuleSet
-from broker.server.requests.audit_log import AuditLog, Decided, Event
+from broker.server.requests.audit_log import (
+    ADMINISTRATION,
+    AUTHENTICATE,
+    MAX_TOPICS,
+    AuditLog,
+    Event,
+)
 from broker.server.requests.authentication import MAX_UNPROVED_BYTES
 from broker.server.requests.client import Client
 
@@ -63,10 +70,8 @@ NEEDS_OF_07: dict[int, Need] = {
 }
 """By type."""
 _OPERATIONS = {str(one) for one in Operation}
-_ADMINISTRATIVE = (Operation.CREATE, Operation.DELETE, Operation.ALTER)
-"""Requests that need these are audited, also if they are allowed."""
-ORDER, AUTHENTICATE = "order", "authenticate"
-"""How the audit log names what rules know not: what only brokers may send, and proofs."""
+ORDER = "order"
+"""How the audit log names what only brokers may send."""
 
 NEEDS: dict[Any, Need] = {
     client_requests.HelloRequest: _NOTHING,
@@ -123,7 +128,7 @@ require_needs(set(get_args(extension_requests.ExtensionRequest)), set(BASE_REQUE
 class Rights:
     """What one client may do; by the rules of the moment when it is asked, while a read waits."""
 
-    __slots__ = ("_client", "_hides", "_judge", "_operation", "_request")
+    __slots__ = ("_client", "_hides", "_judge", "_operation", "_refused", "_request")
 
     def __init__(
         self,
@@ -139,6 +144,7 @@ class Rights:
         self._request = request  # or its class
         self._operation = operation  # that the request does to each topic
         self._hides = hides  # topics; a produce of 0.7 has no answer, and its refusal is logged
+        self._refused: dict[str, _Refused] = {}  # by operation; not audited yet
 
     @property
     def who(self) -> Principal:
@@ -176,6 +182,15 @@ class Rights:
             f"there is no topic '{topic}' on broker {self._judge.broker_id}"
         )
 
+    def hidden(self, topics: Iterable[str], *, are_named: bool) -> frozenset[str]:
+        """Return the topics that the request may not be about; refused if it names them."""
+        found = [one for one in topics if not self.allows(one)]
+        if found and are_named:
+            resource = Resource(ResourceType.TOPIC, found[0])
+            text = f"{self.who} may not {self._operation} {resource}"
+            self._note(self._operation, resource, text, found)
+        return frozenset(found)
+
     def creation_refusal(self, topic: str) -> errors.ServerError | None:
         """Return why the client may not create a topic; None if it may."""
         resource = Resource(ResourceType.TOPIC, topic)
@@ -184,7 +199,7 @@ class Rights:
                 return None
         return self._forbidden(Operation.CREATE, resource)
 
-    def hidden(self, topic: str, error: errors.TopicExistsError) -> errors.ServerError:
+    def of_existing(self, topic: str, error: errors.TopicExistsError) -> errors.ServerError:
         """Return the error of a creation, which must not tell of a topic that is hidden."""
         resource = Resource(ResourceType.TOPIC, topic)
         if self.may(Operation.DESCRIBE, resource):
@@ -197,12 +212,48 @@ class Rights:
             raise self._forbidden(self._operation, CLUSTER)
 
     def _forbidden(self, operation: Operation, resource: Resource) -> errors.ServerError:
-        """Return a refusal that tells of the resource, and have it audited."""
+        """Return a refusal that tells of the resource; `audit` has it written."""
         text = f"{self.who} may not {operation} {resource}"
-        self._judge.note(self._client, self._request, operation, resource, text)
+        topics = _topics_of(self._request) if resource is CLUSTER else [resource.name]
+        self._note(operation, resource, text, topics)
         if resource is CLUSTER:
             return errors.ClusterAuthorizationError(text)
         return errors.TopicAuthorizationError(text)
+
+    def _note(
+        self, operation: Operation, resource: Resource, text: str, topics: Sequence[str]
+    ) -> None:
+        refused = self._refused.get(operation)
+        if refused is None:
+            refused = self._refused[operation] = _Refused(resource, text)
+        refused.topics += topics[: MAX_TOPICS - len(refused.topics)]
+        refused.topic_count += len(topics)
+
+    def audit(self) -> None:
+        """Have the refusals of one attempt to handle the request audited, as one event."""
+        refused, self._refused = self._refused, {}
+        for operation, one in refused.items():
+            self._judge.note(
+                self._client,
+                self._request,
+                operation,
+                one.resource,
+                one.text,
+                one.topics,
+                one.topic_count,
+            )
+
+
+class _Refused:
+    """What one request was refused, to do one operation."""
+
+    __slots__ = ("resource", "text", "topic_count", "topics")
+
+    def __init__(self, resource: Resource, text: str) -> None:
+        self.resource = resource  # the first one
+        self.text = text
+        self.topics: list[str] = []  # the first ones
+        self.topic_count = 0
 
 
 class Judge:
@@ -258,11 +309,13 @@ class Judge:
             return None
         need = _need_of(request)
         rights = self._rights(request, client, need)
-        if self.audit is not None and need.operation in _ADMINISTRATIVE:
-            named = getattr(request, "partition", request)
-            topic = getattr(named, "topic", "")
-            resource = Resource(ResourceType.TOPIC, topic) if topic else CLUSTER
-            self.note(client, request, need.operation, resource)
+        if self.audit is not None and need.operation in ADMINISTRATION:
+            resource, topics = CLUSTER, _topics_of(request)
+            if topics and need.scope is not Scope.ON_CLUSTER:
+                resource = Resource(ResourceType.TOPIC, topics[0])
+            if need.scope is Scope.CREATION and rights and not rights.may(need.operation, resource):
+                resource = CLUSTER  # the right to create any
+            self.note(client, request, need.operation, resource, "", topics, len(topics))
         return rights
 
     def note(
@@ -272,34 +325,40 @@ class Judge:
         operation: str,
         resource: Resource | str,
         refusal: str = "",
+        topics: Sequence[str] = (),
+        topic_count: int = 0,
     ) -> None:
-        """Have a decision audited: it is allowed, or refused with a text."""
+        """Have a decision audited: it is allowed, or refused with a text.
+
+        `topics` are the first ones of `topic_count` that it is about.
+        """
         audit, rules = self.audit, self.rules
         if audit is None:
             return
         who = client.authentication.identity
-        event = Event(
-            client.listener,
-            client.address,
-            client.port,
-            str(who),
-            client.authentication.mechanism,
-            client.is_tls,
-            client.id,
-            RequestType(request.TYPE).name.lower(),
-            operation,
-            str(resource),
-            "denied" if refusal else "allowed",
-            refusal,
+        rule = None
+        if rules is not None and isinstance(resource, Resource) and operation in _OPERATIONS:
+            rule = rules.deciding(who, client.host, Operation(operation), resource)
+        audit.note(
+            Event(
+                client.listener,
+                client.address,
+                client.port,
+                str(who),
+                client.authentication.mechanism,
+                client.is_tls,
+                client.id,
+                RequestType(request.TYPE).name.lower(),
+                operation,
+                str(resource),
+                "denied" if refusal else "allowed",
+                refusal,
+                str(rule or ""),
+                -1 if rules is None else rules.version,
+                tuple(topics),
+                topic_count,
+            )
         )
-
-        def decide() -> Decided:
-            if rules is None or isinstance(resource, str) or operation not in _OPERATIONS:
-                return Decided()
-            found = rules.explain(who, client.host, Operation(operation), resource)
-            return Decided(str(found.rule or ""), rules.version)
-
-        audit.note(event, decide)
 
     def note_failed_login(self, client: Client, request: Any, error: errors.ServerError) -> None:
         """Have it audited that a client did not prove who it is, and which user it named."""
@@ -312,18 +371,32 @@ class Judge:
             return None
         is_unanswered = isinstance(request, ProduceRequest | MultiProduceRequest)
         rights = Rights(self, client, request, need.operation, hides=not is_unanswered)
-        if need.scope is Scope.ON_CLUSTER:
+        try:
+            self._check_whole(rights, request, need.scope)
+        finally:
+            rights.audit()
+        return rights
+
+    def _check_whole(self, rights: Rights, request: Any, scope: Scope) -> None:
+        """Raise if a request is refused as a whole."""
+        if scope is Scope.ON_CLUSTER:
             rights.check_cluster()
-        elif need.scope is Scope.CREATION:
+        elif scope is Scope.CREATION:
             if (refusal := rights.creation_refusal(request.topic)) is not None:
                 raise refusal
-        elif need.scope is Scope.ON_TOPIC:
+        elif scope is Scope.ON_TOPIC:
             named = getattr(request, "partition", request)
             if (refusal := rights.refusal(named.topic)) is not None:
                 if isinstance(request, client_requests.DigestLogRequest):
                     refusal = errors.WrongPartitionError(f"this broker has no log of {named}")
                 raise refusal
-        return rights
+
+
+def _topics_of(request: Any) -> list[str]:
+    """Return the topic that a request is about as a whole, if it is about one."""
+    named = getattr(request, "partition", request)
+    topic = getattr(named, "topic", "")
+    return [topic] if topic else []
 
 
 def _need_of(request: Any) -> Need:

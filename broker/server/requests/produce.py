@@ -34,7 +34,8 @@ from broker.protocol.requests import ANY_PARTITION
 from broker.replication.leader import Leader
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
-from broker.server.requests.client import Refusal, RefusedPartitions
+from broker.server.requests.client import Client, Refusal, RefusedPartitions
+from broker.server.requests.creation_limits import limited_principal
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.judge import Rights
 from broker.server.requests.metrics import ProcessorMetrics
@@ -221,7 +222,7 @@ class ProduceHandler:
         return [] if response is None else [response]
 
     def append(
-        self, request: AppendRequest, refused: RefusedPartitions, rights: Rights | None
+        self, request: AppendRequest, client: Client, rights: Rights | None
     ) -> Response | Future[Response | None] | None:
         """Append the sets of one request, each with a write of its own.
 
@@ -232,14 +233,14 @@ class ProduceHandler:
         `ValidationBudgetExceededError` nothing was appended; a worker must do it.
         """
         correlation_id, acks, timeout_ms, sets = request
-        is_publish = correlation_id is not None
+        is_publish, refused = correlation_id is not None, client.refused
         if self._shutdown.refuses_appends and not is_publish:
             raise errors.ShuttingDownError("the broker is shutting down")
         self._validator.begin_request()
         appends: list[_LogAppend] = []
         forwarded: list[PartitionSet] = []
         for partition, message_set in sets:
-            if rights is not None and (error := self._refusal(partition.topic, rights)):
+            if error := self._refusal(partition.topic, client, rights, is_publish=is_publish):
                 log_append = _LogAppend(partition, None)
                 log_append.set_count, log_append.error = 1, error
             else:
@@ -271,12 +272,19 @@ class ProduceHandler:
             acks, timeout_ms, appends, lambda: _encode(correlation_id or 0, appends)
         )
 
-    def _refusal(self, topic: str, rights: Rights) -> errors.ServerError | None:
+    def _refusal(
+        self, topic: str, client: Client, rights: Rights | None, *, is_publish: bool
+    ) -> errors.ServerError | None:
         """Return why a client may not append to a topic, or may not make it by that."""
-        if (refusal := rights.refusal(topic)) is not None:
+        if rights is not None and (refusal := rights.refusal(topic)) is not None:
             return refusal
-        is_known = topic in self._logs.topics or topic in self._replicas.topics
-        return None if is_known else self._creations.refusal(topic, rights)
+        if topic in self._logs.topics or topic in self._replicas.topics:
+            return None
+        if rights is not None and (refusal := self._creations.refusal(topic, rights)) is not None:
+            return refusal
+        if is_publish:  # which creates none
+            return None
+        return self._creations.excess(topic, limited_principal(client, rights))
 
     def _at_home(self, partition: TopicPartition) -> TopicPartition:
         """Return the partition that a request of 0.7 means, of a topic with replicas."""

@@ -134,6 +134,7 @@ class DelayedResponse(Response):
         "__weakref__",
         "_attempt",
         "_wakeup",
+        "after_attempt",
         "arrived_s",
         "awaits_flush",
         "deadline_s",
@@ -170,6 +171,7 @@ class DelayedResponse(Response):
         self.number = -1  # in the purgatory
         self.is_woken = False  # and not taken yet
         self._attempt = attempt
+        self.after_attempt: Callable[[], object] | None = None
         self._wakeup: Callable[[], None] | None = None
 
     def watch(self, wake: Callable[[DelayedResponse], None]) -> None:
@@ -201,6 +203,8 @@ class DelayedResponse(Response):
         if self.parts is not None:
             return True
         parts = self._attempt(is_last)
+        if self.after_attempt is not None:
+            self.after_attempt()
         if parts is None:
             return False
         self.complete(parts)

@@ -22,9 +22,11 @@ from broker.log.creation import validate_new_topic
 from broker.log.manager import LogManager
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, Setting
 from broker.protocol.extension_requests import CreateTopicRequest
+from broker.security.principal import Principal
 from broker.server.cluster.cluster_view import ClusterMetadata
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.judge import Rights
 from broker.threads import logged
 from broker.topic import validate_new_topic_name
@@ -66,7 +68,9 @@ class TopicCreations:
         brokers: LiveBrokers,
         snapshot: Callable[[], ClusterMetadata],
         membership: Membership,
+        limits: CreationLimits,
     ) -> None:
+        self.limits = limits
         self._me = config.broker_id
         self._is_allowed = config.auto_create_topics
         self._factor = config.default_replication_factor
@@ -99,6 +103,16 @@ class TopicCreations:
     def refusal(self, topic: str, rights: Rights) -> errors.ServerError | None:
         """Return why a client may not make a topic by its first message; None if that is off."""
         return rights.creation_refusal(topic) if self._is_allowed else None
+
+    def excess(self, topic: str, who: Principal | None) -> errors.ServerError | None:
+        """Return why a first message may not create a topic now; None if it may."""
+        if not self._is_allowed:
+            return None
+        try:
+            self.limits.take(who, topic, self._logs.topics.partition_count(topic))
+        except errors.TooManyTopicsError as error:
+            return error
+        return None
 
     def validate_allowed(self, topic: str) -> None:
         """Validate that a first message of 0.7 may create the topic here."""
@@ -144,14 +158,17 @@ class TopicCreations:
                     self._absent_until_s = {one: end_s for one, end_s in kept if end_s > now_s}
                     self._absent_until_s[topic] = now_s + _ABSENT_S
 
-    def carry_out(self, request: CreateTopicRequest) -> tuple[int, ...]:
+    def carry_out(self, request: CreateTopicRequest, who: Principal | None) -> tuple[int, ...]:
         """Create a topic as a client asks; return the brokers that have it by that.
+
+        Args:
+            who: whose limits count; None without any.
 
         Raises:
             ServerError: it is refused, or cannot be created now.
         """
         try:
-            return self._carry_out(request)
+            return self._carry_out(request, who)
         except errors.ServerError:
             raise
         except errors.CoordinationError as error:  # it names servers and nodes of ZooKeeper
@@ -165,25 +182,29 @@ class TopicCreations:
                 f"topic '{request.topic}' cannot be created now, try again: {error}"
             ) from error
 
-    def _carry_out(self, request: CreateTopicRequest) -> tuple[int, ...]:
+    def _carry_out(self, request: CreateTopicRequest, who: Principal | None) -> tuple[int, ...]:
         topic, count = request.topic, request.partition_count
         if not count and not request.homes:
-            self.create(topic)
+            self.create(topic, who)
             return ()
         if topic in self._replicas.topics:
             raise errors.TopicExistsError(
                 f"topic '{topic}' exists with replicas: the controller adds partitions"
             )
         homes = dict(request.homes)
-        if not homes or not self._is_clustered:
-            self._logs.creation.create_topic(topic, homes.get(self._me, count))
-            return (self._me,)
-        for one in homes.values():
+        here = homes.get(self._me, count)
+        is_only_here = not homes or not self._is_clustered
+        for one in (here,) if is_only_here else homes.values():
             validate_new_topic(topic, one, self._max_name_length)
+        if topic not in self._logs.topics:
+            self.limits.take(who, topic, here)
+        if is_only_here:
+            self._logs.creation.create_topic(topic, here)
+            return (self._me,)
         self._create_in_cluster(topic, homes)
         return tuple(sorted(homes))
 
-    def create(self, topic: str) -> None:
+    def create(self, topic: str, who: Principal | None = None) -> None:
         """Create a topic as its first message would, unless it exists; wait for all live brokers.
 
         Raises:
@@ -195,6 +216,7 @@ class TopicCreations:
         self.validate_allowed(topic)
         # as many partitions at each home as its settings say here
         count = self._logs.topics.partition_count(topic)
+        self.limits.take(who, topic, count)
         with suppress(errors.TopicExistsError):  # another client asked for it, too
             if not self._is_clustered:
                 self._logs.creation.create_topic(topic, count)

@@ -11,15 +11,35 @@ import pytest
 
 from broker.errors import AuthenticationError, ConfigError, ServerError
 from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
+from broker.protocol.client_requests import (
+    Acks,
+    ClusterMetadataRequest,
+    FilteredReadRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetKind,
+    OffsetQuery,
+    PartitionPosition,
+    PartitionSet,
+    PublishRequest,
+    ReadRequest,
+)
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
+    MoveLogRequest,
     ShutdownRequest,
 )
+from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.replica_requests import ControlledShutdownRequest
+from broker.security.principal import Principal
+from broker.security.rules import CLUSTER, Operation, Rule, StoredRules
 from broker.server.broker import Broker
+from broker.zk.rules import change_rules
+from broker.zk.session import Session
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
+from tests.integration.broker.server.peer import partition
 from tests.support.logins import alice as alice
 
 MESSAGE = encode([b"what nobody else should see"])
@@ -75,6 +95,8 @@ def test_audit_when_rules_are_off_then_has_administration_and_no_data(
         "reason": "",
         "rule": "",
         "snapshot": -1,
+        "topics": ["orders"],
+        "topic_count": 1,
         "count": 1,
     }
 
@@ -105,6 +127,69 @@ def test_audit_when_rules_refuse_then_has_each_refusal_once_and_what_was_hidden(
     assert ("order", "cluster", 1) in found
     assert {one["decision"] for one in events(log)} == {"denied"}
     assert "nobody else" not in log.read_text()
+
+
+def test_audit_when_a_request_names_very_many_topics_then_has_one_event_with_the_first(
+    start_audited: StartAudited, connect: PeerFactory, log: Path, zookeeper: str
+) -> None:
+    broker = start_audited(zookeeper=zookeeper, enforces_rules=True)
+    names = tuple(f"invented-{number}" for number in range(5000))
+    peer = connect(broker)
+    peer.call(ClusterMetadataRequest(names))
+    peer.call(MetadataRequest(names))
+    queries = [OffsetQuery(partition(one), OffsetKind.LATEST, 0) for one in names]
+    peer.call(ListOffsetsRequest(tuple(queries)))
+    positions = [PartitionPosition(partition(one), 0, 1) for one in names]
+    peer.call(ReadRequest(100, 1, 1, tuple(positions)))
+    peer.call(FilteredReadRequest(ReadRequest(100, 1, 1, tuple(positions)), PayloadFilter(b"x")))
+    sets = [PartitionSet(partition(one), MESSAGE) for one in names]
+    peer.send_extension(PublishRequest(Acks.WRITTEN, 1000, tuple(sets)))
+    peer.receive_extension()
+    broker.stop()
+    found = events(log)
+    assert [(one["request"], one["operation"]) for one in found] == [
+        ("metadata", "describe"),
+        ("list_offsets", "describe"),
+        ("read", "read"),
+        ("publish", "write"),
+        ("metadata", "describe"),
+        ("read", "read"),
+    ]
+    for one in found:
+        assert (one["resource"], one["topic_count"]) == ("topic:invented-0", 5000)
+        assert one["topics"] == list(names[:10])
+        assert one["reason"] == f"User:ANONYMOUS may not {one['operation']} topic:invented-0"
+
+
+def test_audit_when_all_topics_are_listed_then_has_none_of_the_hidden_ones(
+    start_audited: StartAudited, connect: PeerFactory, log: Path, zookeeper: str
+) -> None:
+    broker = start_audited(zookeeper=zookeeper, enforces_rules=True)
+    broker._logs.creation.get_or_create("hidden", 0)
+    peer = connect(broker)
+    for request in (MetadataRequest(None), ClusterMetadataRequest(None)):
+        assert b"hidden" not in bytes(peer.call(request).rest)
+    broker.stop()
+    assert not events(log)
+
+
+def test_audit_when_a_right_to_the_cluster_decides_then_has_that_and_the_topic(
+    start_audited: StartAudited, connect: PeerFactory, log: Path, zookeeper: str
+) -> None:
+    anyone = Principal("User", "ANONYMOUS")
+    rules = [Rule(anyone, one, CLUSTER) for one in (Operation.ALTER, Operation.CREATE)]
+    with Session(zookeeper) as session:
+        change_rules(session, lambda _: StoredRules().adding(rules).encode())
+    broker = start_audited(zookeeper=zookeeper, enforces_rules=True)
+    peer = connect(broker)
+    peer.call(CreateTopicRequest("orders", 1))
+    with pytest.raises(ServerError):
+        peer.call(MoveLogRequest(partition("orders"), "/nowhere"))
+    broker.stop()
+    assert [(one["resource"], one["topics"], one["rule"]) for one in events(log)] == [
+        ("cluster", ["orders"], "allow User:ANONYMOUS create cluster"),
+        ("cluster", ["orders"], "allow User:ANONYMOUS alter cluster"),
+    ]
 
 
 def test_audit_when_a_client_does_not_prove_who_it_is_then_has_that(

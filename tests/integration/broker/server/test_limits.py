@@ -4,12 +4,21 @@ import logging
 import random
 import socket
 import struct
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from broker.errors import InvalidRequestError
+from broker.protocol.client_requests import (
+    ClusterMetadataRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetKind,
+    OffsetQuery,
+)
 from broker.protocol.cluster_requests import ReassignRequest, RestorePartitionsRequest
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import MAX_CONTROLLER_REQUEST_BYTES, ExtensionRequest
@@ -17,6 +26,7 @@ from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import ChangeIsrRequest
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.broker import Broker
+from broker.server.network import connections, processor
 from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog
 from broker.server.network.response_queue import MAX_WAITING_READS
 from tests.doubles import FakeClock
@@ -24,6 +34,7 @@ from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import (
     Peer,
     extension_frame,
+    partition,
     publish_request,
     read_request,
 )
@@ -245,6 +256,38 @@ def test_connections_when_too_many_come_from_one_address_then_others_still_may(
     assert connect(broker, address="127.0.0.2").status()["connections"] == 3
 
 
+def test_connections_when_there_are_too_many_then_those_of_registered_brokers_have_a_reserve(
+    start_broker: BrokerFactory, connect: PeerFactory, zookeeper: str
+) -> None:
+    broker = start_broker(zookeeper=zookeeper, max_connections=2, max_connections_per_ip=2)
+    assert broker.address().host == "127.0.0.1"
+    wait_until(lambda: "127.0.0.1" in broker._server.broker_hosts, "its address being known")
+    for _ in range(2):
+        connect(broker, address="127.0.0.2").status()
+    assert connect(broker, address="127.0.0.3").is_closed()
+    for count in (3, 4, 5):
+        assert connect(broker).status()["connections"] == count
+
+
+def test_connections_when_few_more_are_possible_then_those_without_a_request_end(
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(connections, "UNUSED_S", 0.2)
+    monkeypatch.setattr(processor, "_SWEEP_INTERVAL_S", 0.05)
+    broker = start_broker(max_connections=4)
+    broker._server.processors[0]._next_sweep_s = 0.0
+    used = connect(broker)
+    used.status()
+    silent = [connect(broker) for _ in range(3)]
+    assert silent[0].is_closed()
+    assert "no request in 0.2s, and few more connections are possible" in caplog.text
+    assert used.status()["connections"] <= 3
+    assert connect(broker).status()
+
+
 def test_connections_when_there_are_too_many_then_brokers_still_reach_a_listener_of_their_own(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
@@ -300,8 +343,8 @@ def waiting_count(broker: Broker) -> int:
 
 def close_idle_from_now_on(broker: Broker, after_s: float) -> None:
     """Change connections.max.idle.ms, once what must not take so long is done."""
-    for processor in broker._server.processors:
-        processor.set_max_idle(after_s)
+    for one in broker._server.processors:
+        one.set_max_idle(after_s)
 
 
 def test_connection_when_idle_too_long_then_closed(
@@ -366,6 +409,23 @@ def test_peer_log_when_a_peer_repeats_itself_then_told_once_a_minute(
     assert told == ["first", "of another", "fourth"]
 
 
+def test_peer_log_when_peers_are_many_then_a_hundred_are_told_and_how_many_were_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = FakeClock()
+    peers = PeerLog(clock)
+    with caplog.at_level(logging.WARNING):
+        for number in range(150):
+            peers.warn(f"peer-{number}", "x")
+        assert len(caplog.messages) == 100
+        clock.advance(1.0)
+        peers.warn("peer-150", "x")
+    assert caplog.messages[100:] == [
+        "closed a connection of peer-150: x (further ones are not logged for a minute, as 50 of "
+        "other addresses before it)"
+    ]
+
+
 def test_peer_log_when_peers_are_many_then_memory_stays_bounded() -> None:
     peers = PeerLog(FakeClock())
     for number in range(25_000):
@@ -382,3 +442,24 @@ def test_connection_count_when_address_left_then_not_remembered() -> None:
     count.leave("a")
     assert count.enter("c") is None
     assert count.total == 2
+
+
+@pytest.mark.parametrize("kind", [MetadataRequest, ClusterMetadataRequest])
+def test_offsets_when_metadata_of_very_many_topics_is_asked_for_then_do_not_wait_for_it(
+    kind: Callable[[tuple[str, ...]], ExtensionRequest],
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+) -> None:
+    broker = start_broker()
+    slow, other = connect(broker), connect(broker)
+    assert other.publish("orders", b"").error == 0
+    may_go_on = threading.Event()
+    try:
+        broker._server.listers.submit(may_go_on.wait, 60)
+        slow.send_extension(kind(tuple(f"invented-{number}" for number in range(1000))))
+        query = OffsetQuery(partition("orders"), OffsetKind.LATEST, 0)
+        other.call(ListOffsetsRequest((query,)))
+        assert not slow.has_answer()
+    finally:
+        may_go_on.set()
+    slow.receive_extension()

@@ -28,7 +28,7 @@ from broker.security.scram import ScramClient
 from broker.security.users import SCRAM
 from broker.server.broker import Broker
 from broker.server.network import processor
-from broker.server.requests import authentication, failure_delays
+from broker.server.requests import authentication, failure_delays, handlers
 from broker.values import Secret
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, read_request
@@ -68,19 +68,18 @@ def fail_to_log_in(peer: Peer) -> None:
 def test_logins_when_an_address_has_failed_then_only_its_next_ones_wait(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failure_delays, "FIRST_DELAY_S", 3600.0)
-    monkeypatch.setattr(failure_delays, "MAX_DELAY_S", 3600.0)
+    for name in ("FIRST_DELAY_S", "MAX_DELAY_S", "MAX_WAIT_S"):
+        monkeypatch.setattr(failure_delays, name, 3600.0)
+    monkeypatch.setattr(handlers, "MAX_WAIT_S", 3600.0)
     waiting = running_broker._delays._due
     first, second, other = (
         connect(running_broker, address=f"127.0.0.{number}") for number in (2, 2, 3)
     )
-    exchange, answer = begin(first)
-    final = exchange.send(answer)[:-8] + b"AAAAAAA="
-    first.send_extension(AuthenticateRequest(SCRAM, 1, final))
+    exchanges = [begin(one) for one in (first, second)]  # before any has failed
+    final, right = (exchange.send(answer) for exchange, answer in exchanges)
+    first.send_extension(AuthenticateRequest(SCRAM, 1, final[:-8] + b"AAAAAAA="))
     wait_until(lambda: len(waiting) == 1, "the answer of the failure to wait")
-    second.send_extension(
-        AuthenticateRequest(SCRAM, 0, next(ScramClient("alice", Secret(PASSWORD)).exchange(PLAIN)))
-    )
+    second.send_extension(AuthenticateRequest(SCRAM, 1, right))
     wait_until(lambda: len(waiting) == 2, "the next login from there to wait")
 
     log_in(other)  # the owner, from elsewhere
@@ -89,6 +88,27 @@ def test_logins_when_an_address_has_failed_then_only_its_next_ones_wait(
     assert not second.has_answer()
     running_broker.stop()
     assert first.is_closed() or first.has_answer()
+
+
+def test_logins_when_very_many_connections_try_passwords_then_few_are_judged(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    peers = [connect(running_broker, address="127.0.0.2") for _ in range(200)]
+    exchanges = [begin(one) for one in peers]
+    for peer, (exchange, answer) in zip(peers, exchanges, strict=True):
+        final = exchange.send(answer)[:-8] + b"AAAAAAA="
+        peer.send_extension(AuthenticateRequest(SCRAM, 1, final))
+    judged = 0
+    for peer in peers:
+        try:
+            peer.receive_extension()
+        except errors.AuthenticationFailedError:
+            judged += 1
+        except errors.AuthenticationStateError as error:
+            assert "too many logins from this address have failed" in str(error)
+        assert peer.is_closed()
+    assert 1 <= judged <= 20
+    log_in(connect(running_broker, address="127.0.0.3"))  # the owner, from elsewhere
 
 
 def test_logins_when_many_fail_then_each_connection_ends_and_the_broker_holds_none(

@@ -31,6 +31,7 @@ from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.requests.client import Client
+from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import CloseConnection, Offload, RequestHandlers, YieldTurn
 from broker.server.requests.judge import Judge
@@ -98,7 +99,15 @@ def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) 
             Forwarder(
                 replicas,
                 brokers := LiveBrokers(config),
-                creations := TopicCreations(config, logs, replicas, brokers, Mock(), Mock()),
+                creations := TopicCreations(
+                    config,
+                    logs,
+                    replicas,
+                    brokers,
+                    Mock(),
+                    Mock(),
+                    CreationLimits(config, logs, clock),
+                ),
                 clock,
                 config.max_request_bytes,
             ),
@@ -139,7 +148,7 @@ def endless_turns() -> Iterator[None]:
 def append_singly(handler: ProduceHandler, frame: memoryview) -> None:
     request = decode_request(frame)
     assert isinstance(request, ProduceRequest)
-    handler.append(append_request(request, 0), {}, None)
+    handler.append(append_request(request, 0), Client("127.0.0.1"), None)
 
 
 def effect_of_each(frames_of_run: list[memoryview]) -> Effect:

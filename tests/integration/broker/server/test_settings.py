@@ -167,7 +167,7 @@ def test_limits_when_set_for_a_broker_then_hold_while_it_runs(
     refused = peer.publish("t", MESSAGE)
     assert (refused.error, refused.base_offset) == (MessageSizeTooLargeError.code, 10)
     assert HELLO.decode(peer.call(HelloRequest())).max_message_bytes == 10
-    assert connect(broker).is_closed()
+    assert connect(broker, address="127.0.0.2").is_closed()  # not that of the broker
     found = broker.status()["settings"]
     assert found["max.message.size"] == {"value": "10", "origin": "broker"}
     assert found["max.connections"] == {"value": "1", "origin": "broker"}

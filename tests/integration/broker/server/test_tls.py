@@ -34,8 +34,12 @@ from broker.protocol.codec import encode
 from broker.protocol.requests import FetchRequest, encode_request
 from broker.protocol.responses import ClusterMetadataResponse
 from broker.server.broker import Broker
-from broker.server.network import connection, processor
-from broker.server.network.handshakes import MAX_HANDSHAKES_PER_ADDRESS
+from broker.server.network import connection, connections, handshakes, processor
+from broker.server.network.handshakes import (
+    MAX_HANDSHAKES,
+    MAX_HANDSHAKES_PER_ADDRESS,
+    RESERVED_HANDSHAKES,
+)
 from tests.integration.broker.server.peer import Peer, extension_frame, publish_request
 from tests.support.certificates import Certificates
 from tests.support.waiting import wait_until
@@ -237,7 +241,7 @@ def test_tls_when_many_handshakes_stop_half_way_then_few_are_under_way_and_other
     tls_broker: Broker, certificates: Certificates
 ) -> None:
     (processor,) = tls_broker._server.processors  # of which there is one
-    handshakes = processor._connections._handshakes
+    under_way = processor._connections._handshakes._under_way
     hello = client_hello()
     with ExitStack() as closing:
         stopped = []
@@ -246,23 +250,85 @@ def test_tls_when_many_handshakes_stop_half_way_then_few_are_under_way_and_other
             stopped.append(closing.enter_context(client))
             client.sendall(hello[: (0, 5, len(hello))[number % 3]])
         wait_until(
-            lambda: (
-                sum(map(len, list(handshakes._waiting.values())))
-                == 200 - MAX_HANDSHAKES_PER_ADDRESS
-            ),
-            "all the others waiting for their turn",
+            lambda: len(under_way) == MAX_HANDSHAKES_PER_ADDRESS,
+            "as many being under way as an address may have",
         )
-        assert len(handshakes._under_way) == MAX_HANDSHAKES_PER_ADDRESS
-
         with Peer(tls_port(tls_broker), tls=certificates.client(), address="127.0.0.2") as other:
             assert other.publish("events", encode([b"x"])).error == 0
+        assert len(under_way) <= MAX_HANDSHAKES_PER_ADDRESS
         for client in stopped:
             client.close()
         with Peer(tls_port(tls_broker), tls=certificates.client()) as same:  # its turn comes
             assert same.publish("events", encode([b"x"])).error == 0
     wait_until(lambda: tls_broker.status()["connections"] == 0, "all being closed")
-    assert not handshakes._under_way
-    assert not handshakes._waiting
+    assert not under_way
+
+
+@pytest.fixture
+def open_many() -> Iterator[Callable[[int, bytes], None]]:
+    """Connect to a port from more addresses than there are places, and send some bytes."""
+    with ExitStack() as closing:
+
+        def open_all(port: int, data: bytes) -> None:
+            for number in range(MAX_HANDSHAKES + RESERVED_HANDSHAKES):
+                source = f"127.1.{number >> 8}.{number & 255 or 1}", 0
+                client = socket.create_connection(("127.0.0.1", port), 60, source)
+                closing.enter_context(client).sendall(data)
+
+        yield open_all
+
+
+@pytest.mark.parametrize("says_hello", [False, True])
+def test_tls_when_clients_of_very_many_addresses_go_silent_then_others_get_in(
+    says_hello: bool,
+    tls_broker: Broker,
+    connect_tls: ConnectTls,
+    open_many: Callable[[int, bytes], None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(connection, "HANDSHAKE_S", 3600.0)  # it must not need their end
+    open_many(tls_port(tls_broker), client_hello() if says_hello else b"")
+
+    assert connect_tls(tls_broker).publish("events", encode([b"x"])).error == 0
+    assert caplog.text.count("places for TLS handshakes are taken") == says_hello
+
+
+def test_tls_when_all_places_are_taken_then_the_listener_of_brokers_has_more(
+    start_broker: Callable[..., Broker],
+    certificates: Certificates,
+    open_many: Callable[[int, bytes], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "HANDSHAKE_S", 3600.0)
+    monkeypatch.setattr(handshakes, "SCARCE_S", 3600.0)
+    broker = start_broker(
+        **certificates.settings(
+            listeners="OUTER=tls://127.0.0.1:0,INTERNAL=tls://127.0.0.1:0",
+            inter_broker_listener="INTERNAL",
+        )
+    )
+    ports = {one["name"]: one["port"] for one in broker.status()["listeners"]}
+    open_many(ports["OUTER"], client_hello())
+
+    with Peer(ports["INTERNAL"], tls=certificates.client()) as of_a_broker:
+        assert of_a_broker.publish("events", encode([b"x"])).error == 0
+
+
+def test_tls_when_a_client_sends_nothing_then_is_closed_after_a_while(
+    tls_broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connections, "HANDSHAKE_S", 0.2)
+    monkeypatch.setattr(processor, "_SWEEP_INTERVAL_S", 0.05)
+    tls_broker._server.processors[0]._next_sweep_s = 0.0
+    address = "127.0.0.1", tls_port(tls_broker)
+    with (
+        socket.create_connection(address, 60) as client,
+        socket.create_connection(address, 60),  # which ends the processor's wait
+    ):
+        assert ends(client)
+
+    assert "no TLS handshake in 0.2s" in caplog.text
 
 
 def test_tls_when_a_client_says_hello_slowly_then_its_handshake_ends_after_a_while(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -24,6 +25,7 @@ from broker.security.rules import (
     parse_principal,
     parse_super_users,
 )
+from tests.support.work import calls_of
 
 ALICE, BOB, ALL_USERS = (Principal("User", name) for name in ("alice", "bob", "*"))
 HOST = "10.0.0.1"
@@ -132,6 +134,26 @@ def test_allows_seven_thousand_rules_memory_of_answers_is_bounded() -> None:
     for number in range(12_000):
         assert found.allows(ALICE, HOST, Operation.READ, topic(f"t{number}-x")) == (number < 7000)
     assert len(found._memo) <= 10_000
+
+
+@pytest.mark.parametrize(
+    "of_others",
+    [
+        lambda number: Rule(Principal("User", f"user-{number}"), Operation.READ, topic("*")),
+        lambda number: Rule(ALL_USERS, Operation.READ, topic(f"t{number}-"), True),
+        lambda number: Rule(ALL_USERS, Operation.READ, topic("*"), host=f"10.1.0.{number}"),
+    ],
+)
+def test_allows_rules_are_many_takes_no_more_work_for_a_name(
+    of_others: Callable[[int], Rule],
+) -> None:
+    few, many = (RuleSet(map(of_others, range(count))) for count in (1, 7000))
+
+    def work(rules: RuleSet) -> int:
+        assert not rules.allows(BOB, HOST, Operation.READ, topic("t"))  # what is prepared once
+        return calls_of(lambda: rules.allows(BOB, HOST, Operation.READ, topic("a")))
+
+    assert work(many) == work(few)
 
 
 def test_explain_nothing_matches_names_the_nearest_misses() -> None:

@@ -15,7 +15,7 @@ import pytest
 from broker.errors import ConfigError
 from broker.files import write_all
 from broker.server.requests import audit_log
-from broker.server.requests.audit_log import REPEAT_S, AuditLog, Decided, Event
+from broker.server.requests.audit_log import MAX_REFUSALS, REPEAT_S, AuditLog, Event
 from tests.doubles import FakeClock
 from tests.support.waiting import wait_until
 
@@ -63,7 +63,8 @@ def lines_in(path: Path) -> list[dict[str, Any]]:
 
 
 def test_note_when_an_event_comes_then_a_line_has_all_of_it(log: AuditLog, path: Path) -> None:
-    log.note(DENIED, lambda: Decided("deny User:alice delete topic:orders", 7))
+    rule = "deny User:alice delete topic:orders"
+    log.note(DENIED._replace(rule=rule, snapshot=7, topics=("orders",), topic_count=1))
     stop(log)
     assert lines_in(path) == [
         {
@@ -82,6 +83,8 @@ def test_note_when_an_event_comes_then_a_line_has_all_of_it(log: AuditLog, path:
             "decision": "denied",
             "rule": "deny User:alice delete topic:orders",
             "snapshot": 7,
+            "topics": ["orders"],
+            "topic_count": 1,
             "reason": "User:alice may not delete topic:orders",
             "count": 1,
         }
@@ -176,17 +179,43 @@ def test_file_when_a_crash_left_part_of_a_line_then_goes_on_with_the_next(path: 
     assert torn == '{"time": "2023'
 
 
-def test_note_when_too_many_wait_then_dropped_counted_and_told(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("flooded", ["read", "delete", "authenticate"])
+def test_note_when_refusals_of_one_kind_are_very_many_then_all_else_is_written(
+    flooded: str, path: Path
 ) -> None:
-    monkeypatch.setattr(audit_log, "MAX_QUEUED", 10)
     log = AuditLog(path, 3, FakeClock())
-    for number in range(15):
-        log.note(DENIED._replace(resource=f"topic:{number}"))
+    for number in range(MAX_REFUSALS + 5):
+        log.note(DENIED._replace(operation=flooded, resource=f"topic:{number}"))
+    others = [
+        DENIED._replace(decision="allowed", reason="", resource="topic:kept"),
+        *(
+            DENIED._replace(operation=one, resource="kept")
+            for one in ("read", "delete", "authenticate")
+            if one != flooded
+        ),
+    ]
+    for one in others:
+        log.note(one)
     log.start()
     stop(log)
     assert log.dropped_count == 5
-    assert [one.get("dropped") for one in lines_in(path)] == [None] * 10 + [5]
+    lines = lines_in(path)
+    assert [one.get("dropped") for one in lines] == [None] * (MAX_REFUSALS + 3) + [5]
+    assert [one["resource"] for one in lines[MAX_REFUSALS:-1]] == ["topic:kept", "kept", "kept"]
+
+
+def test_note_when_refusals_go_on_then_a_few_a_second_are_written(
+    path: Path, clock: FakeClock
+) -> None:
+    log = AuditLog(path, 3, clock)
+    for second in range(3):
+        for number in range(2 * MAX_REFUSALS):
+            log.note(DENIED._replace(resource=f"topic:{second}-{number}"))
+        clock.advance(1.0)
+    log.start()
+    stop(log)
+    written = sum("resource" in one for one in lines_in(path))
+    assert MAX_REFUSALS < written < 1.1 * MAX_REFUSALS
 
 
 def test_write_when_the_disk_refuses_then_dropped_and_tried_again(

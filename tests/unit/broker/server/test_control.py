@@ -10,6 +10,7 @@ from broker.protocol.requests import RequestHeader
 from broker.server.cluster.controller_requests import ControllerRequests
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.requests.control import ControlHandler
+from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.metrics import RequestErrors
 
 
@@ -27,9 +28,11 @@ def test_response_when_client_hangs_up_before_the_controller_has_decided_then_no
     None
 ):
     controller = SlowController()
-    handler = ControlHandler(cast(ReplicaManager, None), RequestErrors())
+    handler = ControlHandler(
+        cast(ReplicaManager, None), RequestErrors(), cast(CreationLimits, None)
+    )
     handler.controller = cast(ControllerRequests, controller)
-    response = handler.handle(ControlledShutdownRequest(1, 1), RequestHeader(0, 7, "b"), None)
+    response = handler.handle(ControlledShutdownRequest(1, 1), RequestHeader(0, 7, "b"), None, None)
 
     response.cancel()  # as a connection does when it closes
     controller.outcome.set_result(ShutdownProgress((), (), ()))

@@ -1,0 +1,95 @@
+"""How many topics clients may create: so many a second each, and so many partitions in all.
+
+Not limited is who needs no quota: brokers, super users, and whom a rule allows to create any topic.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.errors import TooManyTopicsError
+from broker.log.manager import LogManager
+from broker.security.principal import BROKER, Principal
+from broker.security.rules import CLUSTER, Operation
+from broker.server.requests.client import Client
+from broker.server.requests.judge import Rights
+from broker.token_bucket import TokenBucket
+
+BURST_S = 200
+"""Who has created nothing for so long may create at once what the rate allows in that time."""
+_COUNTED_S = 5.0
+_MAX_PRINCIPALS = 10_000
+
+
+def limited_principal(client: Client, rights: Rights | None) -> Principal | None:
+    """Return whose limits count for the topics that a client creates; None without any."""
+    who = client.authentication.identity
+    may_all = rights is not None and rights.may(Operation.CREATE, CLUSTER)
+    return None if who.kind == BROKER or may_all else who
+
+
+class CreationLimits:
+    """Counts what each principal creates; any thread."""
+
+    def __init__(self, config: BrokerConfig, logs: LogManager, clock: Clock) -> None:
+        self.refused_count = 0
+        self._logs = logs
+        self._clock = clock
+        self._lock = threading.Lock()  # guards all below
+        self._buckets: dict[Principal, TokenBucket] = {}
+        self._created: Counter[Principal] = Counter()  # partitions, since the start
+        self._here = 0  # partitions of this broker
+        self._counted_until_s = 0.0
+        self.reconfigure(config)
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Use other limits from now on."""
+        with self._lock:
+            self._rate, self._max_partitions = config.quota_creation_rate, config.max_partitions
+            self._buckets.clear()
+
+    def take(self, who: Principal | None, topic: str, partition_count: int) -> None:
+        """Count a topic that is about to be created, with its partitions here.
+
+        Raises:
+            TooManyTopicsError: its principal creates too many.
+        """
+        if who is None:
+            return
+        with self._lock:
+            reason = self._excess(who, partition_count)
+            if reason:
+                self.refused_count += 1
+                raise TooManyTopicsError(f"partitions of topic '{topic}' are not created: {reason}")
+            self._created[who] += partition_count
+            self._here += partition_count
+
+    def _excess(self, who: Principal, partition_count: int) -> str:
+        now_s = self._clock.monotonic_s()
+        if now_s >= self._counted_until_s:  # it takes long where there are many
+            self._here, self._counted_until_s = self._logs.partition_count(), now_s + _COUNTED_S
+            for one, count in self._created.items():  # topics may have been deleted
+                self._created[one] = min(count, self._here)
+        limit = self._max_partitions
+        if self._here + partition_count > limit:
+            return f"this broker has {self._here} partitions (max.partitions={limit})"
+        if self._created[who] + partition_count > limit // 2:
+            return (
+                f"{who} has created {self._created[who]} partitions since the start of this "
+                f"broker, and one user may create half of max.partitions={limit}"
+            )
+        if not self._rate:
+            return ""
+        if len(self._buckets) >= _MAX_PRINCIPALS:
+            self._buckets.clear()
+        bucket = self._buckets.setdefault(who, TokenBucket(self._rate, self._rate * BURST_S, now_s))
+        wait_s = bucket.take(now_s)
+        if not wait_s:
+            return ""
+        return (
+            f"{who} creates more than {self._rate} topics a second (quota.creation.default); "
+            f"try again in {wait_s:.1f} s"
+        )
