@@ -10,9 +10,8 @@ from broker.client.cluster import BRIEFLY_S
 from broker.client.connection import Connection
 from broker.errors import RequestTimeoutError
 from broker.protocol.responses import BrokerAddress, HelloResponse
-from pylogctl.cli.connections import Silence
 from pylogctl.cli.environment import Environment
-from pylogctl.cli.progress import announced_wait
+from pylogctl.cli.progress import Silence, announced_wait
 
 
 class AnnouncedConnection(Connection):

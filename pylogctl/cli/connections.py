@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pylogctl.cli.environment import DEFAULT_BROKER, TRACE_VERBOSITY, Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.progress import announced_wait
+from pylogctl.cli.progress import Silence, announced_wait
 from pylogctl.cli.security import security_of, speaks_tls
 
 if TYPE_CHECKING:
@@ -84,13 +84,6 @@ def _announced_start(env: Environment) -> Iterator[None]:
             f"no ZooKeeper at {env.zookeeper}; the broker at {DEFAULT_BROKER} {text}",
             hints=[hint],
         ) from error
-
-
-class Silence:
-    """The seconds that brokers of a short command may be silent at first, all together."""
-
-    def __init__(self, limit_s: float) -> None:
-        self.left_s = limit_s
 
 
 class Absence(Enum):
