@@ -136,6 +136,13 @@ class Progress:
         )
 
 
+class Silence:
+    """The seconds that brokers of a short command may be silent at first, all together."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.left_s = limit_s
+
+
 def wants_progress(env: Environment) -> bool:
     """Whether a bar may be drawn on standard error."""
     if env.settings.progress != "auto":
