@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 
 from broker import deadlines
 from broker.api.errors import Closed, translated
@@ -299,7 +300,8 @@ class Reader(Iterator[Message]):
         )
         cut_to(messages, reader.inner, reader.end)
         if is_wanted is not None:
-            messages[:] = [one for one in messages if is_wanted(one.value)]
+            selected = is_wanted.select([one.value for one in messages])
+            messages[:] = compress(messages, selected)
         if self._limit is not None:
             del messages[self._limit :]
             self._limit -= len(messages)

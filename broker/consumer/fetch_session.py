@@ -21,6 +21,7 @@ from broker.errors import (
     UnknownFetchSessionError,
     UnsupportedVersionError,
 )
+from broker.patterns import PayloadTest
 from broker.protocol import responses
 from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
@@ -59,7 +60,7 @@ _PAUSED_MAX_WAIT_MS = 20
 class _LocalFilter:
     """Filters the chunks of a broker that cannot filter."""
 
-    def __init__(self, is_wanted: Callable[[Buffer], object]) -> None:
+    def __init__(self, is_wanted: PayloadTest) -> None:
         self._is_wanted = is_wanted
         self._readers: dict[TopicPartition, PartitionReader] = {}
 
@@ -82,7 +83,7 @@ class _LocalFilter:
             yield start._replace(data=b"")
             return
         data = reader.data
-        found = filter_entries(data, self._is_wanted, _NO_LIMIT)
+        found = filter_entries(data, self._is_wanted.select, _NO_LIMIT)
         runs = [
             responses.Run(start.offset + first, data[first:last]) for first, last in found.spans
         ]

@@ -293,10 +293,11 @@ class FilteredEntries(NamedTuple):
 
 
 def filter_entries(
-    buffer: Buffer, is_wanted: Callable[[Buffer], object], max_kept_bytes: int
+    buffer: Buffer, select: Callable[[Sequence[bytes]], Sequence[object]], max_kept_bytes: int
 ) -> FilteredEntries:
     """Find the entries of a message set to return to a filtering reader.
 
+    `select` returns for each of some payloads a true value if it is wanted.
     A good entry without a wanted message is left out. All others are kept: wrappers as a whole,
     and damaged entries too, as a filter must not hide damage. Only where a length or magic byte is
     impossible, so that no further entry can be found, the bytes that follow are kept up to
@@ -309,7 +310,9 @@ def filter_entries(
     while fault in (Fault.CRC, Fault.CODEC, Fault.COMPRESSED) and spans.left_bytes > 0:
         messages, valid_bytes, fault = decode(view[position:], position)
         end = position + valid_bytes
-        wanted = dict.fromkeys(offset for offset, _, payload in messages if is_wanted(payload))
+        selected = select([payload for _, _, payload in messages])
+        pairs = zip(messages, selected, strict=True)
+        wanted = dict.fromkeys(offset for (offset, _, _), is_wanted in pairs if is_wanted)
         for start in wanted:
             spans.add(start, entry_end(view, start))
             if spans.left_bytes <= 0:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 from broker.protocol.codec import Fault, boundaries, decode, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import FilteredEntries, filter_entries
-from broker.protocol.primitives import Buffer
 from tests.strategies import (
     ANY_SETS,
     MESSAGE_SETS,
@@ -23,16 +23,16 @@ ROOMY = 1 << 30
 YES, NO = magic1_bytes(b"yes"), magic1_bytes(b"no")
 
 
-def is_yes(payload: Buffer) -> bool:
-    return bytes(payload) == b"yes"
+def is_yes(payloads: Sequence[bytes]) -> list[bool]:
+    return [one == b"yes" for one in payloads]
 
 
-def nothing(payload: Buffer) -> bool:
-    return False
+def nothing(payloads: Sequence[bytes]) -> list[bool]:
+    return [False] * len(payloads)
 
 
-def everything(payload: Buffer) -> bool:
-    return True
+def everything(payloads: Sequence[bytes]) -> list[bool]:
+    return [True] * len(payloads)
 
 
 def kept(buffer: bytes, spans: list[tuple[int, int]]) -> bytes:
@@ -43,11 +43,11 @@ def kept(buffer: bytes, spans: list[tuple[int, int]]) -> bytes:
 def test_set_when_filtered_then_keeps_entries_with_a_wanted_payload(
     built: BuiltSet, wanted_lengths: set[int]
 ) -> None:
-    def is_wanted(payload: Buffer) -> bool:
-        return len(payload) % 16 in wanted_lengths
+    def select(payloads: Sequence[bytes]) -> list[bool]:
+        return [len(payload) % 16 in wanted_lengths for payload in payloads]
 
-    wanted = [entry for entry in built.entries if any(map(is_wanted, entry.payloads))]
-    found = filter_entries(built.data, is_wanted, ROOMY)
+    wanted = [entry for entry in built.entries if any(select(entry.payloads))]
+    found = filter_entries(built.data, select, ROOMY)
 
     assert kept(built.data, found.spans) == b"".join(entry.data for entry in wanted)
     assert found.left_out_count == len(built.payloads) - sum(len(one.payloads) for one in wanted)
