@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, compress, count
 from typing import Any, Protocol, cast
 
@@ -61,30 +63,57 @@ class Match(Protocol):
         r"""Return a template with `\1` and `\g<1>` replaced by groups."""
 
 
-class Pattern(Protocol):
-    """A compiled pattern for text."""
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern for text; `InvalidPatternError` if it is none, or too large."""
+
+    text: str
+    ignore_case: bool = False
+
+    def __post_init__(self) -> None:
+        _ = self._compiled
+
+    @cached_property
+    def _compiled(self) -> Any:
+        translated = _Reader(self.text).translated
+        return _compile(self.text, translated, ignore_case=self.ignore_case)
+
+    def __reduce__(self) -> tuple[type[Pattern], tuple[str, bool]]:
+        return Pattern, (self.text, self.ignore_case)
 
     @property
-    def groups(self) -> int:
+    def group_count(self) -> int:
         """Return the number of groups."""
+        return int(self._compiled.groups)
 
     @property
-    def groupindex(self) -> dict[str, int]:
+    def group_numbers(self) -> dict[str, int]:
         """Return the numbers of the named groups."""
+        return dict(self._compiled.groupindex)
 
     def search(self, text: str) -> Match | None:
         """Return the first match anywhere in a text."""
+        return cast("Match | None", self._compiled.search(text))
 
     def fullmatch(self, text: str) -> Match | None:
         """Return the match of a whole text."""
+        return cast("Match | None", self._compiled.fullmatch(text))
 
-    def sub(self, template: str, text: str, count: int = 0) -> str:
-        """Return a text with the matches replaced, all of them if `count` is 0."""
+    def replace(self, text: str, template: str, count: int = 0) -> str:
+        """Return a text with its first matches replaced, all of them if `count` is 0.
+
+        Raises:
+            IndexError: the template names a group that is not there, and there is a match.
+        """
+        return str(self._compiled.sub(template, text, count))
 
 
-def compile_pattern(text: str, *, ignore_case: bool = False) -> Pattern:
-    """Compile a pattern; `InvalidPatternError` if it is none, or too large."""
-    return cast("Pattern", _compile(text, _Reader(text).translated, ignore_case=ignore_case))
+def from_re2(given: object) -> Pattern | None:
+    """Return the pattern of one that `re2.compile` has made; None for anything else."""
+    if not isinstance(given, re2._Regexp):
+        return None
+    text = given.pattern if isinstance(given.pattern, str) else given.pattern.decode()
+    return Pattern(text, ignore_case=not given.options.case_sensitive)
 
 
 class PayloadTest:

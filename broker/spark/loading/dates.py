@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from typing import Any
 
-from broker.errors import ConfigError
+from broker.errors import ConfigError, InvalidPatternError
+from broker.patterns import Pattern
 
 NO_DATE = "__HIVE_DEFAULT_PARTITION__"
 """The day of messages without a date: the directory name for null in Spark and Hive."""
@@ -51,9 +53,9 @@ class DateRule:
         ):
             raise ConfigError("a year needs a time format without one")
         try:
-            re.compile((self.pattern or "").encode())
-        except re.error as error:
-            raise ConfigError(f"'{self.pattern}' is no regular expression: {error}") from error
+            Pattern(self.pattern or "")
+        except InvalidPatternError as error:
+            raise ConfigError(str(error)) from error
         if self.time_format is not None:
             try:
                 self._parsed(datetime.now(UTC).strftime(self.time_format), self.time_format)
@@ -80,9 +82,10 @@ class DateRule:
         if self.field is not None:
             found = _field_of(_json(payload) if record is None else record, self.field)
         elif self.pattern is not None:
-            match = re.search(self.pattern.encode(), payload)
-            part = match and match[1 if match.re.groups else 0]  # None: the group did not take part
-            found = None if part is None else part.decode("utf-8", "replace")
+            pattern = _compiled(self.pattern)
+            match = pattern.search(payload.decode("utf-8", "replace"))
+            # None if the group did not take part
+            found = match and match[1 if pattern.group_count else 0]
         else:
             return self.load_day
         moment = self._moment(found)
@@ -118,6 +121,9 @@ class DateRule:
             if found.date() <= limit:
                 return found
         raise ValueError(f"'{text}' is not '{time_format}'")
+
+
+_compiled = lru_cache(Pattern)
 
 
 def _parsed_in_year(text: str, time_format: str, year: int) -> datetime:

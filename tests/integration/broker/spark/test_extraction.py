@@ -189,7 +189,7 @@ def test_times_when_without_a_year_then_are_in_the_newest_that_is_not_in_the_fut
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        (EventFields(pattern="("), r"'\(' is no regular expression: missing \)"),
+        (EventFields(pattern="("), r"'\(' is no regular expression of RE2: missing \)"),
         (EventFields(pattern="(?P<user>x)"), "no group named key or time"),
         (EventFields(key_field=".a..b"), r"'.a..b' is not the path of a JSON field"),
         (EventFields(time_field=""), "'' is not the path of a JSON field"),
