@@ -7,6 +7,7 @@ in `\w` and `\W`, which mean letters, marks and digits of all scripts, and `_`.
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,15 +15,12 @@ from functools import cached_property
 from itertools import accumulate, compress, count
 from typing import Any, Protocol, cast
 
-import re2
-
 from broker.errors import InvalidPatternError
 
 MANUAL = "pylogctl-patterns(7)"
 # Bounds the memory of a pattern, and the time to compile it, up to 40 ms with the interpreter's
 # lock held. `\w{64}` fits.
 _MAX_BYTES = 4 << 20
-_UNANCHORED = re2._Anchor.UNANCHORED
 _NO_MATCH = -1
 _TOGETHER = 256  # payloads that are searched at once
 _Buffer = bytes | bytearray | memoryview
@@ -110,7 +108,7 @@ class Pattern:
 
 def from_re2(given: object) -> Pattern | None:
     """Return the pattern of one that `re2.compile` has made; None for anything else."""
-    if not isinstance(given, re2._Regexp):
+    if "re2" not in sys.modules or not isinstance(given, _binding()._Regexp):
         return None
     text = given.pattern if isinstance(given.pattern, str) else given.pattern.decode()
     return Pattern(text, ignore_case=not given.options.case_sensitive)
@@ -128,6 +126,7 @@ class PayloadTest:
         options = {"ignore_case": ignore_case, "never_capture": True}
         # not `search`, which makes an object and takes twice the time
         self._match = _compile(text, read.translated, **options)._regexp.Match
+        self._anchor = _binding()._Anchor.UNANCHORED
         self._match_any = self._match
         if read.weakened != read.translated:
             self._match_any = _compile(text, read.weakened, **options)._regexp.Match
@@ -144,7 +143,7 @@ class PayloadTest:
     def _is_match(self, payload: bytes) -> bool:
         if self._is_literal:
             return True
-        found: int = self._match(_UNANCHORED, payload, 0, len(payload))[0][0]
+        found: int = self._match(self._anchor, payload, 0, len(payload))[0][0]
         return found != _NO_MATCH
 
     def select(self, payloads: Sequence[bytes]) -> list[bool]:
@@ -168,7 +167,7 @@ class PayloadTest:
         found = [False] * len(payloads)
         index = position = 0
         while index < len(payloads):
-            start, end = self._match_any(_UNANCHORED, text, position, len(text))[0]
+            start, end = self._match_any(self._anchor, text, position, len(text))[0]
             if start == _NO_MATCH:
                 break
             index = bisect_left(ends, start)
@@ -182,7 +181,15 @@ class PayloadTest:
         return found
 
 
+def _binding() -> Any:
+    """Return the module that binds RE2, which Spark's executors need for patterns alone."""
+    import re2
+
+    return re2
+
+
 def _compile(text: str, translated: str, *, ignore_case: bool, never_capture: bool = False) -> Any:
+    re2 = _binding()
     options = re2.Options()
     options.max_mem = _MAX_BYTES
     options.case_sensitive = not ignore_case

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import pyarrow as pa
 from pyspark.sql import functions as fn
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from broker.errors import InvalidPatternError, QueryError
 from broker.patterns import Pattern
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
 
@@ -195,8 +195,6 @@ def _groups(text: Column, pattern: str) -> dict[str, Column]:
     names = [name for name in ("key", "time", "value") if name in numbers]
 
     def extract(texts: pa.Array) -> pa.Array:
-        import pyarrow as pa  # in Spark's worker
-
         found = [None if one is None else compiled.search(one) for one in texts.to_pylist()]
         columns = [
             pa.array([one and (one[name] or None) for one in found], pa.string()) for name in names
@@ -205,7 +203,7 @@ def _groups(text: Column, pattern: str) -> dict[str, Column]:
 
     # in Python, as Spark's own functions have the dialect of Java
     fields = ", ".join(f"{name} string" for name in names)
-    extracted = arrow_udf(extract, f"struct<{fields}>", ArrowUDFType.SCALAR)(text)
+    extracted = arrow_udf(extract, f"struct<{fields}>")(text)  # type: ignore[call-overload]  # by its hints
     return {name: extracted[name] for name in names}
 
 

@@ -14,6 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
+import re2  # noqa: F401 - `broker.patterns` would import it on a thread
+
 from broker import errors
 from broker.clock import Clock
 from broker.log.segment import FileSlice
