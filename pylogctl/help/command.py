@@ -54,8 +54,8 @@ def help_(
     env: Environment,
     words: list[str] | None = argument(
         "[COMMAND...|TOPIC]",
-        "A command, or one of offsets, formats, framing, exit-codes, environment, properties, "
-        "segment.",
+        "A command, or one of offsets, formats, framing, patterns, exit-codes, environment, "
+        "properties, segment.",
         default=None,
     ),
 ) -> None:
