@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from bisect import bisect_left
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, compress, count
@@ -138,11 +138,11 @@ class PayloadTest:
         """Test one payload."""
         if type(payload) is not bytes:
             payload = bytes(payload)
-        return (self._literal in payload and self._is_match(payload)) is not self._invert
+        return self._is_match(payload) is not self._invert
 
     def _is_match(self, payload: bytes) -> bool:
-        if self._is_literal:
-            return True
+        if self._is_literal or self._literal not in payload:
+            return self._literal in payload
         found: int = self._match(self._anchor, payload, 0, len(payload))[0][0]
         return found != _NO_MATCH
 
@@ -159,6 +159,41 @@ class PayloadTest:
             for start in range(0, len(payloads), _TOGETHER):
                 found += self._search(payloads[start : start + _TOGETHER])
         return [not one for one in found] if invert else found
+
+    def select_between(
+        self, data: bytes, bounds: Sequence[int], start_of: Callable[[int], int]
+    ) -> list[bool]:
+        """Test payloads where they stand in a buffer: fast, if few match.
+
+        Args:
+            data: entries, each with a payload at its end.
+            bounds: the starts of the entries, and the end of the last.
+            start_of: returns where the payload of an entry starts.
+        """
+        count, literal = len(bounds) - 1, self._literal
+        found = [self._is_literal and not literal] * count
+        is_sure = self._is_literal or (self._match_any is self._match and not literal)
+        index = 0
+        while index < count and not found[index]:
+            position = bounds[index]
+            if literal:
+                start = data.find(literal, position)
+                end = start + len(literal)
+            else:
+                start, end = self._match_any(self._anchor, data, position, len(data))[0]
+            if start == _NO_MATCH:
+                break
+            index = bisect_right(bounds, start, index) - 1
+            first, stop = start_of(bounds[index]), bounds[index + 1]
+            is_inside = first <= start and end <= stop
+            # what is found may be of several entries, or of a header, or by a weaker pattern
+            found[index] = (is_sure and is_inside) or self._is_match(data[first:stop])
+            index += 1
+            if end > stop and not literal:  # such long searches must not add up
+                for at in range(index, count):
+                    found[at] = self._is_match(data[start_of(bounds[at]) : bounds[at + 1]])
+                break
+        return [not one for one in found] if self._invert else found
 
     def _search(self, payloads: Sequence[bytes]) -> list[bool]:
         """Search payloads together: where no match starts in the joined text, there is none."""

@@ -83,7 +83,7 @@ class _LocalFilter:
             yield start._replace(data=b"")
             return
         data = reader.data
-        found = filter_entries(data, self._is_wanted.select, _NO_LIMIT)
+        found = filter_entries(data, self._is_wanted, _NO_LIMIT)
         runs = [
             responses.Run(start.offset + first, data[first:last]) for first, last in found.spans
         ]

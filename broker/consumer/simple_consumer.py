@@ -248,7 +248,7 @@ class SimpleConsumer:
 def _selected(fetched: FetchedSet, is_wanted: PayloadTest) -> FilteredSet:
     """Filter a fetched set; the next fetch repeats a message that is incomplete here."""
     view = memoryview(fetched.data)
-    found = filter_entries(view, is_wanted.select, max(len(view), 1))
+    found = filter_entries(view, is_wanted, max(len(view), 1))
     spans = found.spans if found.end or not len(view) else [(0, len(view))]
     runs = [responses.Run(fetched.offset + start, view[start:end]) for start, end in spans]
     return FilteredSet(fetched.offset, runs, fetched.offset + found.end, is_wanted)

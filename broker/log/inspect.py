@@ -175,7 +175,7 @@ def _spans_of(
 ) -> tuple[list[tuple[int, int]], int]:
     """Return the ranges of a block to look at, and how much of it is done with them."""
     if is_wanted is not None:
-        found = filter_entries(block, is_wanted.select, len(block) + 1)
+        found = filter_entries(block, is_wanted, len(block) + 1)
         if found.fault not in (Fault.SIZE, Fault.MAGIC):  # else it is looked at to its last entry
             return found.spans, found.end
     return [(0, len(block))], 0

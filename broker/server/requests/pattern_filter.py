@@ -76,7 +76,7 @@ class Search:
             return
         room_bytes = min(self._room_bytes - self.kept_bytes, room_bytes)
         # an entry longer than the data cannot be matched, so the reader gets it (`end` is 0)
-        found = filter_entries(data, is_wanted.select, room_bytes)
+        found = filter_entries(data, is_wanted, room_bytes)
         end = found.end or len(data)
         for start, stop in found.spans if found.end else [(0, end)]:
             self.runs.append(encode_run(Run(self.next_offset + start, data[start:stop])))

@@ -13,6 +13,7 @@ from broker.api.client import filter_of
 from broker.consumer.membership import Whitelist
 from broker.errors import BrokerError, InvalidPatternError
 from broker.patterns import Pattern, PayloadTest
+from broker.protocol.codec import boundaries, encode
 from broker.protocol.payload_filter import PayloadFilter
 from broker.security.subject import PrincipalRules
 from broker.spark.loading.dates import DateRule
@@ -167,6 +168,9 @@ def test_select_when_given_any_payloads_then_as_re2_says_of_each(
     expected = [(compiled.search(one) is None) is invert for one in payloads]
 
     assert tested.select(payloads) == expected
+    message_set = encode(payloads)
+    bounds = boundaries(message_set)
+    assert tested.select_between(message_set, bounds, lambda start: start + 10) == expected
     assert [tested(one) for one in payloads] == expected
     assert [tested(memoryview(one)) for one in payloads] == expected
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
 
 import pytest
 
 from broker.errors import InvalidPatternError, RequestTimedOutError, ShuttingDownError
+from broker.patterns import PayloadTest
 from broker.protocol.codec import encode
 from broker.protocol.message_set import FilteredEntries, filter_entries
 from broker.protocol.responses import FilteredPart, decode_filtered_read_response
@@ -21,7 +21,6 @@ from tests.integration.broker.server.peer import Peer, filtered_request
 from tests.support.waiting import wait_until
 
 DEADLINE_S = 60
-Select = Callable[[Sequence[bytes]], Sequence[object]]
 SLOW = b"[ab]*a[ab]{900}c"
 """Takes some 10 us for each byte of EVIL, as its states do not fit into RE2's memory."""
 EVIL = encode([bytes(random.Random(1).choices(b"ab", k=30_000))])
@@ -71,10 +70,10 @@ def test_search_when_its_turn_does_not_come_in_time_then_the_reader_hears_of_it(
     slow.publish("events", YES)
     begun, gate = threading.Event(), threading.Event()
 
-    def wait_and_filter(data: bytes, select: Select, room_bytes: int) -> FilteredEntries:
+    def wait_and_filter(data: bytes, is_wanted: PayloadTest, room_bytes: int) -> FilteredEntries:
         begun.set()
         gate.wait(DEADLINE_S)
-        return filter_entries(data, select, room_bytes)
+        return filter_entries(data, is_wanted, room_bytes)
 
     monkeypatch.setattr(pattern_filter, "filter_entries", wait_and_filter)
     slow.send_extension(filtered_request("events", 0, b"yes"))
