@@ -29,7 +29,7 @@ properties_app = new_app()
 
 PIPE_WIDTH = 80
 MAX_WIDTH = 100
-LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam", "scramp")
+LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam", "scramp", "google-re2")
 WIRE_FORMAT = "Kafka 0.7 (message magic 0 and 1) with extension requests"
 Shell = Literal["bash", "zsh", "fish"]
 
