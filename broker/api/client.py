@@ -401,7 +401,8 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 (messages before the end), `"@-10m"`, `"~4096"`; or one of these by partition.
             stop: the same; by default the end at this moment. None to follow the topic for ever,
                 with partitions, and topics of the pattern, that are made later: from their start.
-            filter: brokers send only messages in which the regular expression is found.
+            filter: brokers send only messages in which the regular expression is found, given as
+                text or by `re2.compile`; see pylogctl-patterns(7).
             limit: the most messages.
             idle: seconds without a message after which the iteration ends.
             read_from: `"leader"`, `"any"` in-sync replica, or the name of a rack.
