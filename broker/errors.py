@@ -573,12 +573,6 @@ class InvalidPatternError(ServerError):
     code = 130
 
 
-class PatternTooSlowError(ServerError):
-    """The pattern of a filtered read takes too long over the messages it meets."""
-
-    code = 131
-
-
 class ResponseTooLargeError(ServerError):
     """The response would be larger than the broker allows; request less at a time."""
 
@@ -625,7 +619,6 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
         UnknownTopicError,
         ShuttingDownError,
         InvalidPatternError,
-        PatternTooSlowError,
         ResponseTooLargeError,
         LostOffsetsError,
     )

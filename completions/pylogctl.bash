@@ -528,11 +528,11 @@ __pylogctl_tables() {
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl man')
-        commands='' words='broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing patterns exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl help')
-        commands='' words='broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+        commands='' words='broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing patterns exit-codes environment properties segment'
         options='--no-pager -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl version')

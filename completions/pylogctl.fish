@@ -2023,7 +2023,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l debug -d 'Show the 
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s h -l help -l help-all -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s o -l offset -d 'Part to search' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s i -l ignore-case -d 'Ignore the case of ASCII letters'
+complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s i -l ignore-case -d 'Ignore the case of letters'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l invert -d 'Messages that do not match'
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -s F -l format -d 'Write messages in this format; see pylogctl-formats(7)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log grep'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -3639,7 +3639,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l log-format -d 'Fo
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -s h -l help -l help-all -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -a 'broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -a 'broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing patterns exit-codes environment properties segment'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -3647,7 +3647,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l log-format -d 'Format of
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s h -l help -l help-all -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -a 'broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing exit-codes environment properties segment'
+complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -a 'broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing patterns exit-codes environment properties segment'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'

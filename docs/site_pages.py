@@ -120,6 +120,7 @@ _CHARACTERS = {
 
 def _literal(text: str) -> str:
     """Return text with the characters that troff's escapes stand for."""
+    text = re.sub(r"\\\[u([0-9A-F]{4,6})\]", lambda found: chr(int(found[1], 16)), text)
     return re.sub(r"\\(\(..|.)", lambda found: _CHARACTERS[found[1]], text)
 
 

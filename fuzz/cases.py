@@ -68,9 +68,11 @@ def _compare_reading(engines: Engines, random: Random) -> None:
     base_offset = random.choice((0, 2**62, -(2**63), 2**63 - 1 - len(data), 2**63 - len(data)))
     delimiter = random.choice(inputs.DELIMITERS)
     limit = random.choice((-1, 0, 1, 2, 5, 100))
+    stop, rest = random.choice((0, 9, len(data))), len(data) + random.choice((-1, 0, 1, 8, 2**24))
     calls: tuple[Callable[[Engine], object], ...] = (
         lambda engine: engine.scan(data),
         lambda engine: engine.boundaries(data),
+        lambda engine: engine.find_entry(data, stop, rest),
         lambda engine: engine.decode(data, base_offset),
         lambda engine: engine.decode_delimited(data, delimiter, limit),
         lambda engine: engine.count_delimiters(bytes(data), delimiter or b"x"),
@@ -162,6 +164,7 @@ def _run_race(compiled: Engine, random: Random) -> None:
         for _ in range(_RACE_CASES):
             compiled.scan(good)
             compiled.boundaries(good)
+            compiled.find_entry(memoryview(good)[1:], len(good), len(good))
             compiled.decode(good, 0)
             compiled.decode_delimited(good, b"\n")
             for check in CrcCheck:

@@ -43,6 +43,8 @@ def message_set(random: Random, depth: int = 0) -> bytes:
         data *= _UNLOCKED_BYTES // len(data) + 1
     for _ in range(random.choice((0, 0, 1, 1, 2, 5))):
         data = _damaged(random, data)
+    if not depth and not random.randrange(20):
+        data = random.choice((bytes(300), b"\0\0\0\1" * 3000, b"\0\0\2\0\0" * 200)) + data
     return data
 
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import AsyncIterator, Collection, Generator, Iterator
 from contextlib import suppress
+from itertools import compress
 
 from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask
 from broker.aio.cluster_reader import AsyncClusterReader
@@ -168,7 +169,8 @@ class AsyncReader(AsyncIterator[Message]):
         )
         cut_to(messages, reader.inner, reader.end)
         if is_wanted is not None:
-            messages = [one for one in messages if is_wanted(one.value)]
+            selected = is_wanted.select([one.value for one in messages])
+            messages = list(compress(messages, selected))
         if self._limit is not None:
             del messages[self._limit :]
             self._limit -= len(messages)

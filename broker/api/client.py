@@ -50,6 +50,7 @@ from broker.client.connection import Connection, parse_broker_list
 from broker.client.counts import ClientCounts, MetricsRegistry
 from broker.client.static_cluster import StaticCluster
 from broker.errors import ArgumentError, BrokerError, ProtocolError
+from broker.patterns import from_re2
 from broker.producer import unclosed
 from broker.producer.async_producer import refuse_senders
 from broker.producer.partitioner import Partitioner, hash_partitioner
@@ -400,7 +401,8 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 (messages before the end), `"@-10m"`, `"~4096"`; or one of these by partition.
             stop: the same; by default the end at this moment. None to follow the topic for ever,
                 with partitions, and topics of the pattern, that are made later: from their start.
-            filter: brokers send only messages in which the regular expression is found.
+            filter: brokers send only messages in which the regular expression is found, given as
+                text or by `re2.compile`; see pylogctl-patterns(7).
             limit: the most messages.
             idle: seconds without a message after which the iteration ends.
             read_from: `"leader"`, `"any"` in-sync replica, or the name of a rack.
@@ -666,13 +668,21 @@ def acks_of(given: object) -> Acks:
         raise ArgumentError(f"acks is one of {valid}, not {given!r}") from None
 
 
-def filter_of(given: bytes | str | PayloadFilter | None) -> PayloadFilter | None:
+def filter_of(given: object) -> PayloadFilter | None:
     """Return a filter for messages; raise unless it is one."""
     if given is None or isinstance(given, PayloadFilter):
         return given
+    if (pattern := from_re2(given)) is not None:
+        return filter_of(PayloadFilter(pattern.text.encode(), pattern.ignore_case))
+    if isinstance(given, re.Pattern):
+        raise TypeError(
+            "give the filter as text or by re2.compile: a pattern of `re` has another dialect, and "
+            "may take exponential time, which a broker cannot give to one client"
+        )
     if not isinstance(given, bytes | str):
         raise TypeError(
-            f"give the filter as bytes, str or a PayloadFilter, not {type(given).__name__}"
+            f"give the filter as str, bytes, by re2.compile or as a PayloadFilter, not "
+            f"{type(given).__name__}"
         )
     found = PayloadFilter(given.encode() if isinstance(given, str) else given)
     found.compile()

@@ -16,7 +16,7 @@ from typing import Literal
 from broker import deadlines, errors
 from broker.api.errors import Closed, Conflict, translated
 from broker.api.group_run import Handler, Retries, RetryPolicy, Work, Workers
-from broker.api.reader import ranges_of
+from broker.api.reader import pattern_of, ranges_of
 from broker.api.values import (
     UNSET,
     PartitionLike,
@@ -108,6 +108,7 @@ class Group(Iterator[Message]):
                 raise ArgumentError(
                     "flags of a group's pattern must be in its text, such as '(?i)orders'"
                 )
+            pattern_of(topics)
         else:
             topics = [topic_of(one) for one in ([topics] if isinstance(topics, str) else topics)]
         self._commit = commit

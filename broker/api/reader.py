@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 
 from broker import deadlines
 from broker.api.errors import Closed, translated
@@ -36,7 +37,8 @@ from broker.consumer.arrivals import Arrivals
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader, naming_partition
-from broker.errors import ArgumentError, TopicNotFoundError
+from broker.errors import ArgumentError, InvalidPatternError, TopicNotFoundError
+from broker.patterns import Pattern
 from broker.positions import Mark, OffsetRange, resolve
 from broker.protocol.codec import Fault, Message, decode_messages, scan
 from broker.protocol.payload_filter import PayloadFilter
@@ -61,9 +63,18 @@ def select(
     return every if partition is None else every.filtered(_chosen(partition, names[0], every))
 
 
+def pattern_of(topics: re.Pattern[str]) -> Pattern:
+    """Return the pattern of a compiled one, of which only the text and `re.IGNORECASE` count."""
+    try:
+        return Pattern(topics.pattern, ignore_case=bool(topics.flags & re.IGNORECASE))
+    except InvalidPatternError as error:
+        raise ArgumentError(str(error)) from error
+
+
 def _names_of(cluster: Cluster, topics: str | re.Pattern[str]) -> list[str]:
     if isinstance(topics, re.Pattern):
-        return [name for name in cluster.topics() if topics.fullmatch(name)]
+        pattern = pattern_of(topics)
+        return [name for name in cluster.topics() if pattern.fullmatch(name)]
     return [topic_of(topics)]
 
 
@@ -299,7 +310,8 @@ class Reader(Iterator[Message]):
         )
         cut_to(messages, reader.inner, reader.end)
         if is_wanted is not None:
-            messages[:] = [one for one in messages if is_wanted(one.value)]
+            selected = is_wanted.select([one.value for one in messages])
+            messages[:] = compress(messages, selected)
         if self._limit is not None:
             del messages[self._limit :]
             self._limit -= len(messages)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from broker.errors import (
     WrongPartitionError,
 )
 from broker.partition_patterns import PartitionList
+from broker.patterns import Pattern
 from broker.topic import TopicPartition, validate_topic_name
 
 _MAX_RUNS = 8  # of partitions with indexes in a row, in one sentence
@@ -25,8 +25,8 @@ def select_topics(
     cluster: Cluster,
     names: Sequence[str],
     *,
-    include: Sequence[re.Pattern[str]] = (),
-    exclude: Sequence[re.Pattern[str]] = (),
+    include: Sequence[Pattern] = (),
+    exclude: Sequence[Pattern] = (),
 ) -> list[str]:
     """Return the named topics (which need not exist), then those whose whole name matches."""
     for name in names:
@@ -36,7 +36,7 @@ def select_topics(
         matching = [t for t in cluster.topics() if any(p.fullmatch(t) for p in include)]
         chosen |= dict.fromkeys(t for t in matching if not any(p.fullmatch(t) for p in exclude))
         if not chosen:
-            shown = ", ".join(pattern.pattern for pattern in include)
+            shown = ", ".join(pattern.text for pattern in include)
             raise TopicNotFoundError(f"no topic matches '{shown}'")
     return list(chosen)
 

@@ -21,6 +21,7 @@ from broker.errors import (
     UnknownFetchSessionError,
     UnsupportedVersionError,
 )
+from broker.patterns import PayloadTest
 from broker.protocol import responses
 from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
@@ -59,7 +60,7 @@ _PAUSED_MAX_WAIT_MS = 20
 class _LocalFilter:
     """Filters the chunks of a broker that cannot filter."""
 
-    def __init__(self, is_wanted: Callable[[Buffer], object]) -> None:
+    def __init__(self, is_wanted: PayloadTest) -> None:
         self._is_wanted = is_wanted
         self._readers: dict[TopicPartition, PartitionReader] = {}
 

@@ -342,8 +342,6 @@ class FetcherThread(StoppableThread):
                 self._try_later(partition, chunk.failure())
             else:
                 self._give_away([partition])
-        elif chunk.error == errors.PatternTooSlowError.code:
-            self._block(assigned, stream, chunk.failure())
         elif chunk.error != errors.NO_ERROR:
             self._try_later(partition, chunk.failure())
         elif (next_offset := chunk.next_offset) > chunk.offset:

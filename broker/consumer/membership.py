@@ -25,6 +25,7 @@ from typing import NamedTuple
 from broker import errors
 from broker.clock import Clock
 from broker.consumer.assignment import thread_ids
+from broker.patterns import Pattern
 from broker.threads import StoppableThread
 from broker.topic import TopicPartition, unregistrable_in, validate_topic_name
 from broker.zk import paths, values
@@ -52,10 +53,15 @@ class TopicFilter:
     def __init__(self, kind: values.FilterKind, text: str) -> None:
         self.kind = kind
         self.regex = values.normalize_filter_regex(text)
+        self._pattern: Pattern | re.Pattern[str]
         try:
-            self._pattern = re.compile(self.regex)
-        except re.error as error:
-            raise errors.ConfigError(f"illegal topic filter '{text}': {error}") from error
+            self._pattern = Pattern(self.regex)
+        except errors.InvalidPatternError:
+            # of 0.7's members, or what we join of two: one without the topics of the other
+            try:
+                self._pattern = re.compile(self.regex)
+            except re.error as error:
+                raise errors.ConfigError(f"illegal topic filter '{text}': {error}") from error
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.regex!r})"

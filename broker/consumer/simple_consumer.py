@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import compress
 
 from broker.client.connection import (
     DEFAULT_CONNECT_TIMEOUT_S,
@@ -10,6 +11,7 @@ from broker.client.connection import (
     Connection,
 )
 from broker.errors import NO_ERROR, ProtocolError, error_for_code
+from broker.patterns import PayloadTest
 from broker.protocol import responses
 from broker.protocol.client_requests import (
     FilteredReadRequest,
@@ -80,14 +82,15 @@ class FilteredSet:
         offset: int,
         runs: Sequence[responses.Run],
         next_offset: int,
-        is_wanted: Callable[[Buffer], object],
+        is_wanted: PayloadTest,
     ) -> None:
         self.offset = offset
         self.next_offset = next_offset
         self._decoded: list[tuple[list[Message], int, Fault]] = []
         for run_offset, entries in runs:
             messages, valid_bytes, fault = decode(entries, run_offset)
-            wanted = [message for message in messages if is_wanted(message[2])]
+            selected = is_wanted.select([payload for _, _, payload in messages])
+            wanted = list(compress(messages, selected))
             self._decoded.append((wanted, run_offset + valid_bytes, fault))
 
     def __iter__(self) -> Iterator[Message]:
@@ -189,7 +192,6 @@ class SimpleConsumer:
 
         Raises:
             InvalidPatternError: the pattern is not valid.
-            PatternTooSlowError: matching the next messages takes the broker too long.
             UnknownTopicError: the broker has no such topic.
             OffsetOutOfRangeError, WrongPartitionError, StorageError: as for `fetch`.
         """
@@ -243,7 +245,7 @@ class SimpleConsumer:
         return self._connection.repeat_if_lost(lambda: self._connection.ask(request))
 
 
-def _selected(fetched: FetchedSet, is_wanted: Callable[[Buffer], object]) -> FilteredSet:
+def _selected(fetched: FetchedSet, is_wanted: PayloadTest) -> FilteredSet:
     """Filter a fetched set; the next fetch repeats a message that is incomplete here."""
     view = memoryview(fetched.data)
     found = filter_entries(view, is_wanted, max(len(view), 1))

@@ -97,8 +97,8 @@ class ConsumerStream:
             InvalidMessageError: the next message of a partition is corrupt. The partition is
                 blocked until `skip_corrupt` or `seek`; iterating again reads the others.
             OffsetOutOfRangeError: a partition's offset is out of range and no reset is configured.
-            PatternTooSlowError, InvalidPatternError: a broker cannot filter a partition with the
-                connector's pattern. The partition is blocked until `seek`.
+            InvalidPatternError: a broker cannot filter a partition with the connector's pattern.
+                The partition is blocked until `seek`.
             ConsumerTimeoutError: no message within the timeout.
         """
         self._close_iterator()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,11 +21,11 @@ from broker.log.recovery import cut_file
 from broker.log.scan import ScannedBlock, boundaries_around, fault_of_large, scan_blocks
 from broker.log.segment import SegmentFile
 from broker.log.segment_paths import base_offset_of, segments_of
+from broker.patterns import PayloadTest
 from broker.protocol.codec import Fault, boundaries, scan, unfold
 from broker.protocol.compression import Codec
 from broker.protocol.message import entry_bytes, payload_sizes
 from broker.protocol.message_set import Entry, describe_fault, filter_entries, iter_entries
-from broker.protocol.primitives import Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 def iter_segment_entries(
-    path: Path, start: int = 0, *, is_wanted: Callable[[Buffer], object] | None = None
+    path: Path, start: int = 0, *, is_wanted: PayloadTest | None = None
 ) -> Iterator[Entry]:
     """Yield the entries of a segment file from an entry start on, also those with a bad CRC.
 
@@ -171,7 +171,7 @@ def iter_segment_entries(
 
 
 def _spans_of(
-    block: memoryview, is_wanted: Callable[[Buffer], object] | None
+    block: memoryview, is_wanted: PayloadTest | None
 ) -> tuple[list[tuple[int, int]], int]:
     """Return the ranges of a block to look at, and how much of it is done with them."""
     if is_wanted is not None:

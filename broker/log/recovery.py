@@ -296,10 +296,16 @@ def cut_file(path: Path, valid_end: int, time_ms: int) -> Path:
 
 def _copy_tail(source: int, position: int, target_path: Path) -> None:
     target = open_file(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    zeros = bytes(BLOCK_BYTES)
+    start = position
     try:
         while block := os.pread(source, BLOCK_BYTES, position):
-            write_all(target, block)
+            if block == zeros:  # a hole in the file stays one: the disk may have no room for it
+                os.lseek(target, len(block), os.SEEK_CUR)
+            else:
+                write_all(target, block)
             position += len(block)
+        os.ftruncate(target, position - start)
         os.fsync(target)
     finally:
         os.close(target)

@@ -18,8 +18,6 @@ from broker.protocol import codec
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import Fault, Scan, boundaries
 from broker.protocol.message import (
-    ENTRY_CANDIDATE,
-    ENTRY_CANDIDATE_BYTES,
     ENTRY_OVERHEAD_BYTES,
     MIN_ENTRY_BYTES,
     EntryHeader,
@@ -29,7 +27,8 @@ from broker.protocol.message import (
 from broker.protocol.primitives import Buffer
 
 BLOCK_BYTES = 1 << 20
-_WINDOW_BYTES = 4 << 20
+_MAX_RESUMPTIONS = 1000
+_LARGE_WINDOW_BYTES = 32 << 20  # twice the largest entry that `codec.find_entry` finds
 
 
 class ScannedBlock(NamedTuple):
@@ -139,26 +138,19 @@ def looks_like_entry(fd: int, position: int, end: int) -> bool:
 
 def find_entry(fd: int, position: int, end: int, *, search_end: int | None = None) -> int | None:
     """Return the position of the next whole entry with a good CRC, None if there is none."""
-    while position < (end if search_end is None else search_end):
-        window = os.pread(fd, min(_WINDOW_BYTES, end - position), position)
-        for found in ENTRY_CANDIDATE.finditer(window):
-            candidate = position + found.start()
-            if _is_good_entry(fd, candidate, end):
-                return candidate
-        if len(window) < _WINDOW_BYTES:
+    stop = end if search_end is None else min(search_end, end)
+    window_bytes = BLOCK_BYTES
+    while position < stop:
+        window = _read(fd, position, min(window_bytes, end - position))
+        if not window:  # the file has become shorter
             return None
-        position += len(window) - ENTRY_CANDIDATE_BYTES + 1
+        at, is_good = codec.find_entry(window, stop - position, end - position)
+        if is_good:
+            return position + at
+        position += at
+        # entries that reach beyond the window end the search in it: then most of them must fit
+        window_bytes = _LARGE_WINDOW_BYTES if at < len(window) // 2 else BLOCK_BYTES
     return None
-
-
-def _is_good_entry(fd: int, position: int, end: int) -> bool:
-    if not looks_like_entry(fd, position, end):
-        return False
-    header = read_header(fd, position)
-    if header is None or header.end == header.payload_position:
-        # Without a payload no CRC tells an entry from a few stray zero bytes.
-        return False
-    return has_good_entry(fd, position, end)
 
 
 def has_good_entry(fd: int, position: int, end: int) -> bool:
@@ -232,9 +224,20 @@ def boundaries_despite_damage(file: SegmentFile, target: int, end: int) -> tuple
                 if former is None or has_good_entry(file.fd, former, end):
                     return around
                 reached_from = former
-        start = find_entry(file.fd, reached_from + 1, end) or end
+        start = _resumed(file, reached_from + 1, end)
         if start > target:
             return before, start
+
+
+def _resumed(file: SegmentFile, position: int, end: int) -> int:
+    """Return where the next good entry starts, or the end; each span is searched once."""
+    known = file.resumptions
+    if (found := known.get((position, end))) is None:
+        found = find_entry(file.fd, position, end) or end
+        if len(known) >= _MAX_RESUMPTIONS:
+            known.clear()
+        known[position, end] = found
+    return found
 
 
 def _entry_before(file: SegmentFile, position: int, end: int, start: int | None) -> int | None:

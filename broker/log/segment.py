@@ -88,12 +88,14 @@ class SegmentFile:
     link; tools may follow links.
     """
 
-    __slots__ = ("__weakref__", "boundaries", "fd", "path")
+    __slots__ = ("__weakref__", "boundaries", "fd", "path", "resumptions")
 
     def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
         self.path = path
         self.fd = open_file(path, flags) if flags & os.O_NOFOLLOW else os.open(path, flags)
         self.boundaries = BoundaryIndex()
+        # where `boundaries_despite_damage` found the next entry, by the start and end of the search
+        self.resumptions: dict[tuple[int, int], int] = {}
         weakref.finalize(self, os.close, self.fd).atexit = False
 
 

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from broker.errors import InvalidMessageError
 from broker.protocol import _codec
-from broker.protocol._codec import boundaries, encode, publish_responses, scan, single_appends
+from broker.protocol._codec import (
+    boundaries,
+    encode,
+    find_entry,
+    publish_responses,
+    scan,
+    single_appends,
+)
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
 from broker.protocol.message import (
     COLUMN_NAMES,
@@ -44,6 +51,7 @@ __all__ = [
     "decode_messages",
     "encode",
     "encode_delimited",
+    "find_entry",
     "publish_responses",
     "scan",
     "single_appends",

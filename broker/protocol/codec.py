@@ -27,7 +27,7 @@ from broker.protocol.message import (
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces an engine: `python` or `compiled`."""
 # the compiled engine must have the same number: an older build may be in this folder
-_INTERFACE = 5
+_INTERFACE = 6
 
 
 def _is_compiled() -> bool:
@@ -71,6 +71,7 @@ if IS_COMPILED:
         decode_messages,
         encode,
         encode_delimited,
+        find_entry,
         publish_responses,
         scan,
         single_appends,
@@ -88,6 +89,7 @@ else:
         decode_messages,
         encode,
         encode_delimited,
+        find_entry,
         publish_responses,
         scan,
         single_appends,
@@ -118,6 +120,7 @@ __all__ = [
     "describe",
     "encode",
     "encode_delimited",
+    "find_entry",
     "publish_responses",
     "scan",
     "single_appends",

@@ -11,7 +11,6 @@ unfolding of wrappers with its bounds. Nothing depends on which engine runs.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable
 from enum import IntEnum
@@ -34,14 +33,6 @@ ENTRY_OVERHEAD_BYTES = LENGTH_BYTES + MAGIC1_HEADER_BYTES
 MAX_PAYLOAD_BYTES = 2**31 - 1 - MAGIC1_HEADER_BYTES  # the length field is an int32
 MAX_VALUE_BYTES = 2**31 - 1  # so that the value offsets of `Columns` are int32
 MAX_NESTING = 8  # of wrappers; 0.7 has no limit, but some data unfolds to itself
-
-# Matches, without consuming, where an entry may start: before a length from 5 to 2^24-1 that a
-# magic byte of 0 or 1 follows (`ENTRY_CANDIDATE_BYTES` decide). Larger lengths are left out: every
-# zero byte of text would be a candidate, and a smaller entry follows soon.
-ENTRY_CANDIDATE = re.compile(
-    rb"(?=\x00(?:[^\x00]..|\x00[^\x00].|\x00\x00[\x05-\xff])[\x00\x01])", re.DOTALL
-)
-ENTRY_CANDIDATE_BYTES = LENGTH_BYTES + 1
 
 _CRC = struct.Struct(">I")
 

@@ -7,12 +7,15 @@ paths are in `codec`; this is the detailed view for tools, filters and output fo
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import compress as compress_by
 from itertools import pairwise
 from typing import NamedTuple
 
 from broker.errors import InvalidFetchSizeError, InvalidMessageError
+from broker.patterns import PayloadTest
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import (
     Fault,
@@ -292,9 +295,7 @@ class FilteredEntries(NamedTuple):
     fault: Fault  # why it ends there; `NONE` at the end of the buffer, or at the limit on bytes
 
 
-def filter_entries(
-    buffer: Buffer, is_wanted: Callable[[Buffer], object], max_kept_bytes: int
-) -> FilteredEntries:
+def filter_entries(buffer: Buffer, is_wanted: PayloadTest, max_kept_bytes: int) -> FilteredEntries:
     """Find the entries of a message set to return to a filtering reader.
 
     A good entry without a wanted message is left out. All others are kept: wrappers as a whole,
@@ -307,15 +308,25 @@ def filter_entries(
     position = left_out_count = 0
     fault = Fault.CRC  # or any fault after which the walk can continue
     while fault in (Fault.CRC, Fault.CODEC, Fault.COMPRESSED) and spans.left_bytes > 0:
-        messages, valid_bytes, fault = decode(view[position:], position)
+        scanned = scan(view[position:])
+        if scanned.wrappers:
+            messages, valid_bytes, fault = decode(view[position:], position)
+            selected = is_wanted.select([payload for _, _, payload in messages])
+            offsets = [offset for offset, _, _ in messages]
+        else:
+            valid_bytes, fault = scanned.valid_bytes, scanned.fault
+            data = bytes(view[position : position + valid_bytes])
+            bounds = boundaries(data)
+            selected = is_wanted.select_between(data, bounds, partial(_payload_start, data))
+            offsets = [position + bound for bound in bounds[:-1]]
         end = position + valid_bytes
-        wanted = dict.fromkeys(offset for offset, _, payload in messages if is_wanted(payload))
+        wanted = dict.fromkeys(compress_by(offsets, selected))
         for start in wanted:
             spans.add(start, entry_end(view, start))
             if spans.left_bytes <= 0:
                 end, fault = spans.end, Fault.NONE
                 break
-        left_out_count += _count_left_out(end, messages, wanted)
+        left_out_count += _count_left_out(end, offsets, wanted)
         position = end
         if fault in (Fault.SIZE, Fault.MAGIC):
             position = min(len(view), end + max(spans.left_bytes, ENTRY_OVERHEAD_BYTES))
@@ -323,6 +334,10 @@ def filter_entries(
             position = entry_end(view, end)
         spans.add(end, position)
     return FilteredEntries(spans.found, position, left_out_count, fault)
+
+
+def _payload_start(data: bytes, position: int) -> int:
+    return position + MIN_ENTRY_BYTES + bool(data[position + LENGTH_BYTES])
 
 
 class _Spans:
@@ -341,12 +356,10 @@ class _Spans:
             self.end = end
 
 
-def _count_left_out(
-    end: int, messages: Sequence[tuple[int, int, bytes]], wanted: dict[int, None]
-) -> int:
+def _count_left_out(end: int, offsets: Sequence[int], wanted: dict[int, None]) -> int:
     if not wanted:
-        return len(messages)
-    return sum(offset < end and offset not in wanted for offset, _, _ in messages)
+        return len(offsets)
+    return sum(offset < end and offset not in wanted for offset in offsets)
 
 
 class MessageSlice(NamedTuple):

@@ -1,17 +1,16 @@
 """The filter of a filtered read: a regular expression searched for in payloads.
 
-A broker applies it (in `broker.server.requests.filter_worker`), or the client where the broker
+A broker applies it (in `broker.server.requests.pattern_filter`), or the client where the broker
 cannot; both do so with `message_set.filter_entries`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.errors import InvalidPatternError, ProtocolError
-from broker.protocol.primitives import INT8, INT32, Buffer, Reader
+from broker.patterns import PayloadTest
+from broker.protocol.primitives import INT8, INT32, Reader
 
 MAX_PATTERN_BYTES = 1024
 
@@ -24,9 +23,9 @@ class PayloadFilter:
     """Selects messages by their payload.
 
     Args:
-        pattern: a regular expression of Python's `re` over bytes, at most `MAX_PATTERN_BYTES`
-            long. It may match anywhere in a payload; an empty one matches every payload.
-        ignore_case: ignore the case of ASCII letters.
+        pattern: see `broker.patterns`; in UTF-8, at most `MAX_PATTERN_BYTES` long. It may match
+            anywhere in a payload; an empty one matches every payload.
+        ignore_case: ignore the case of letters.
         invert: select the messages that the pattern does not match.
     """
 
@@ -34,23 +33,21 @@ class PayloadFilter:
     ignore_case: bool = False
     invert: bool = False
 
-    def compile(self) -> Callable[[Buffer], object]:
-        """Return a function that returns a true value for a selected payload.
+    def compile(self) -> PayloadTest:
+        """Return the test of payloads.
 
         Raises:
-            InvalidPatternError: the pattern is too long, or not a regular expression.
+            InvalidPatternError: the pattern is too long, not UTF-8, or not a regular expression.
         """
         if len(self.pattern) > MAX_PATTERN_BYTES:
             raise InvalidPatternError(
                 f"the pattern has {len(self.pattern)} bytes; the limit is {MAX_PATTERN_BYTES}"
             )
         try:
-            search = re.compile(self.pattern, re.IGNORECASE if self.ignore_case else 0).search
-        except (re.error, ValueError, OverflowError, RecursionError) as error:
-            raise InvalidPatternError(
-                f"pattern '{self.text}' is no regular expression: {error}"
-            ) from error
-        return (lambda payload: search(payload) is None) if self.invert else search
+            text = self.pattern.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidPatternError(f"the pattern '{self.text}' is not UTF-8") from error
+        return PayloadTest(text, ignore_case=self.ignore_case, invert=self.invert)
 
     @property
     def text(self) -> str:

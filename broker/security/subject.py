@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from broker.errors import ConfigError
+from broker.errors import ConfigError, InvalidPatternError
+from broker.patterns import Pattern
 
 Subject = Iterable[Iterable[tuple[str, str]]]
 """As `ssl` gives it: relative names, each of one or several attributes."""
@@ -48,7 +49,7 @@ def _escaped(value: str) -> str:
 
 
 class _Rule(NamedTuple):
-    pattern: re.Pattern[str]
+    pattern: Pattern
     template: str  # as `re` has it
     case: str  # L, U or nothing
 
@@ -94,11 +95,11 @@ def _parse_rule(pattern: str, replacement: str, case: str) -> _Rule:
     plain = replacement.replace("\\/", "/").replace("\\", "\\\\")
     template = re.sub(r"\$(\d)", r"\\g<\1>", plain)
     try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        raise ConfigError(f"ssl.principal.mapping.rules: '{pattern}': {error}") from error
+        compiled = Pattern(pattern)
+    except InvalidPatternError as error:
+        raise ConfigError(f"ssl.principal.mapping.rules: {error}") from error
     for group in re.findall(r"\$(\d)", plain):
-        if int(group) > compiled.groups:
+        if int(group) > compiled.group_count:
             raise ConfigError(f"ssl.principal.mapping.rules: '{pattern}' has no group {group}")
     return _Rule(compiled, template, case)
 

@@ -1,7 +1,7 @@
 """Text, key, time and number of events, extracted from payloads.
 
-All columns are expressions of Spark functions: payloads are not processed in Python. Time formats
-are those of `strptime`, translated to the patterns of Spark's parser.
+All columns are expressions of Spark functions, but for the groups of a pattern. Time formats are
+those of `strptime`, translated to the patterns of Spark's parser.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import pyarrow as pa
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.functions import arrow_udf
 
-from broker.errors import QueryError
+from broker.errors import InvalidPatternError, QueryError
+from broker.patterns import Pattern
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -181,21 +184,27 @@ def json_field(text: Column, path: str) -> Column:
 
 
 def _groups(text: Column, pattern: str) -> dict[str, Column]:
-    """Return the groups of a regular expression that events use, named as in Python or Java."""
+    """Return the groups of a regular expression that events use."""
     try:
-        compiled = re.compile(re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", pattern))
-    except re.error as error:
-        raise QueryError(f"'{pattern}' is no regular expression: {error}") from error
-    numbers = compiled.groupindex
+        compiled = Pattern(pattern)
+    except InvalidPatternError as error:
+        raise QueryError(str(error)) from error
+    numbers = compiled.group_numbers
     if not {"key", "time"} & numbers.keys():
         raise QueryError(f"no group named key or time in '{pattern}'; valid: (?P<key>[0-9]+)")
-    in_java = fn.lit(pattern.replace("(?P<", "(?<"))
+    names = [name for name in ("key", "time", "value") if name in numbers]
 
-    def group(name: str) -> Column:
-        found = fn.get(fn.regexp_extract_all(text, in_java, fn.lit(numbers[name])), fn.lit(0))
-        return fn.nullif(found, fn.lit(""))
+    def extract(texts: pa.Array) -> pa.Array:
+        found = [None if one is None else compiled.search(one) for one in texts.to_pylist()]
+        columns = [
+            pa.array([one and (one[name] or None) for one in found], pa.string()) for name in names
+        ]
+        return pa.StructArray.from_arrays(columns, names)
 
-    return {name: group(name) for name in ("key", "time", "value") if name in numbers}
+    # in Python, as Spark's own functions have the dialect of Java
+    fields = ", ".join(f"{name} string" for name in names)
+    extracted = arrow_udf(extract, f"struct<{fields}>")(text)  # type: ignore[call-overload]  # by its hints
+    return {name: extracted[name] for name in names}
 
 
 def _time(text: Column, fields: EventFields) -> Column:

@@ -35,7 +35,8 @@ from typing import (
 )
 
 from broker.endpoints import join_address
-from broker.errors import ConfigError, ProtocolError
+from broker.errors import ConfigError, InvalidPatternError, ProtocolError
+from broker.patterns import Pattern
 from broker.protocol.compression import Codec
 from broker.spark.offsets import (
     EARLIEST,
@@ -243,7 +244,7 @@ class Selection:
     """Selected topics or partitions; all if nothing is set, none if `partitions` is empty."""
 
     topics: tuple[str, ...] = ()
-    pattern: re.Pattern[str] | None = None
+    pattern: Pattern | None = None
     partitions: frozenset[TopicPartition] | None = None
 
     def has_topic(self, topic: str) -> bool:
@@ -265,7 +266,7 @@ class Selection:
         if self.partitions is not None:
             return {"assign": to_assignment(self.partitions)}
         if self.pattern is not None:
-            return {"subscribePattern": self.pattern.pattern}
+            return {"subscribePattern": self.pattern.text}
         return {"subscribe": ",".join(self.topics)} if self.topics else {}
 
 
@@ -609,12 +610,12 @@ def parse_topics(text: str) -> Selection:
     return Selection(topics)
 
 
-def parse_topic_pattern(text: str, option: str) -> re.Pattern[str]:
+def parse_topic_pattern(text: str, option: str) -> Pattern:
     """Compile a regular expression for whole names of topics."""
     try:
-        return re.compile(text)
-    except re.error as error:
-        raise ConfigError(f"{option} '{text}' is no regular expression: {error}") from error
+        return Pattern(text)
+    except InvalidPatternError as error:
+        raise ConfigError(f"{option}: {error}") from error
 
 
 def _parse_bound(values: _Values, default: Bound, *, forbidden: int | None = None) -> Bound:

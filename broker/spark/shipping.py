@@ -3,7 +3,8 @@
     spark.sparkContext.addPyFile(str(package_zip(Path("/tmp"))))  # before the data source is used
 
 An installed package takes precedence, with its compiled codec. Elsewhere executors need Python,
-PySpark and PyArrow (for Avro payloads also fastavro, for other compression than gzip also cramjam),
+PySpark and PyArrow (for Avro payloads also fastavro, for other compression than gzip also
+cramjam, for patterns google-re2),
 and the codec runs in Python, as compiled modules cannot be loaded from a zip.
 """
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.topic_creation import await_topic, create_on
+from broker.patterns import Pattern
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_new_topic_name
@@ -98,7 +99,7 @@ _UNESCAPED_AMPERSAND = re.compile(r"(\\.)|&")
 
 
 class _Substitution(NamedTuple):
-    pattern: re.Pattern[str]
+    pattern: Pattern
     replacement: str
     limit: int
 
@@ -125,7 +126,7 @@ class TopicMap:
             InvalidTopicError: no topic can have it.
         """
         for step in self._steps:
-            topic = step.pattern.sub(step.replacement, topic, count=step.limit)
+            topic = step.pattern.replace(topic, step.replacement, step.limit)
         validate_new_topic_name(topic)
         return topic
 
@@ -137,9 +138,10 @@ def _parse(text: str) -> _Substitution:
     _, pattern_text, replacement, flags = parts
     replacement = _UNESCAPED_AMPERSAND.sub(_python_form, replacement)
     try:
-        pattern = re.compile(pattern_text, re.IGNORECASE if "i" in flags else 0)
-        pattern.sub(replacement, "")  # fails for a reference to a missing group
-    except (re.error, IndexError) as error:
+        pattern = Pattern(pattern_text, ignore_case="i" in flags)
+        # fails for a reference to a missing group
+        Pattern(f"(?:{pattern_text})?").replace("", replacement)
+    except (errors.InvalidPatternError, IndexError) as error:
         raise errors.ConfigError(f"illegal substitution '{text}': {error}") from error
     return _Substitution(pattern, replacement, 0 if "g" in flags else 1)
 

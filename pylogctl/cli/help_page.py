@@ -22,6 +22,7 @@ TOPICS = {
     "offsets": "pylogctl-offsets.7",
     "formats": "pylogctl-formats.7",
     "framing": "pylogctl-framing.7",
+    "patterns": "pylogctl-patterns.7",
     "exit-codes": "pylogctl-exit-codes.7",
     "environment": "pylogctl-environment.7",
     "properties": "pylogctl-config.5",

@@ -184,13 +184,6 @@ def _make_bar(env: Environment) -> Any:
     )
 
 
-class Silence:
-    """The seconds that brokers of a short command may be silent at first, all together."""
-
-    def __init__(self, limit_s: float) -> None:
-        self.left_s = limit_s
-
-
 @contextmanager
 def announced_wait(
     env: Environment, what: str, *, after_s: float = _ANNOUNCE_WAIT_AFTER_S

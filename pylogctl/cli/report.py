@@ -101,9 +101,6 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.InvalidTopicError: _Rule(ExitStatus.USAGE, "INVALID_TOPIC"),
     library.UnsupportedVersionError: _Rule(ExitStatus.UNSUPPORTED, "UNSUPPORTED_VERSION"),
     library.InvalidPatternError: _Rule(ExitStatus.USAGE, "INVALID_PATTERN"),
-    library.PatternTooSlowError: _Rule(
-        ExitStatus.REMOTE, "PATTERN_TOO_SLOW", "--grep-at consumer has no limit of time"
-    ),
     library.InvalidReplicationFactorError: _Rule(
         ExitStatus.CONFLICT, "REPLICATION_FACTOR", "try: pylogctl broker list"
     ),

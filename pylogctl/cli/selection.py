@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.errors import InvalidPatternError
+from broker.patterns import Pattern
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
 _TOPIC_POLL_S = 0.1
 
 
-def compile_patterns(texts: Iterable[str], option: str) -> list[re.Pattern[str]]:
+def compile_patterns(texts: Iterable[str], option: str) -> list[Pattern]:
     """Return the regular expressions of an option."""
     patterns = []
     for text in texts:
         try:
-            patterns.append(re.compile(text))
-        except re.error as error:
-            raise UsageError(f"{option} '{text}' is no regular expression: {error}") from error
+            patterns.append(Pattern(text))
+        except InvalidPatternError as error:
+            raise UsageError(f"{option}: {error}") from error
     return patterns
 
 

@@ -22,13 +22,13 @@ from pylogctl.cli.errors import UsageError
 from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.offsets import Span, make_span, validate_order
 from pylogctl.cli.properties import CONSUME
+from pylogctl.cli.selection import compile_patterns
 from pylogctl.consume.exec_options import NO_COMMAND
 from pylogctl.consume.options import FOR_EVER, Chosen, Form, Options, Reading
 from pylogctl.format.envelope import PayloadEncoding, write_envelope
 from pylogctl.format.filters import (
     Filter,
     SampleFilter,
-    compile_grep,
     grep,
     parse_sample,
     parse_where,
@@ -207,8 +207,7 @@ def _file_writer(directory: Path) -> Render:
 def _filters(chosen: Chosen) -> list[Filter]:
     filters: list[Filter] = []
     if chosen.grep is not None:
-        pattern = compile_grep(chosen.grep, ignore_case=chosen.ignore_case)
-        filters.append(grep(pattern, invert=chosen.invert))
+        filters.append(grep(chosen.grep, ignore_case=chosen.ignore_case, invert=chosen.invert))
     elif chosen.ignore_case or chosen.invert:
         raise UsageError("-i and --invert say how --grep works, which is not given")
     filters += map(parse_where, chosen.where or ())
@@ -225,7 +224,7 @@ def _payload_filter(chosen: Chosen) -> PayloadFilter | None:
 
     if chosen.grep is None:
         raise UsageError("--grep-at says where --grep is matched, which is not given")
-    pattern = compile_grep(chosen.grep, ignore_case=chosen.ignore_case).pattern
+    pattern = chosen.grep.encode("utf-8", "surrogateescape")
     if len(pattern) > MAX_PATTERN_BYTES:
         raise UsageError(
             f"a broker takes a pattern of {MAX_PATTERN_BYTES} bytes, and --grep has {len(pattern)}",
@@ -288,6 +287,8 @@ def _validate_selection(
 
 def _group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
     """Return the regular expression by which a group chooses topics."""
+    compile_patterns(include, "--include")
+    compile_patterns(exclude, "--exclude")
     for pattern in (*include, *exclude):
         # members of version 0.7 would change such a pattern
         if re.search(r"[\s,]|^[\"']|[\"']$", pattern):

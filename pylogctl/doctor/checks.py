@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker.protocol.compression import Codec
     from broker.protocol.responses import BrokerAddress
 
-_LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam", "scramp")
+_LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam", "scramp", "google-re2")
 _MIN_PYTHON = (3, 11)
 _LOW_DISK_BYTES = 1 << 30
 _LOW_FILE_LIMIT = 4096

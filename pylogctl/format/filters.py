@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from broker.errors import did_you_mean
+from broker.errors import InvalidPatternError, did_you_mean
 from broker.json_fields import MISSING, Number, field_path, read_json, value_at
+from broker.patterns import PayloadTest
 from pylogctl.cli.errors import UsageError
 from pylogctl.format.envelope import MessageFacts
 
@@ -82,17 +83,13 @@ def _holds(compare: Callable[[Any, Any], bool], found: Any, value: Any) -> bool:
         return False
 
 
-def grep(pattern: re.Pattern[bytes], *, invert: bool) -> Filter:
+def grep(text: str, *, ignore_case: bool, invert: bool) -> Filter:
     """Return a filter for payloads that match a pattern, or with `invert` do not."""
-    return lambda m: (pattern.search(m.payload) is None) is invert
-
-
-def compile_grep(text: str, *, ignore_case: bool) -> re.Pattern[bytes]:
-    """Return the pattern of `--grep`."""
     try:
-        return re.compile(text.encode("utf-8", "surrogateescape"), re.I if ignore_case else 0)
-    except re.error as error:
-        raise UsageError(f"--grep '{text}' is no regular expression: {error}") from error
+        is_wanted = PayloadTest(text, ignore_case=ignore_case, invert=invert)
+    except InvalidPatternError as error:
+        raise UsageError(f"--grep: {error}") from error
+    return lambda m: is_wanted(m.payload)
 
 
 @dataclass(slots=True)

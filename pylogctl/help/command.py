@@ -29,7 +29,7 @@ properties_app = new_app()
 
 PIPE_WIDTH = 80
 MAX_WIDTH = 100
-LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam", "scramp")
+LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam", "scramp", "google-re2")
 WIRE_FORMAT = "Kafka 0.7 (message magic 0 and 1) with extension requests"
 Shell = Literal["bash", "zsh", "fish"]
 
@@ -54,8 +54,8 @@ def help_(
     env: Environment,
     words: list[str] | None = argument(
         "[COMMAND...|TOPIC]",
-        "A command, or one of offsets, formats, framing, exit-codes, environment, properties, "
-        "segment.",
+        "A command, or one of offsets, formats, framing, patterns, exit-codes, environment, "
+        "properties, segment.",
         default=None,
     ),
 ) -> None:

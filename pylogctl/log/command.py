@@ -117,7 +117,7 @@ def grep(
     files: list[Path] = argument("FILE|DIR...", "As for `log dump`.", default=...),
     offset: str | None = offset_option("Part to search. Default: all."),
     max_messages: shared.MaxMessagesOption = None,
-    ignore_case: bool = flag("-i, --ignore-case", "Selection", "Ignore the case of ASCII letters."),
+    ignore_case: bool = flag("-i, --ignore-case", "Selection", "Ignore the case of letters."),
     invert: bool = flag("--invert", "Selection", "Messages that do not match."),
     message_format: shared.MessageFormatOption = None,
 ) -> None:
@@ -125,10 +125,10 @@ def grep(
 
     Messages that are damaged are passed over; `log verify` finds them.
     """
-    from broker.protocol.payload_filter import PayloadFilter
+    from broker.patterns import PayloadTest
     from pylogctl.log.dump import dump_file
 
-    is_wanted = PayloadFilter(pattern.encode(), ignore_case, invert).compile()
+    is_wanted = PayloadTest(pattern, ignore_case=ignore_case, invert=invert)
     messages = partial(dump_file, is_wanted=is_wanted)
     _show(env, files, offset, messages, max_messages, "utf8", message_format)
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from broker.errors import InvalidMessageError
 from broker.log.archive import archived_base_offset_of, is_archive, segment_bytes
 from broker.log.inspect import first_entry_at_or_after, iter_segment_entries
+from broker.patterns import PayloadTest
 from broker.positions import NO_RANGE, parse_offset_spec, resolve
 from broker.protocol.message_set import Entry, messages_of
-from broker.protocol.primitives import Buffer
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.options import PayloadForm
@@ -114,7 +114,7 @@ def dump_file(
     found: ReadRange,
     *,
     shallow: bool = False,
-    is_wanted: Callable[[Buffer], object] | None = None,
+    is_wanted: PayloadTest | None = None,
 ) -> Iterator[Dumped]:
     """Yield the messages of a segment file in a range; with `shallow`, compressed entries whole.
 

@@ -16,6 +16,7 @@ from broker.topic import TopicPartition
 from broker.zk.session import Session
 from pylogctl.cli.connections import Side
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.selection import compile_patterns
 from pylogctl.mirror.document import Errors, PlanRow, StatusRow
 from pylogctl.mirror.errors import RouteError
 
@@ -41,13 +42,13 @@ def make_selection(
 
 
 def _topic_filter(include: Sequence[str], exclude: Sequence[str]) -> TopicFilter:
+    compile_patterns(include, "--include")  # so that an error names the malformed one
+    compile_patterns(exclude, "--exclude")
     if not include and exclude:
         return Blacklist("|".join(exclude))
     wanted = "|".join(include) or ".*"
     if not exclude:
         return Whitelist(wanted)
-    for text in (*include, *exclude):
-        Whitelist(text)  # so that an error names the malformed expression
     return Whitelist(f"(?!(?:{'|'.join(exclude)})$)(?:{wanted})")
 
 

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from broker.admin.cluster import broker_infos
 from broker.admin.lag import GroupLag, total
-from broker.errors import ArgumentError
+from broker.errors import ArgumentError, InvalidPatternError
 from broker.ids import NO_LEADER
+from broker.patterns import Pattern
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition
@@ -509,9 +510,9 @@ def compile_filter(text: str) -> Callable[[str], bool]:
     if not text.startswith("~"):
         return lambda name: text.lower() in name.lower()
     try:
-        found = re.compile(text[1:])
-    except re.error as error:
-        raise ArgumentError(f"not a regular expression: '{text[1:]}': {error}") from error
+        found = Pattern(text[1:])
+    except InvalidPatternError as error:
+        raise ArgumentError(str(error)) from error
     return lambda name: found.search(name) is not None
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from broker.admin.registry_nodes import Node, read_nodes, read_tree
 from broker.endpoints import join_address
+from broker.patterns import Pattern
 from broker.units import counted, format_time
 from broker.zk.health import ServerHealth, server_health
 from broker.zk.known_nodes import decode_node
@@ -148,13 +148,10 @@ def show_stat(env: Environment, path: str) -> None:
 
 def find(env: Environment, path: str, pattern: str, *, in_data: bool) -> None:
     """List the nodes whose path, or also whose value, matches a regular expression."""
-    try:
-        matches = re.compile(pattern).search
-    except re.error as error:
-        raise UsageError(f"not a regular expression: '{pattern}': {error}") from error
+    matches = Pattern(pattern).search
 
     def is_found(node: Node) -> bool:
-        text = node.value.decode("utf-8", "surrogateescape")
+        text = node.value.decode("utf-8", "replace")
         return bool(matches(node.path) or matches(text))
 
     with zookeeper_session(env) as session:

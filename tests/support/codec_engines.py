@@ -51,6 +51,8 @@ class Engine(Protocol):
 
     def scan(self, buffer: Buffer) -> Scan: ...
 
+    def find_entry(self, buffer: Buffer, stop: int, rest: int, /) -> tuple[int, bool]: ...
+
     def boundaries(
         self,
         buffer: Buffer,

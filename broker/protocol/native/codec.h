@@ -47,6 +47,7 @@ static inline uint8_t *put_bytes(uint8_t *out, const void *data, size_t size) {
 }
 
 PyObject *codec_scan(PyObject *module, PyObject *buffer);
+PyObject *codec_find_entry(PyObject *module, PyObject *args);
 PyObject *codec_boundaries(PyObject *module, PyObject *args);
 PyObject *codec_single_appends(PyObject *module, PyObject *args);
 PyObject *codec_publish_responses(PyObject *module, PyObject *args);

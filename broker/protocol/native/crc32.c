@@ -20,6 +20,26 @@
 /* tables[k][b]: what byte b adds to the CRC when k more bytes follow it. */
 static uint32_t tables[8][256];
 
+/* powers[k][n]: x to the power of 8 * n * 256^k, modulo P. */
+static uint32_t powers[sizeof(uint32_t)][256];
+
+/* Returns the product of two polynomials modulo P. */
+static uint32_t product(uint32_t one, uint32_t other) {
+    uint32_t sum = 0;
+    for (; one; one <<= 1) {
+        sum ^= one >> 31 ? other : 0;
+        other = other >> 1 ^ (other & 1 ? REFLECTED_POLYNOMIAL : 0);
+    }
+    return sum;
+}
+
+uint32_t crc32_joined(uint32_t front, uint32_t back, size_t back_bytes) {
+    for (int k = 0; back_bytes; back_bytes >>= 8, k = (k + 1) % (int)sizeof(uint32_t))
+        if (back_bytes & 0xFF)
+            front = product(powers[k][back_bytes & 0xFF], front);
+    return front ^ back;
+}
+
 static void fill_tables(void) {
     for (uint32_t byte = 0; byte < 256; byte++) {
         uint32_t crc = byte;
@@ -32,6 +52,13 @@ static void fill_tables(void) {
             uint32_t before = tables[k - 1][byte];
             tables[k][byte] = before >> 8 ^ tables[0][before & 0xFF];
         }
+    uint32_t step = 1u << (31 - 8); /* x^8 */
+    for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
+        powers[k][0] = 1u << 31;
+        for (int n = 1; n < 256; n++)
+            powers[k][n] = product(powers[k][n - 1], step);
+        step = product(powers[k][255], step);
+    }
 }
 
 static uint32_t load_little_endian(const uint8_t *data) {

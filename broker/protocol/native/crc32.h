@@ -14,6 +14,9 @@ const char *crc32_engine_name(void);
 /* Returns the CRC of data that follows other data whose CRC is `crc`; 0 to begin with. */
 extern uint32_t (*crc32_of)(uint32_t crc, const uint8_t *data, size_t size);
 
+/* Returns the CRC of data that consists of a front and a back with these CRCs. */
+uint32_t crc32_joined(uint32_t front, uint32_t back, size_t back_bytes);
+
 /* The engine that runs on every processor, eight tables for eight bytes at a time. */
 uint32_t crc32_by_slicing(uint32_t crc, const uint8_t *data, size_t size);
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from broker import errors
 from broker.endpoints import PLAIN_LISTENER
 from broker.security.mechanisms import PLAIN, Channel, ServerMechanisms
-from broker.security.principal import Principal
+from broker.security.principal import ANONYMOUS, Principal
 from broker.security.rules import host_of
 from broker.server.requests.authentication import MAX_UNPROVED_BYTES, Authentication
 from broker.topic import TopicPartition
@@ -76,6 +76,12 @@ class Client:
         """Note which user the first message of a login names (`n,,n=USER,r=NONCE`)."""
         found = _USER.match(opening)
         self.named_user = found[1].decode(errors="replace") if found else ""
+
+    @property
+    def turn_of(self) -> str:
+        """Return whose turn long work for the client is: its user's, or else its host's."""
+        who = self.authentication.identity
+        return self.host if who == ANONYMOUS else str(who)
 
     def check_start(self, start: memoryview, size: int) -> None:
         """Raise unless a large frame that begins so may be received as a whole."""

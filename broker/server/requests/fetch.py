@@ -1,10 +1,9 @@
 """Every read of a log: 0.7's fetch, multifetch and offsets, and our reads that can wait.
 
 Messages go from the page cache to the socket: a response holds slices of segment files. Two kinds
-of read have their messages in memory. A filtered read, whose pattern another process matches
-(`pattern_filter`): its response always says how far the search came, so that a reader makes
-progress through a log without any message it wants. And a read of 0.7 at a home broker without a
-replica: the leader is asked (`forwarder`).
+of read have their messages in memory. A filtered read (`pattern_filter`): its response always says
+how far the search came, so that a reader makes progress through a log without any message it wants.
+And a read of 0.7 at a home broker without a replica: the leader is asked (`forwarder`).
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from broker.log.listeners import Listeners
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.segment import FileSlice
+from broker.patterns import PayloadTest
 from broker.protocol import requests, responses
 from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
@@ -392,12 +392,14 @@ class FetchHandler:
         return responses.encode_read_part_header(part, messages.length), messages
 
     def filtered_read(
-        self, request: FilteredReadRequest, header: requests.RequestHeader, rights: Rights | None
+        self,
+        request: FilteredReadRequest,
+        header: requests.RequestHeader,
+        rights: Rights | None,
+        turn_of: str,
     ) -> Response:
         """Respond to a read with a filter, when its wait is over and the search is done."""
-        # quick for any pattern: an invalid one is refused at once, not only when messages come
-        request.payload_filter.compile()
-        return _FilteredRead(self, request, header, rights)
+        return _FilteredRead(self, request, header, rights, turn_of)
 
 
 def _high_watermark(log: Log | MissingLog, error: errors.ServerError | None) -> int:
@@ -569,7 +571,7 @@ class _DelayedRead(DelayedResponse):
 class _FilteredRead(_DelayedRead):
     """The response to a filtered read: waits for messages as any read, then for the search."""
 
-    __slots__ = ("_filter", "_result", "_searched")
+    __slots__ = ("_compiled", "_result", "_searched", "_turn_of", "_wait_until_s")
 
     def __init__(
         self,
@@ -577,40 +579,56 @@ class _FilteredRead(_DelayedRead):
         request: FilteredReadRequest,
         header: requests.RequestHeader,
         rights: Rights | None,
+        turn_of: str,
     ) -> None:
         # The entries found are held in memory: pipelined requests must not add them up.
         kept_bytes = min(max(0, request.read.max_bytes), KEPT_BYTES)
         super().__init__(handler, request.read, header, rights, [], kept_bytes)
-        self._filter = request.payload_filter
+        self._turn_of = turn_of
+        self._wait_until_s = self.deadline_s  # for messages
         self._searched: list[tuple[Found, Search | None]] = []
         self._result: Future[None] | None = None
+        # before any wait: an invalid pattern is refused at once, not only when messages come
+        self._compiled = handler.pattern_filter.compile(request.payload_filter, turn_of)
+        self._compiled.add_done_callback(lambda _: handler.wake(self))
 
     def forget(self) -> None:
         """Stop watching, and cancel the search for a client that is gone."""
         super().forget()
         if self._result is not None:
             self._result.cancel()
+        self._compiled.cancel()
         # A cycle of references would keep the entries found in memory.
         self._result = None
         self._searched = []
 
     def _try(self, is_last: bool) -> list[Part] | None:
-        if self._result is None:
-            found = self._find(is_last)
-            return None if found is None else self._start(found)
-        if self._result.done():
+        now_s = self._handler.clock.monotonic_s()
+        if self._result is None and self._compiled.done():
+            try:
+                is_wanted = self._compiled.result()
+            except errors.InvalidPatternError as error:
+                return self._refused(error)
+            found = self._find(is_last or now_s >= self._wait_until_s)
+            return None if found is None else self._start(found, is_wanted)
+        if self._result is not None and self._result.done():
             self._result.result()
             self._searched = [self._judged_again(*one) for one in self._searched]
             return self._parts()
-        if not is_last or self._handler.clock.monotonic_s() < self.deadline_s:
+        if not is_last or now_s < self.deadline_s:
             return None  # or the broker stops: the client asks again when it is back
-        late = errors.RequestTimedOutError(
-            f"{SEARCH_DEADLINE_S:g} s were not enough for this search and those before it"
-        )
-        self._handler.note_refused(late.code)
-        return [responses.encode_extension_error(self._header.correlation_id, late.code, str(late))]
+        if self._result is None and self.deadline_s == self._wait_until_s:
+            self.deadline_s = now_s + SEARCH_DEADLINE_S  # for the turn in which to compile
+            return None
+        text = f"{SEARCH_DEADLINE_S:g} s were not enough for this search and those before it"
+        return self._refused(errors.RequestTimedOutError(text))
 
-    def _start(self, found: list[Found]) -> list[Part] | None:
+    def _refused(self, error: errors.ServerError) -> list[Part]:
+        self._handler.note_refused(error.code)
+        correlation_id = self._header.correlation_id
+        return [responses.encode_extension_error(correlation_id, error.code, str(error))]
+
+    def _start(self, found: list[Found], is_wanted: PayloadTest) -> list[Part] | None:
         """Start the search of the readable messages; return the response if there are none."""
         handler = self._handler
         self._searched = [self._search_of(one) for one in found]
@@ -619,7 +637,7 @@ class _FilteredRead(_DelayedRead):
             return self._parts()
         self.deadline_s = handler.clock.monotonic_s() + SEARCH_DEADLINE_S
         self._result = handler.pattern_filter.submit(
-            searches, self._filter, self._request.max_bytes
+            searches, is_wanted, self._request.max_bytes, self._turn_of
         )
         self._result.add_done_callback(lambda _: handler.wake(self))
         return None

@@ -486,7 +486,7 @@ class RequestHandlers:
         rights: Rights | None,
     ) -> Response:
         if isinstance(request, FilteredReadRequest):
-            return self._fetch.filtered_read(request, header, rights)
+            return self._fetch.filtered_read(request, header, rights, client.turn_of)
         return self._session_reads.read(request, header, client, rights)
 
 

@@ -1,42 +1,42 @@
-"""The broker's side of filtering: starts, feeds and ends the process of `filter_worker`.
+"""Filtering of logs for reads, on threads of their own, in turns by client.
 
-The process starts with the first search, starts again when it was killed, and ends with the broker.
-One thread sends it one job after another; a processor only asks whether its search is done.
+RE2 takes time linear in what it searches, but some patterns take microseconds for each byte: one
+client's searches must not hold up those of others.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+import re2  # noqa: F401 - `broker.patterns` would import it on a thread
 
 from broker import errors
 from broker.clock import Clock
 from broker.log.segment import FileSlice
-from broker.protocol.framing import encode_frame
+from broker.patterns import PayloadTest
+from broker.protocol.message import LENGTH_BYTES, entry_bytes, has_length
+from broker.protocol.message_set import filter_entries
 from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.primitives import INT32, Reader
-from broker.server.requests import filter_worker
-from broker.server.requests.filter_worker import ScanJob, ScanResult
+from broker.protocol.responses import Run, encode_run
 from broker.topic import TopicPartition
 
-logger = logging.getLogger(__name__)
-
-LIMIT_S = 5.0
-"""How long one request may keep the process busy before the process is killed."""
 SCAN_BYTES = 4 << 20  # of the logs, filtered for one request
 KEPT_BYTES = 1 << 20  # kept for one request; the entry that reaches it is the last
-_TURN_S = 1.0
-_CHUNK_BYTES = 1 << 18
-_RESULT_TIMEOUT_S = 15.0
-_SOURCE_ROOT = Path(__file__).parents[2]
+_THREADS = 2
+_TURN_S = 0.25
+_MIN_CHUNK_BYTES = 1 << 12
+_MAX_CHUNK_BYTES = 1 << 18
+_QUICK_S = 0.01
+
+_Result = TypeVar("_Result")
+# consumers send their pattern with each read
+_compile = lru_cache(16)(PayloadFilter.compile)
 
 
 class Search:
@@ -62,217 +62,161 @@ class Search:
         is_at_end = self.next_offset - self._base_offset >= self._slice.length
         return is_at_end or self.error is not None or self.kept_bytes >= self._room_bytes
 
-    @property
-    def descriptor(self) -> int:
-        """Return the descriptor of the file to read."""
-        return self._slice.file.fd
+    def advance(
+        self, is_wanted: PayloadTest, *, chunk_bytes: int, max_entry_bytes: int, room_bytes: int
+    ) -> None:
+        """Filter the next bytes; of an entry that is longer, all of it."""
+        try:
+            data = self._read(chunk_bytes, max_entry_bytes)
+        except OSError as error:
+            self.error = self._note_unreadable() or errors.StorageError(
+                f"cannot read {self.partition} from offset {self.next_offset} on: "
+                f"{error.strerror or error}"
+            )
+            return
+        room_bytes = min(self._room_bytes - self.kept_bytes, room_bytes)
+        # an entry longer than the data cannot be matched, so the reader gets it (`end` is 0)
+        found = filter_entries(data, is_wanted, room_bytes)
+        end = found.end or len(data)
+        for start, stop in found.spans if found.end else [(0, end)]:
+            self.runs.append(encode_run(Run(self.next_offset + start, data[start:stop])))
+            self.run_count += 1
+            self.kept_bytes += stop - start
+        self.left_out_count += found.left_out_count
+        self.next_offset += end
 
-    def job(
-        self,
-        payload_filter: PayloadFilter,
-        *,
-        scan_bytes: int,
-        max_entry_bytes: int,
-        room_bytes: int,
-        limit_s: float,
-    ) -> ScanJob:
-        """Return the next job, within the limits of the whole request."""
+    def _read(self, chunk_bytes: int, max_entry_bytes: int) -> bytes:
+        """Return the next bytes, or the whole next entry if that is longer."""
         done = self.next_offset - self._base_offset
-        return ScanJob(
-            position=self._slice.position + done,
-            length=self._slice.length - done,
-            offset=self.next_offset,
-            scan_bytes=min(_CHUNK_BYTES, scan_bytes),
-            max_entry_bytes=max_entry_bytes,
-            room_bytes=min(self._room_bytes - self.kept_bytes, room_bytes),
-            limit_ms=max(1, int(limit_s * 1000)),
-            payload_filter=payload_filter,
-        )
+        position, length = self._slice.position + done, self._slice.length - done
+        size = min(length, max(chunk_bytes, LENGTH_BYTES))
+        data = _read(self._slice.file.fd, size, position)
+        if has_length(data):
+            size = entry_bytes(data)
+            if len(data) < size <= min(length, max_entry_bytes):
+                data += _read(self._slice.file.fd, size - len(data), position + len(data))
+        return data
 
-    def note_unreadable(self) -> errors.StorageError | None:
-        """Have the log note that reading its file failed where the next job starts."""
+    def _note_unreadable(self) -> errors.StorageError | None:
+        """Have the log note that its file cannot be read where the search goes on."""
         position = self._slice.position + self.next_offset - self._base_offset
         return self._slice.source.note_unreadable(self._slice._replace(position=position), position)
 
-    def take(self, result: ScanResult) -> None:
-        """Add the result of a job."""
-        self.next_offset = result.end_offset
-        self.left_out_count += result.left_out_count
-        self.kept_bytes += result.kept_bytes
-        self.run_count += result.run_count
-        self.runs.append(result.runs)
+
+def _read(fd: int, size: int, position: int) -> bytes:
+    parts = []
+    while size:
+        part = os.pread(fd, size, position)
+        if not part:
+            raise OSError(f"the file ends {size} bytes early")
+        parts.append(part)
+        size -= len(part)
+        position += len(part)
+    return b"".join(parts)
 
 
 class PatternFilter:
-    """Searches logs for the requests of all processors, one request after another."""
+    """Searches logs for the requests of all processors: one request is one turn of its client.
+
+    `turn_of` names the client to whom a turn belongs. All methods can be called from any thread.
+    """
 
     def __init__(self, clock: Clock, *, max_entry_bytes: int) -> None:
         self._clock = clock
         self._max_entry_bytes = max_entry_bytes  # of a valid entry
-        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pattern-filter")
-        self._lock = threading.Lock()  # guards _child and _is_stopped
-        self._child: _Child | None = None
-        self._is_stopped = False
+        self._turns = Turns()
+
+    def compile(self, payload_filter: PayloadFilter, turn_of: str) -> Future[PayloadTest]:
+        """Compile a filter, which takes up to 40 ms; the future has its error, too."""
+        return self._turns.submit(turn_of, partial(_compile, payload_filter))
 
     def submit(
-        self, searches: Sequence[Search], payload_filter: PayloadFilter, max_bytes: int
+        self, searches: Sequence[Search], is_wanted: PayloadTest, max_bytes: int, turn_of: str
     ) -> Future[None]:
-        """Do searches in order, as far as the limits allow; callable from any thread.
+        """Do searches in order, as far as the limits allow.
 
         The searches must not be used before the future is done; they have their results then.
         `max_bytes` is the limit of what is kept for all of them together.
         """
-        return self._executor.submit(self._run, searches, payload_filter, max_bytes)
+        return self._turns.submit(turn_of, partial(self._run, searches, is_wanted, max_bytes))
 
     def stop(self) -> None:
-        """End the process and the thread, also in the middle of a job."""
-        with self._lock:
-            self._is_stopped = True
-            if self._child is not None:
-                self._child.kill()
-        self._executor.shutdown(cancel_futures=True)
-        if self._child is not None:
-            self._child.end()
+        """End the threads, after the chunks that they search, and cancel what waits."""
+        self._turns.stop()
 
-    def _run(
-        self, searches: Sequence[Search], payload_filter: PayloadFilter, max_bytes: int
-    ) -> None:
-        """Do searches until a limit is reached, but at least one job."""
-        started_s = self._clock.monotonic_s()
+    def _run(self, searches: Sequence[Search], is_wanted: PayloadTest, max_bytes: int) -> None:
+        """Do searches until a limit is reached, but at least one chunk."""
+        before_s = self._clock.monotonic_s()
+        end_s = before_s + _TURN_S
         scan_bytes, room_bytes = SCAN_BYTES, min(max_bytes, KEPT_BYTES)
-        elapsed_s = 0.0
+        chunk_bytes = _MIN_CHUNK_BYTES  # doubled while the pattern proves to be quick
         for search in searches:
-            while not search.is_done and min(scan_bytes, room_bytes) > 0 and elapsed_s < _TURN_S:
-                job = search.job(
-                    payload_filter,
-                    scan_bytes=scan_bytes,
+            while not search.is_done and min(scan_bytes, room_bytes) > 0 and before_s < end_s:
+                offset, kept_bytes = search.next_offset, search.kept_bytes
+                search.advance(
+                    is_wanted,
+                    chunk_bytes=min(chunk_bytes, scan_bytes),
                     max_entry_bytes=self._max_entry_bytes,
                     room_bytes=room_bytes,
-                    limit_s=LIMIT_S - elapsed_s,
                 )
-                try:
-                    result = self._do_job(search, job)
-                except errors.ServerError as error:
-                    search.error = error
+                scan_bytes -= search.next_offset - offset
+                room_bytes -= search.kept_bytes - kept_bytes
+                now_s = self._clock.monotonic_s()
+                if now_s - before_s < _QUICK_S:
+                    chunk_bytes = min(_MAX_CHUNK_BYTES, 2 * chunk_bytes)
                 else:
-                    search.take(result)
-                    scan_bytes -= result.end_offset - job.offset
-                    room_bytes -= result.kept_bytes
-                elapsed_s = self._clock.monotonic_s() - started_s
-
-    def _do_job(self, search: Search, job: ScanJob) -> ScanResult:
-        """Do a job, with a new process if the old one was killed."""
-        where = f"{search.partition} from offset {job.offset} on"
-        try:
-            result = self._attempt(search, job, where)
-        except _ChildEndedError as ended:
-            logger.warning("%s; starting it again", ended)
-            result = self._attempt(search, job, where)
-        if result.error != errors.NO_ERROR:
-            noted = search.note_unreadable()
-            text = f"cannot read {where}: {result.text}"
-            raise noted or errors.error_for_code(result.error, text)
-        return result
-
-    def _attempt(self, search: Search, job: ScanJob, where: str) -> ScanResult:
-        child = self._running_child()
-        try:
-            return child.exchange(search.descriptor, job)
-        except EOFError as error:
-            status = self._drop_child(child)
-            if status == -signal.SIGPROF:
-                raise _too_slow(where, job) from error
-            raise _ChildEndedError(
-                f"the process that matches patterns ended with status {status} over {where}"
-            ) from error
-        except TimeoutError as error:
-            self._drop_child(child)
-            raise errors.RequestTimedOutError(
-                f"{where} could not be filtered in {_RESULT_TIMEOUT_S:g} s; is the disk stuck?"
-            ) from error
-
-    def _running_child(self) -> _Child:
-        with self._lock:
-            if self._is_stopped:
-                raise errors.ShuttingDownError("the broker is shutting down")
-            if self._child is None:
-                try:
-                    self._child = _Child()
-                except OSError as error:
-                    raise errors.UnknownServerError(
-                        f"cannot start the process that matches patterns: {error.strerror}"
-                    ) from error
-            return self._child
-
-    def _drop_child(self, child: _Child) -> int:
-        """Forget the process, so that the next job starts another; return its exit status."""
-        with self._lock:
-            self._child = None
-        return child.end()
+                    chunk_bytes = max(_MIN_CHUNK_BYTES, chunk_bytes // 2)
+                before_s = end_s if self._turns.is_stopped else now_s
 
 
-class _ChildEndedError(errors.UnknownServerError):
-    """The process that matches patterns was killed, or failed by a bug."""
-
-
-class _Child:
-    """The process and the socket to it; `OSError` if it cannot be started."""
+class Turns:
+    """Calls functions for many clients on a few threads, those of each client one after another."""
 
     def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair()
-        self._socket.settimeout(_RESULT_TIMEOUT_S)
-        search_path = os.pathsep.join(
-            filter(None, (str(_SOURCE_ROOT), os.environ.get("PYTHONPATH")))
-        )
-        try:
-            self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                [sys.executable, "-P", "-W", "ignore", "-m", filter_worker.__name__],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": search_path},
-                start_new_session=True,  # Ctrl-C on the terminal is for the broker alone
-            )
-        except OSError:
-            self._socket.close()
-            raise
-        finally:
-            theirs.close()
-        logger.info("process %d matches patterns from now on", self._process.pid)
+        self.is_stopped = False
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="pattern-filter")
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()  # clients that have their turn
+        self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}  # next first
 
-    def exchange(self, descriptor: int, job: ScanJob) -> ScanResult:
-        """Send a job and return its result; `EOFError` if the process ended, perhaps due to it."""
-        try:
-            socket.send_fds(self._socket, [encode_frame(job.encode())], [descriptor])
-            (size,) = INT32.unpack(self._receive(INT32.size))
-            return ScanResult.decode(Reader(self._receive(size)))
-        except ConnectionError as error:
-            raise EOFError from error
+    def submit(self, turn_of: str, call: Callable[[], _Result]) -> Future[_Result]:
+        """Return the future of a call; `ShuttingDownError` once stopped."""
+        future: Future[_Result] = Future()
+        with self._lock:
+            if self.is_stopped:
+                raise errors.ShuttingDownError("the broker is shutting down")
+            self._waiting.setdefault(turn_of, deque()).append((future, call))
+        self._start()
+        return future
 
-    def _receive(self, size: int) -> bytearray:
-        data = bytearray(size)
-        view = memoryview(data)
-        while view:
-            received = self._socket.recv_into(view)
-            if not received:
-                raise EOFError
-            view = view[received:]
-        return data
+    def stop(self) -> None:
+        """Cancel what waits, and wait for what runs."""
+        with self._lock:
+            self.is_stopped = True
+            waiting, self._waiting = self._waiting, {}
+        for calls in waiting.values():
+            for future, _ in calls:
+                future.cancel()
+        self._threads.shutdown()
 
-    def kill(self) -> None:
-        """End the process at once; `exchange` then raises."""
-        self._process.kill()
+    def _start(self) -> None:
+        """Start the turns of clients for which there is a thread."""
+        with self._lock:
+            free = [one for one in self._waiting if one not in self._busy]
+            for turn_of in free[: _THREADS - len(self._busy)]:
+                calls = self._waiting.pop(turn_of)
+                future, call = calls.popleft()
+                if calls:
+                    self._waiting[turn_of] = calls  # behind the others
+                self._busy.add(turn_of)
+                self._threads.submit(self._run, turn_of, future, call)
 
-    def end(self) -> int:
-        """End the process and return its exit status (negative: a signal)."""
-        self._socket.close()
-        self._process.kill()  # without effect if it has ended by itself
-        return self._process.wait()
-
-
-def _too_slow(where: str, job: ScanJob) -> errors.PatternTooSlowError:
-    error = errors.PatternTooSlowError(
-        f"pattern '{job.payload_filter.text}' is too slow: {where} it took {LIMIT_S:g} s without "
-        "coming to an end; repetitions inside repetitions are the usual reason"
-    )
-    logger.warning("%s", error)
-    return error
+    def _run(self, turn_of: str, future: Future[Any], call: Callable[[], Any]) -> None:
+        if future.set_running_or_notify_cancel():  # else its client is gone
+            try:
+                future.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+                future.set_exception(error)
+        with self._lock:
+            self._busy.discard(turn_of)
+        self._start()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
-from broker.errors import ConfigError
+from broker.errors import ConfigError, InvalidPatternError
 from broker.json_fields import field_path, read_json, value_at
+from broker.patterns import Pattern
 from broker.times import moment_of
 
 NO_DATE = "__HIVE_DEFAULT_PARTITION__"
@@ -48,9 +50,9 @@ class DateRule:
         ):
             raise ConfigError("a year needs a time format without one")
         try:
-            re.compile((self.pattern or "").encode())
-        except re.error as error:
-            raise ConfigError(f"'{self.pattern}' is no regular expression: {error}") from error
+            Pattern(self.pattern or "")
+        except InvalidPatternError as error:
+            raise ConfigError(str(error)) from error
         if self.time_format is not None:
             try:
                 self._parsed(datetime.now(UTC).strftime(self.time_format), self.time_format)
@@ -79,9 +81,10 @@ class DateRule:
                 read_json(payload) if record is None else record, field_path(self.field)
             )
         elif self.pattern is not None:
-            match = re.search(self.pattern.encode(), payload)
-            part = match and match[1 if match.re.groups else 0]  # None: the group did not take part
-            found = None if part is None else part.decode("utf-8", "replace")
+            pattern = _compiled(self.pattern)
+            match = pattern.search(payload.decode("utf-8", "replace"))
+            # None if the group did not take part
+            found = match and match[1 if pattern.group_count else 0]
         else:
             return self.load_day
         moment = self._moment(found)
@@ -110,6 +113,9 @@ class DateRule:
             if found.date() <= limit:
                 return found
         raise ValueError(f"'{text}' is not '{time_format}'")
+
+
+_compiled = lru_cache(Pattern)
 
 
 def _parsed_in_year(text: str, time_format: str, year: int) -> datetime:

@@ -33,7 +33,11 @@ BAD: list[tuple[Callable[[pylogctl.Client], object], type[Exception], str]] = [
     (lambda c: c.producer(buffer_bytes="9"), TypeError, "buffer_bytes as a number"),  # type: ignore[arg-type]
     (lambda c: c.read("t", limit=-1), ValueError, "limit is at least 0"),
     (lambda c: c.read("t", idle=-1), ValueError, "idle is at least 0"),
-    (lambda c: c.read("t", filter=3), TypeError, "as bytes, str or a PayloadFilter, not int"),  # type: ignore[arg-type]
+    (
+        lambda c: c.read("t", filter=3),  # type: ignore[arg-type]
+        TypeError,
+        "as str, bytes, by re2.compile or as a PayloadFilter, not int",
+    ),
     (lambda c: c.read("t", partition=1.5), TypeError, "not float"),  # type: ignore[arg-type]
     (lambda c: c.read("t", partition=[0, 9]), ValueError, "has no partition 9"),
     (

@@ -1,64 +1,30 @@
-"""The process that matches patterns: slow ones, and what becomes of a broker when it is killed."""
+"""Searches that take long: who else is served, and what becomes of them."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
+import random
+import threading
+import time
 
 import pytest
 
-from broker.errors import (
-    NO_ERROR,
-    PatternTooSlowError,
-    RequestTimedOutError,
-    UnknownServerError,
-)
+from broker.errors import InvalidPatternError, RequestTimedOutError, ShuttingDownError
+from broker.patterns import PayloadTest
 from broker.protocol.codec import encode
+from broker.protocol.message_set import FilteredEntries, filter_entries
 from broker.protocol.responses import FilteredPart, decode_filtered_read_response
 from broker.server.broker import Broker
 from broker.server.requests import fetch, pattern_filter
+from broker.server.requests.pattern_filter import Turns
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
-from tests.integration.broker.server.pattern_processes import is_busy, is_running, pattern_processes
 from tests.integration.broker.server.peer import Peer, filtered_request
 from tests.support.waiting import wait_until
 
-SLOW = b"(a+)+$"
+DEADLINE_S = 60
+SLOW = b"[ab]*a[ab]{900}c"
+"""Takes some 10 us for each byte of EVIL, as its states do not fit into RE2's memory."""
+EVIL = encode([bytes(random.Random(1).choices(b"ab", k=30_000))])
 YES = encode([b"yes"])
-EVIL = encode([b"a" * 60 + b"!"])
-
-
-@pytest.fixture
-def short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kill the process over a pattern sooner than a broker does otherwise."""
-    monkeypatch.setattr(pattern_filter, "LIMIT_S", 0.3)
-
-
-@pytest.fixture
-def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a search go on until the test ends it."""
-    monkeypatch.setattr(pattern_filter, "LIMIT_S", 600.0)
-    monkeypatch.setattr(pattern_filter, "_RESULT_TIMEOUT_S", 600.0)
-
-
-_of_others: set[int] = set()  # those of brokers that other tests of this process share
-
-
-@pytest.fixture(autouse=True)
-def leave_out_those_of_others() -> None:
-    _of_others.clear()
-    _of_others.update(pattern_processes(os.getpid()))
-
-
-def processes() -> list[int]:
-    """The processes of the brokers of the test."""
-    return [pid for pid in pattern_processes(os.getpid()) if pid not in _of_others]
-
-
-def the_process() -> int:
-    """The one process of the broker of the test."""
-    (pid,) = processes()
-    return pid
 
 
 def receive(peer: Peer) -> FilteredPart:
@@ -66,142 +32,133 @@ def receive(peer: Peer) -> FilteredPart:
     return part
 
 
-def test_process_when_nothing_is_filtered_then_is_not_started(peer: Peer) -> None:
-    peer.publish("events", YES)
-    peer.read("events", 0)
-    assert processes() == []
-    peer.read_filtered("events", 0, b"yes")
-    assert len(processes()) == 1
-
-
-def test_pattern_when_too_slow_then_error_says_so_and_others_are_served_meanwhile(
-    running_broker: Broker, connect: PeerFactory, short_limit: None
+def test_pattern_when_slow_then_others_are_served_meanwhile(
+    running_broker: Broker, connect: PeerFactory
 ) -> None:
     slow, other = connect(running_broker), connect(running_broker)
-    other.publish("evil", EVIL)
+    other.publish("evil", EVIL * 3)
     other.publish("events", YES)
     slow.send_extension(filtered_request("evil", 0, SLOW))
+
     assert other.fetch("events", 0) == (0, YES)
+
     part = receive(slow)
-    assert part.error == PatternTooSlowError.code
-    assert part.text.startswith("pattern '(a+)+$' is too slow: evil[0-0] from offset 0 on")
-    assert (part.next_offset, part.high_watermark) == (0, len(EVIL))
-    assert len(slow.read_filtered("events", 0, b"yes").runs) == 1
+    assert (part.error, part.runs) == (0, ())
+    assert part.next_offset in (len(EVIL), 2 * len(EVIL), 3 * len(EVIL))
 
 
-def test_pattern_when_too_slow_then_what_was_found_before_comes_with_the_error(
-    peer: Peer, short_limit: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pattern_filter, "_CHUNK_BYTES", len(YES))
-    monkeypatch.setattr(pattern_filter, "_TURN_S", 60.0)  # the start of the process is part of it
-    peer.publish("events", YES + EVIL)
-    part = peer.read_filtered("events", 0, SLOW + b"|yes")
-    assert [run.offset for run in part.runs] == [0]
-    assert (part.error, part.next_offset) == (PatternTooSlowError.code, len(YES))
+def test_pattern_when_repetitions_are_nested_then_it_is_as_quick_as_others(peer: Peer) -> None:
+    payload = b"a" * 100_000 + b"!"
+    peer.publish("events", encode([payload, payload + b"a"]))
+
+    part = peer.read_filtered("events", 0, b"(a+)+$")
+
+    assert [run.offset for run in part.runs] == [len(encode([payload]))]
 
 
-def test_process_when_killed_idle_then_the_next_read_starts_another(peer: Peer) -> None:
+def test_pattern_when_it_is_none_then_refused_before_there_are_messages(peer: Peer) -> None:
     peer.publish("events", YES)
-    peer.read_filtered("events", 0, b"yes")
-    first = the_process()
-    os.kill(first, signal.SIGKILL)
-    part = peer.read_filtered("events", 0, b"yes")
-    assert (part.error, len(part.runs)) == (NO_ERROR, 1)
-    assert the_process() != first
-
-
-def test_process_when_killed_over_a_read_twice_then_the_reader_hears_of_it(
-    running_broker: Broker, connect: PeerFactory, no_limit: None
-) -> None:
-    slow, other = connect(running_broker), connect(running_broker)
-    other.publish("evil", EVIL)
-    slow.send_extension(filtered_request("evil", 0, SLOW))
-    killed: list[int] = []
-    for _ in range(2):
-        wait_until(lambda: any(is_busy(one) for one in processes()), "the search")
-        killed.append(the_process())
-        os.kill(killed[-1], signal.SIGKILL)
-        wait_until(lambda: not is_running(killed[-1]), "its end")
-    part = receive(slow)
-    assert part.error == UnknownServerError.code
-    assert part.text == (
-        "the process that matches patterns ended with status -9 over evil[0-0] from offset 0 on"
-    )
-    assert len(other.read_filtered("evil", 0, b"!").runs) == 1
-
-
-def test_process_when_it_does_nothing_then_is_replaced(peer: Peer, running_broker: Broker) -> None:
-    peer.publish("events", YES)
-    peer.read_filtered("events", 0, b"yes")
-    child = running_broker._pattern_filter._child
-    assert child is not None
-    child._socket.settimeout(0.2)
-    stopped = the_process()
-    os.kill(stopped, signal.SIGSTOP)
-    part = peer.read_filtered("events", 0, b"yes")
-    assert part.error == RequestTimedOutError.code
-    assert "events[0-0] from offset 0 on could not be filtered" in part.text
-    assert len(peer.read_filtered("events", 0, b"yes").runs) == 1
-    assert not is_running(stopped)
-
-
-def test_process_when_it_cannot_be_started_then_the_reader_hears_of_it(
-    peer: Peer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    peer.publish("events", YES)
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    part = peer.read_filtered("events", 0, b"yes")
-    assert part.error == UnknownServerError.code
-    assert part.text == "cannot start the process that matches patterns: No such file or directory"
-    monkeypatch.undo()
-    assert len(peer.read_filtered("events", 0, b"yes").runs) == 1
+    for pattern, reason in ((b"(?=y)", "RE2 has no look-around"), (b"\xff", "is not UTF-8")):
+        with pytest.raises(InvalidPatternError, match=reason):
+            peer.read_filtered("events", len(YES), pattern, max_wait_ms=60_000)
 
 
 def test_search_when_its_turn_does_not_come_in_time_then_the_reader_hears_of_it(
-    running_broker: Broker,
-    connect: PeerFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    no_limit: None,
+    running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow, late = connect(running_broker), connect(running_broker)
-    slow.publish("evil", EVIL)
-    slow.send_extension(filtered_request("evil", 0, SLOW))
-    wait_until(lambda: any(is_busy(one) for one in processes()), "the search")
+    slow.publish("events", YES)
+    begun, gate = threading.Event(), threading.Event()
+
+    def wait_and_filter(data: bytes, is_wanted: PayloadTest, room_bytes: int) -> FilteredEntries:
+        begun.set()
+        gate.wait(DEADLINE_S)
+        return filter_entries(data, is_wanted, room_bytes)
+
+    monkeypatch.setattr(pattern_filter, "filter_entries", wait_and_filter)
+    slow.send_extension(filtered_request("events", 0, b"yes"))
+    assert begun.wait(DEADLINE_S)
     monkeypatch.setattr(fetch, "SEARCH_DEADLINE_S", 0.05)
-    late.send_extension(filtered_request("evil", 0, b"!"))
+
+    late.send_extension(filtered_request("events", 0, b"yes"))
+
     with pytest.raises(RequestTimedOutError, match="were not enough for this search and those"):
         late.receive_extension()
-
-
-def test_search_when_its_client_has_left_then_is_not_done(
-    running_broker: Broker,
-    connect: PeerFactory,
-    caplog: pytest.LogCaptureFixture,
-    no_limit: None,
-) -> None:
-    first, leaving, last = (connect(running_broker) for _ in range(3))
-    first.publish("evil", EVIL)
-    first.send_extension(filtered_request("evil", 0, SLOW))
-    wait_until(lambda: any(is_busy(one) for one in processes()), "the search")
-    leaving.send_extension(filtered_request("evil", 0, SLOW))
-    leaving.close()
-    wait_until(lambda: running_broker.status()["connections"] == 2, "the end of its connection")
-    last.send_extension(filtered_request("evil", 0, b"!"))
-    os.kill(the_process(), signal.SIGPROF)  # as the timer does
-    assert receive(first).error == PatternTooSlowError.code
-    assert len(receive(last).runs) == 1
-    assert caplog.text.count("is too slow") == 1
+    gate.set()
+    assert len(receive(slow).runs) == 1
 
 
 def test_broker_when_stopped_during_a_search_then_ends_it(
-    start_broker: BrokerFactory, connect: PeerFactory, no_limit: None
+    start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     broker = start_broker()
     peer = connect(broker)
-    peer.publish("evil", EVIL)
-    peer.send_extension(filtered_request("evil", 0, SLOW))
-    wait_until(lambda: any(is_busy(one) for one in processes()), "the search")
-    pid = the_process()
+    peer.publish("evil", EVIL * 100)
+    for _ in range(50):
+        peer.send_extension(filtered_request("evil", 0, SLOW))
+
     broker.stop()
-    assert not is_running(pid)
-    assert peer.is_closed()
+
+    assert not [one for one in threading.enumerate() if one.name.startswith("pattern-filter")]
+
+
+def test_turns_when_one_client_has_much_to_do_then_that_of_others_is_done_in_between() -> None:
+    turns, gate, order = Turns(), threading.Event(), []
+    blocked = [turns.submit("slow", gate.wait) for _ in range(100)]
+
+    first = turns.submit("other", lambda: order.append("other"))
+    first.result(DEADLINE_S)
+
+    assert not any(one.done() for one in blocked)
+    last_of_slow = turns.submit("slow", lambda: order.append("slow"))
+    for who in ("one", "two"):
+        turns.submit(who, gate.wait)
+    third = turns.submit("three", lambda: order.append("three"))
+    gate.set()
+    third.result(DEADLINE_S)
+    last_of_slow.result(DEADLINE_S)
+    assert order == ["other", "three", "slow"]
+    turns.stop()
+
+
+def test_turns_when_a_client_leaves_then_what_it_waits_for_is_not_done() -> None:
+    turns, gate, done = Turns(), threading.Event(), []
+    running = turns.submit("client", gate.wait)
+    left = turns.submit("client", lambda: done.append("left"))
+    last = turns.submit("client", lambda: done.append("last"))
+    wait_until(running.running, "the first call")
+
+    left.cancel()
+    gate.set()
+
+    last.result(DEADLINE_S)
+    assert done == ["last"]
+    turns.stop()
+
+
+def test_turns_when_a_call_fails_then_its_client_gets_the_error_and_goes_on() -> None:
+    turns = Turns()
+
+    def fail() -> None:
+        raise InvalidPatternError("no pattern")
+
+    with pytest.raises(InvalidPatternError, match="no pattern"):
+        turns.submit("client", fail).result(DEADLINE_S)
+    assert turns.submit("client", lambda: 1).result(DEADLINE_S) == 1
+    turns.stop()
+
+
+def test_turns_when_stopped_then_what_waits_is_cancelled_and_nothing_more_is_taken() -> None:
+    turns, gate = Turns(), threading.Event()
+    running = turns.submit("client", gate.wait)
+    waiting = turns.submit("client", time.monotonic)
+    wait_until(running.running, "the first call")
+    stopping = threading.Thread(target=turns.stop)
+    stopping.start()
+    wait_until(waiting.cancelled, "its end")
+    gate.set()
+    stopping.join(DEADLINE_S)
+
+    assert running.result(DEADLINE_S)
+    with pytest.raises(ShuttingDownError):
+        turns.submit("client", time.monotonic)

@@ -12,6 +12,7 @@ import pytest
 from broker.errors import QueryError
 from broker.spark.extraction import EventFields, events, parse_time_format
 from broker.tools.audit import json_time
+from tests.support.pattern_examples import EXAMPLES, REFUSED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,6 +154,39 @@ def test_pattern_when_groups_are_named_in_either_spelling_then_both_work(
 
 
 @pytest.mark.spark
+def test_pattern_when_text_has_letters_of_any_script_then_groups_have_them(
+    spark: SparkSession,
+) -> None:
+    lines = ["Größe=1 ok", "журнал=2 ok", "=3"]
+    pattern = r"^(?P<key>\w+)=(?P<first_name>x)?(?P<value>\d+)"
+
+    rows = found(spark, [one.encode() for one in lines], EventFields(pattern=pattern))
+
+    assert [row[0] for row in rows] == ["Größe", "журнал", None]
+
+
+@pytest.mark.spark
+def test_pattern_when_it_is_none_then_refused_as_by_every_reader(spark: SparkSession) -> None:
+    for pattern in REFUSED:
+        with pytest.raises(QueryError, match=r"see pylogctl-patterns\(7\)"):
+            found(spark, [b"x"], EventFields(pattern=f"(?P<key>{pattern})"))
+
+
+@pytest.mark.spark
+def test_pattern_when_one_of_the_examples_then_found_where_others_find_it(
+    spark: SparkSession,
+) -> None:
+    examples = [one for one in EXAMPLES if one.not_in]
+    matched = []
+    for one in examples:
+        fields = EventFields(pattern=f"(?P<key>{one.pattern})")
+        rows = found(spark, [one.found_in.encode(), one.not_in.encode()], fields)
+        matched.append([row[0] is not None for row in rows])
+
+    assert matched == [[True, False]] * len(examples)
+
+
+@pytest.mark.spark
 def test_times_when_without_year_and_zone_then_take_those_given(spark: SparkSession) -> None:
     form = parse_time_format("%b %d %H:%M:%S", "Europe/Paris")
     pattern = r"^(?P<time>\w+ +\d+ [\d:]+)"
@@ -189,7 +223,7 @@ def test_times_when_without_a_year_then_are_in_the_newest_that_is_not_in_the_fut
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        (EventFields(pattern="("), r"'\(' is no regular expression: missing \)"),
+        (EventFields(pattern="("), r"'\(' is no regular expression of RE2: missing \)"),
         (EventFields(pattern="(?P<user>x)"), "no group named key or time"),
         (EventFields(key_field=".a..b"), r"'.a..b' is not the path of a JSON field"),
         (EventFields(time_field=""), "'' is not the path of a JSON field"),

@@ -538,7 +538,7 @@ def test_consume_when_the_registry_is_down_says_how_to_do_without(invoke: Invoke
         (("-p", "x"), "not a partition: 'x'"),
         (("--where", "size"), "not a comparison"),
         (("-i",), "--grep"),
-        (("--include", "("), "--include '(' is no regular expression"),
+        (("--include", "("), "--include: '(' is no regular expression"),
         (("-X", "fetch.size=big"), "big"),
     ],
 )

@@ -135,8 +135,11 @@ def test_consume_when_a_group_cannot_start_where_it_is_told_to_fails_and_moves_n
     [
         (("t", "-g", "a/b"), "invalid group name 'a/b': '/' is not allowed"),
         (("t", "-g", ""), "invalid group name '': it is empty"),
-        (("-g", "g", "--include", "("), "--include '(' is no regular expression"),
-        (("-g", "g", "--include", "a", "--exclude", "["), "--exclude '[' is no regular expression"),
+        (("-g", "g", "--include", "("), "--include: '(' is no regular expression"),
+        (
+            ("-g", "g", "--include", "a", "--exclude", "["),
+            "--exclude: '[' is no regular expression",
+        ),
     ],
 )
 def test_consume_when_a_name_or_pattern_is_illegal_says_so_before_it_connects(

@@ -194,8 +194,8 @@ def test_verify_when_the_target_lacks_the_topic_then_all_is_missing(
     ("args", "text"),
     [
         (("--topic-map", "a.b"), "not a substitution: 'a.b'"),
-        (("--include", "("), "illegal topic filter '('"),
-        (("--include", "a", "--exclude", "("), "illegal topic filter '('"),
+        (("--include", "("), "--include: '(' is no regular"),
+        (("--include", "a", "--exclude", "("), "--exclude: '(' is no regular"),
     ],
 )
 def test_run_when_an_expression_is_wrong_then_shows_it(

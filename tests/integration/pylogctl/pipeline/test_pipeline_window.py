@@ -212,7 +212,7 @@ def test_window_when_the_pattern_is_malformed_then_ends_with_2(
     result = invoke("pipeline", "window", "--path", str(data), "--size", "1m", "--pattern", "(")
 
     assert result.status == 2
-    assert result.stderr.startswith("error: '(' is no regular expression: missing )")
+    assert result.stderr.startswith("error: '(' is no regular expression of RE2: missing )")
 
 
 @pytest.mark.parametrize("table", ["users.txt", "users.csv"])

@@ -76,7 +76,7 @@ def test_find_matches_paths_and_values(invoke: Invoke, zookeeper: str) -> None:
 def test_find_of_no_regular_expression_is_a_usage_error(invoke: Invoke) -> None:
     result = invoke("zk", "find", "/", "(")
     assert result.status == ExitStatus.USAGE
-    assert "not a regular expression: '('" in result.stderr
+    assert "'(' is no regular expression" in result.stderr
 
 
 @pytest.mark.usefixtures("registry")

@@ -220,3 +220,23 @@ def test_boundaries_despite_damage_when_nothing_is_damaged_then_the_nearest_entr
     assert scan.boundaries_despite_damage(file, target, end) == scan.boundaries_around(
         file, target, end
     )
+
+
+def test_boundaries_despite_damage_when_asked_again_then_the_span_is_not_searched_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "segment"
+    good = encode([b"good"])
+    path.write_bytes(good + bytes(3 << 20) + good)
+    file, size = SegmentFile(path), path.stat().st_size
+    target = len(good) + 1000
+    expected = len(good), len(good) + (3 << 20)
+    assert scan.boundaries_despite_damage(file, target, size) == expected
+
+    with path.open("r+b") as output:  # a good entry that only a second search would find
+        output.seek(len(good) + 2000)
+        output.write(good * 2)
+
+    assert scan.boundaries_despite_damage(file, target + 500, size) == expected
+    anew = SegmentFile(path)
+    assert scan.boundaries_despite_damage(anew, target, size)[1] == len(good) + 2000

@@ -254,3 +254,21 @@ def test_cut_file_when_side_file_name_is_taken_then_another_one(tmp_path: Path) 
     second = cut_file(path, 2, TIME_MS)
     assert (first.read_bytes(), second.read_bytes(), path.read_bytes()) == (b"ef", b"cd", b"ab")
     assert second.name == f"{path.name}.cut-{STAMP}.2"
+
+
+def test_cut_file_when_the_tail_is_sparse_then_the_side_file_is_too(tmp_path: Path) -> None:
+    path = tmp_path / segment_name(0)
+    path.write_bytes(ENTRY + b"tail")
+    with path.open("r+b") as file:
+        file.truncate(1 << 30)
+        file.seek(500 << 20)
+        file.write(b"in between")
+
+    side_file = cut_file(path, len(ENTRY), TIME_MS)
+
+    assert side_file.stat().st_size == (1 << 30) - len(ENTRY)
+    assert side_file.stat().st_blocks * 512 < 8 << 20
+    with side_file.open("rb") as file:
+        assert file.read(8) == b"tail" + bytes(4)
+        file.seek((500 << 20) - len(ENTRY))
+        assert file.read(12) == b"in between" + bytes(2)

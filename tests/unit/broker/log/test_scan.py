@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.scan import scan_blocks
+from broker.log.scan import BLOCK_BYTES, find_entry, scan_blocks
 from broker.log.segment import SegmentFile
 from broker.protocol.codec import Fault, encode
 
@@ -61,3 +61,34 @@ def test_scan_blocks_when_large_magic0_entry_then_whole(tmp_path: Path) -> None:
     crc = int.from_bytes(encode([payload])[6:10], "big")
     path.write_bytes(struct.pack(">iBI", 505, 0, crc) + payload)
     assert walk(path, 64) == (509, 1, Fault.NONE)
+
+
+@pytest.mark.parametrize("payload_bytes", [1, 600, 3 << 20, (1 << 24) - 7])
+@pytest.mark.parametrize("shift", [-16, -9, -5, -4, -3, -1, 0, 1])
+def test_find_entry_when_it_lies_across_blocks_then_found(
+    tmp_path: Path, payload_bytes: int, shift: int
+) -> None:
+    path = tmp_path / "segment"
+    entry = encode([b"x" * payload_bytes])
+    start = BLOCK_BYTES + shift
+    path.write_bytes(bytes(start) + entry + b"tail")
+    file, size = SegmentFile(path), path.stat().st_size
+
+    assert find_entry(file.fd, 1, size) == start
+    assert find_entry(file.fd, start + 1, size) is None
+    assert find_entry(file.fd, 1, size, search_end=start) is None
+    assert find_entry(file.fd, 1, start + len(entry) - 1) is None  # it is not whole before there
+
+
+@pytest.mark.parametrize("shape", [b"\0\0\0\1", b"\0\xff\xff\0\0"])
+def test_find_entry_when_each_place_looks_like_a_long_one_then_the_good_one_is_found(
+    tmp_path: Path, shape: bytes
+) -> None:
+    path = tmp_path / "segment"
+    front = shape * 200_000  # by the CRC of each candidate by itself this took minutes
+    entry = encode([b"good"])
+    path.write_bytes(front + b"x" + entry * 2 + front)
+    file, size = SegmentFile(path), path.stat().st_size
+
+    assert find_entry(file.fd, 1, size) == len(front) + 1
+    assert find_entry(file.fd, len(front) + 2 + len(entry), size) is None

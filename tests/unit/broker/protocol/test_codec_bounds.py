@@ -61,6 +61,9 @@ def test_set_when_at_the_end_of_memory_then_is_read_no_further(
 
     assert compiled.scan(buffer) == compiled.scan(data)
     assert compiled.boundaries(buffer) == compiled.boundaries(data)
+    for rest in (len(data), len(data) + 500):
+        found = compiled.find_entry(data, len(data), rest)
+        assert compiled.find_entry(buffer, len(data), rest) == found
     assert compiled.decode(buffer, 0) == compiled.decode(data, 0)
     assert compiled.decode_delimited(buffer, delimiter) == compiled.decode_delimited(
         data, delimiter

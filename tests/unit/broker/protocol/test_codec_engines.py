@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
@@ -59,6 +60,42 @@ def test_engines_when_given_any_bytes_then_find_the_same_in_them(
     assert_alike(
         engines, lambda engine: fields_of(engine.decode_messages(buffer, base_offset, "t", T))
     )
+
+
+CANDIDATES = st.sampled_from(
+    (b"\0\0\0\1", b"\0\0\2\0\1", b"\0\xff\xff\0\0", b"\0\0\0\6\0", bytes(70), b"\0\1" * 300)
+)
+"""Bytes that look like entries, also inside each other."""
+
+
+@given(
+    st.lists(CANDIDATES | ANY_SETS | PAYLOADS.map(magic1_bytes), max_size=12).map(b"".join),
+    KINDS,
+    st.integers(0, 2000),
+    st.integers(-1, 2000),
+)
+def test_engines_when_given_any_bytes_then_find_the_same_entry_in_them(
+    engines: tuple[Engine, Engine],
+    data: bytes,
+    kind: Callable[[bytes], Buffer],
+    stop: int,
+    more: int,
+) -> None:
+    buffer = kind(data)
+    for most in (stop, len(data)):
+        assert_alike(engines, methodcaller("find_entry", buffer, most, len(data) + more))
+
+
+def test_find_entry_when_one_is_large_then_its_crc_is_that_of_its_parts(
+    engines: tuple[Engine, Engine],
+) -> None:
+    for size in (511, 512, 513, 70_000, 3_000_001):
+        entry = magic1_bytes(random.Random(size).randbytes(size))
+        data = b"some text" * 20 + entry + b"more"
+        bad = data[:-100] + bytes((data[-100] ^ 1,)) + data[-99:]
+        for engine in engines:
+            assert engine.find_entry(data, len(data), len(data)) == (180, True)
+            assert engine.find_entry(bad, 181, len(data)) == (181, False)
 
 
 @given(APPENDS | ANY_SETS, KINDS, *[st.integers(0, 300)] * 2, st.integers(0, 9))

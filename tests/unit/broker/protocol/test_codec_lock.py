@@ -35,6 +35,7 @@ def no_switching() -> Iterator[None]:
 CALLS: dict[str, Callable[[Engine, bytes], object]] = {
     "scan": lambda engine, data: engine.scan(data),
     "boundaries": lambda engine, data: engine.boundaries(data),
+    "find_entry": lambda engine, data: engine.find_entry(bytes(1 << 20), 1 << 20, 1 << 20),
     "decode": lambda engine, data: engine.decode(data, 0),
     "decode_delimited": lambda engine, data: engine.decode_delimited(data, b"\n"),
     "decode_columns": lambda engine, data: engine.decode_columns(data, 0),

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.patterns import PayloadTest
 from broker.protocol.codec import Fault, boundaries, decode, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import FilteredEntries, filter_entries
-from broker.protocol.primitives import Buffer
 from tests.strategies import (
     ANY_SETS,
     MESSAGE_SETS,
@@ -23,16 +23,17 @@ ROOMY = 1 << 30
 YES, NO = magic1_bytes(b"yes"), magic1_bytes(b"no")
 
 
-def is_yes(payload: Buffer) -> bool:
-    return bytes(payload) == b"yes"
+is_yes = PayloadTest(r"\Ayes\z")
+nothing = PayloadTest("", invert=True)
+everything = PayloadTest("")
 
 
-def nothing(payload: Buffer) -> bool:
-    return False
-
-
-def everything(payload: Buffer) -> bool:
-    return True
+def of_sizes(remainders: set[int]) -> PayloadTest:
+    """Return the test of payloads whose size has one of these remainders by 16."""
+    if not remainders:
+        return nothing
+    rest = "|".join(rf"\C{{{one}}}" for one in remainders)
+    return PayloadTest(rf"\A(?:\C{{16}})*(?:{rest})\z")
 
 
 def kept(buffer: bytes, spans: list[tuple[int, int]]) -> bytes:
@@ -43,11 +44,12 @@ def kept(buffer: bytes, spans: list[tuple[int, int]]) -> bytes:
 def test_set_when_filtered_then_keeps_entries_with_a_wanted_payload(
     built: BuiltSet, wanted_lengths: set[int]
 ) -> None:
-    def is_wanted(payload: Buffer) -> bool:
-        return len(payload) % 16 in wanted_lengths
-
-    wanted = [entry for entry in built.entries if any(map(is_wanted, entry.payloads))]
-    found = filter_entries(built.data, is_wanted, ROOMY)
+    wanted = [
+        entry
+        for entry in built.entries
+        if any(len(payload) % 16 in wanted_lengths for payload in entry.payloads)
+    ]
+    found = filter_entries(built.data, of_sizes(wanted_lengths), ROOMY)
 
     assert kept(built.data, found.spans) == b"".join(entry.data for entry in wanted)
     assert found.left_out_count == len(built.payloads) - sum(len(one.payloads) for one in wanted)

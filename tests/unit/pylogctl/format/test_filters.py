@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError
 from pylogctl.format.envelope import MessageFacts
-from pylogctl.format.filters import SampleFilter, compile_grep, grep, parse_sample, parse_where
+from pylogctl.format.filters import SampleFilter, grep, parse_sample, parse_where
 
 
 def message(payload: bytes = b"", *, offset: int = 0, codec: str = "none") -> MessageFacts:
@@ -65,14 +65,13 @@ def test_where_when_given_any_text_gives_a_filter_or_a_usage_error(text: str) ->
 
 
 def test_grep_when_inverted_passes_what_does_not_match() -> None:
-    pattern = compile_grep("oom", ignore_case=True)
-    assert grep(pattern, invert=False)(message(b"OOM killer"))
-    assert not grep(pattern, invert=True)(message(b"OOM killer"))
+    assert grep("oom", ignore_case=True, invert=False)(message(b"OOM killer"))
+    assert not grep("oom", ignore_case=True, invert=True)(message(b"OOM killer"))
 
 
 def test_grep_when_the_pattern_is_malformed_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match=re.escape("'('")):
-        compile_grep("(", ignore_case=False)
+        grep("(", ignore_case=False, invert=False)
 
 
 @given(st.integers(0, 20), st.integers(1, 10), st.integers(0, 60))

@@ -96,7 +96,7 @@ def test_filter_when_typed_then_holds_after_enter_and_not_after_esc() -> None:
 
 def test_filter_when_no_regular_expression_then_says_so_and_keeps_the_old_one() -> None:
     choices = pressed("/", "~", "(", "enter")
-    assert "not a regular expression: '('" in choices.message
+    assert "'(' is no regular expression" in choices.message
     assert choices.place.filter == ""
 
 
