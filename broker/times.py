@@ -180,13 +180,16 @@ def _parse(text: str, now_ms: int, base_ms: int | None) -> int:
         return now_ms - parse_duration_ms(text[1:])
     if text.startswith("+") and base_ms is not None:
         return base_ms + parse_duration_ms(text[1:])
-    today = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone().date()
     if text in ("today", "yesterday"):
-        midnight = datetime.combine(today - timedelta(days=text == "yesterday"), time())
-        return epoch_ms(midnight.astimezone())
+        day = _local_day(now_ms) - timedelta(days=text == "yesterday")
+        return epoch_ms(datetime.combine(day, time()).astimezone())
     if text[2:3] == ":":
-        text = f"{today.isoformat()}T{text}"
+        text = f"{_local_day(now_ms).isoformat()}T{text}"
     return epoch_ms(parse_moment(text, None))
+
+
+def _local_day(now_ms: int) -> date:
+    return datetime.fromtimestamp(now_ms / 1000, UTC).astimezone().date()
 
 
 _TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")

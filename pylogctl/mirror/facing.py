@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from broker.client.registry_cluster import RegistryCluster
 from broker.errors import BrokerError, ConfigError, InvalidTopicError, RegistryNodeNotFoundError
+from broker.protocol.responses import HIDDEN_CLUSTER
 from broker.zk import paths
 from broker.zk.registry import Registry
 from pylogctl.cli.connections import Side, open_registry
@@ -185,6 +186,13 @@ def registry_of(env: Environment, side: Side) -> Iterator[Registry | None]:
                 address = hello.cluster_id
                 break
     if not address:  # then no mirror can read from there
+        yield None
+        return
+    if address == HIDDEN_CLUSTER:
+        env.warn(
+            "whether the target has a mirror back is not known: its brokers tell their ZooKeeper "
+            "only to clients that log in; give it with --to"
+        )
         yield None
         return
     settings = env.settings._replace(brokers=(), zookeeper=address)

@@ -122,18 +122,18 @@ def test_resolve_given_compressed_entries_counts_inner_messages() -> None:
 
 def test_resolve_given_a_time_uses_segments_early_at_the_start_and_late_at_the_end() -> None:
     log = LogInMemory([(10, 1)] * 30)
-    resolved = resolve(parse_range("@0000001001:@0000001001", now_ms=0), PARTITION, log)
+    resolved = resolve(parse_range("@1000001001:@1000001001", now_ms=0), PARTITION, log)
     assert resolved.start == MessagePosition(200)
     assert resolved.end == MessagePosition(300)
-    log.segments = {1_001_000: 100, 1_002_000: 200}
-    resolved = resolve(parse_range("@0000001001:@0000001001", now_ms=0), PARTITION, log)
+    log.segments = {1_000_001_001_000: 100, 1_000_001_002_000: 200}
+    resolved = resolve(parse_range("@1000001001:@1000001001", now_ms=0), PARTITION, log)
     assert (resolved.start, resolved.end) == (MessagePosition(100), MessagePosition(200))
 
 
 def test_resolve_given_a_time_before_all_segments_starts_at_the_first() -> None:
     log = LogInMemory([(10, 1)] * 3)
-    log.segments = {5000: 0}
-    assert resolve(parse_range("@0000000001", now_ms=0), PARTITION, log).start == MessagePosition(0)
+    log.segments = {2_000_000_000_000: 0}
+    assert resolve(parse_range("@1000000001", now_ms=0), PARTITION, log).start == MessagePosition(0)
 
 
 @given(
