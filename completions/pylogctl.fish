@@ -2621,7 +2621,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l avro-schemas -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l avro-reader -d 'Instead of JSON, write columns of the schema ID, to which all records are resolved' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-field -d 'Date of messages: this field of JSON or Avro payloads, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-regex -d 'Date of messages: the first group of RE, searched for in payloads' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-format -d 'Format of these dates, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-format -d 'Format of these dates, such as '\''%b %d %T'\''' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l year -d 'Year of dates whose --date-format has none' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report the missing offsets'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
@@ -2725,7 +2725,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l value-field 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l key-field -d 'Field of JSON messages with their key, such as .user.id' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-field -d 'Field of JSON messages with their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l pattern -d 'Instead of fields: a regular expression with groups named key and time' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-format -d 'Format of times, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-format -d 'Format of times, such as '\''%b %d %T'\''' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-zone -d 'Zone of times without one, such as Europe/Paris' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l year -d 'Year of times without one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
@@ -2778,7 +2778,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l how -d 'Drop m
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l key-field -d 'Field of JSON messages with their key, such as .user.id' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-field -d 'Field of JSON messages with their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l pattern -d 'Instead of fields: a regular expression with groups named key and time' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-format -d 'Format of times, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-format -d 'Format of times, such as '\''%b %d %T'\''' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-zone -d 'Zone of times without one, such as Europe/Paris' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l year -d 'Year of times without one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'

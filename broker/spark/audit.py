@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
-from broker.spark.extraction import any_time, json_field, text_of
+from broker.spark.extraction import any_time, json_fields, text_of
 from broker.tools.audit import VERSION, AuditWindow, Count
 
 if TYPE_CHECKING:
@@ -111,5 +111,7 @@ def _start(time_field: str | None) -> Column:
     """Return the start of the window of a message; null for one without a time."""
     if time_field is None:
         return fn.col("first_ms")
-    time_ms = fn.unix_millis(any_time(json_field(text_of(fn.col("value")), time_field)))
+    time_ms = fn.unix_millis(
+        any_time(json_fields(text_of(fn.col("value")), {"time": time_field})["time"])
+    )
     return time_ms - fn.pmod(time_ms, fn.col("length_ms"))

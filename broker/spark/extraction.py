@@ -1,13 +1,15 @@
 """Text, key, time and number of events, extracted from payloads.
 
-All columns are expressions of Spark functions, but for the groups of a pattern. Time formats are
-those of `strptime`, translated to the patterns of Spark's parser.
+Python reads fields, groups and times, as elsewhere: Spark has other dialects and parsers. What is
+in a format of `strptime` is left to Spark's parser, which gets it translated.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -16,14 +18,17 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.functions import arrow_udf
 
 from broker.errors import InvalidPatternError, QueryError
+from broker.json_fields import read_json, value_at
+from broker.json_fields import text_of as field_text
 from broker.patterns import Pattern
+from broker.times import moment_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
 AUTO = "auto"
-"""Detect the format: ISO 8601, or seconds or milliseconds since 1970."""
+"""Any form that `parse_moment` of `broker.times` reads."""
 
 _DIRECTIVES = {
     "Y": "yyyy", "y": "yy", "m": "MM", "d": "dd", "e": "dd", "j": "DDD", "b": "MMM", "h": "MMM",
@@ -102,15 +107,9 @@ def _quote(text: str) -> str:
 
 
 _YEARS_BACK = 9  # February 29 is up to eight years back
-_MILLISECONDS_FROM = 1e11
-"""Numbers below are seconds since 1970, as in `broker.tools.audit.json_time`."""
-_POSSIBLE_MS = (-62_135_596_800_000, 253_402_300_799_000)
-"""Years 1 to 9999; other numbers are not times."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 _CENTURY_TURNS = 2069
-_ZONE_AT_END = r"(?i)(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})$"
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_NO_SECONDS = r"^([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2})(?=$|[^:0-9])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def events(messages: DataFrame, fields: EventFields) -> DataFrame:
     named = {"key": fields.key_field, "time": fields.time_field, "value": fields.value_field}
     paths = {name: path for name, path in named.items() if path is not None}
     if fields.pattern is None:
-        found = {name: json_field(text, path) for name, path in paths.items()}
+        found = json_fields(text, paths)
     elif paths:
         raise QueryError("JSON fields and a pattern cannot be used together")
     else:
@@ -175,12 +174,45 @@ def _number(text: Column) -> Column:
     return fn.when(text.rlike(_NUMBER), text.try_cast("double"))
 
 
-def json_field(text: Column, path: str) -> Column:
-    """Return a field of JSON objects as text, null if a message lacks it."""
+def json_fields(text: Column, paths: Mapping[str, str]) -> dict[str, Column]:
+    """Return fields of JSON objects as text, by name; null if a message lacks one."""
+    keys = {name: _keys(path) for name, path in paths.items()}
+
+    def extract(texts: pa.Array) -> Sequence[Sequence[str | None]]:
+        documents = [None if one is None else read_json(one) for one in texts.to_pylist()]
+        return [
+            [_storable(field_text(value_at(one, path))) for one in documents]
+            for path in keys.values()
+        ]
+
+    return _extracted(text, list(keys), extract)
+
+
+def _keys(path: str) -> list[str]:
     names = path.removeprefix(".").split(".")
-    if not all(names) or any("'" in name for name in names):
+    if not all(names):
         raise QueryError(f"'{path}' is not the path of a JSON field; valid: .user.id")
-    return fn.get_json_object(text, "$" + "".join(f"['{name}']" for name in names))
+    return names
+
+
+def _storable(text: str | None) -> str | None:
+    """Return a text whose lone halves of surrogate pairs, as JSON can name them, are replaced."""
+    return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _extracted(
+    text: Column, names: list[str], extract: Callable[[pa.Array], Sequence[Sequence[str | None]]]
+) -> dict[str, Column]:
+    """Return what a function finds in texts, by name, as columns: a list of texts for each name."""
+
+    def in_python(texts: pa.Array) -> pa.Array:
+        columns = [pa.array(one, pa.string()) for one in extract(texts)]
+        return pa.StructArray.from_arrays(columns, names)
+
+    # in Python, as Spark's own functions have the dialect of Java, and parsers of their own
+    fields = ", ".join(f"{name} string" for name in names)
+    found = arrow_udf(in_python, f"struct<{fields}>")(text)  # type: ignore[call-overload]  # by its hints
+    return {name: found[name] for name in names}
 
 
 def _groups(text: Column, pattern: str) -> dict[str, Column]:
@@ -192,19 +224,13 @@ def _groups(text: Column, pattern: str) -> dict[str, Column]:
     numbers = compiled.group_numbers
     if not {"key", "time"} & numbers.keys():
         raise QueryError(f"no group named key or time in '{pattern}'; valid: (?P<key>[0-9]+)")
-    names = [name for name in ("key", "time", "value") if name in numbers]
+    names: list[str] = [name for name in ("key", "time", "value") if name in numbers]
 
-    def extract(texts: pa.Array) -> pa.Array:
+    def extract(texts: pa.Array) -> Sequence[Sequence[str | None]]:
         found = [None if one is None else compiled.search(one) for one in texts.to_pylist()]
-        columns = [
-            pa.array([one and (one[name] or None) for one in found], pa.string()) for name in names
-        ]
-        return pa.StructArray.from_arrays(columns, names)
+        return [[None if one is None else one[name] or None for one in found] for name in names]
 
-    # in Python, as Spark's own functions have the dialect of Java
-    fields = ", ".join(f"{name} string" for name in names)
-    extracted = arrow_udf(extract, f"struct<{fields}>")(text)  # type: ignore[call-overload]  # by its hints
-    return {name: extracted[name] for name in names}
+    return _extracted(text, names, extract)
 
 
 def _time(text: Column, fields: EventFields) -> Column:
@@ -239,14 +265,13 @@ def _in_century(time: Column, form: TimeFormat) -> Column:
 
 
 def any_time(text: Column, zone: str = "UTC") -> Column:
-    """Parse times: ISO 8601 (in `zone` if it has none), or seconds or milliseconds since 1970."""
-    number = _number(text)
-    millis = fn.when(number < _MILLISECONDS_FROM, number * 1000).otherwise(number)
-    timed = fn.regexp_replace(text, _NO_SECONDS, "$1:00")  # Spark takes no time without seconds
-    whole = fn.when(text.rlike(_DATE), fn.concat(text, fn.lit("T00:00:00"))).otherwise(timed)
-    zoned = fn.when(whole.rlike(_ZONE_AT_END), whole).otherwise(
-        fn.concat(whole, fn.lit(f" {zone}"))
-    )
-    is_possible = millis.between(*_POSSIBLE_MS)
-    moment = fn.when(is_possible, fn.timestamp_millis(fn.round(millis).cast("bigint")))
-    return fn.when(number.isNotNull(), moment).otherwise(zoned.try_cast("timestamp"))
+    """Parse times as `parse_moment` of `broker.times` does, in `zone` if they have none."""
+
+    def parse(texts: pa.Array) -> pa.Array:
+        of_zone = ZoneInfo(zone)
+        moments = (None if one is None else moment_of(one, of_zone) for one in texts.to_pylist())
+        micros = [one and (one - _EPOCH) // timedelta(microseconds=1) for one in moments]
+        return pa.array(micros, pa.int64()).cast(pa.timestamp("us", "UTC"))
+
+    made: Column = arrow_udf(parse, "timestamp")(text)  # type: ignore[call-overload]  # by its hints
+    return made

@@ -101,8 +101,7 @@ class EventChoice(Choice):
     time_format: str = option(
         "--time-format FORMAT",
         "Events",
-        "Format of times, such as '%d/%b/%Y:%H:%M:%S %z'. Auto: ISO 8601, or seconds or "
-        "milliseconds since 1970.",
+        "Format of times, such as '%b %d %T'. Auto: what pylogctl-offsets(7) lists under TIMES.",
         default="auto",
     )
     time_zone: str = option(
@@ -302,8 +301,7 @@ class PayloadChoice(Choice):
     date_format: str | None = option(
         "--date-format STR",
         "Input",
-        "Format of these dates, such as '%d/%b/%Y:%H:%M:%S %z'. Default: ISO 8601, or a number "
-        "since 1970.",
+        "Format of these dates, such as '%b %d %T'. Default: what pylogctl-offsets(7) lists.",
     )
     year: int | None = option(
         "--year YEAR",

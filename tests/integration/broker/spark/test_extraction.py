@@ -11,13 +11,19 @@ import pytest
 
 from broker.errors import QueryError
 from broker.spark.extraction import EventFields, events, parse_time_format
+from broker.times import epoch_ms
 from broker.tools.audit import json_time
 from tests.support.pattern_examples import EXAMPLES, REFUSED
+from tests.support.time_examples import NO_TIMES, TIMES, ZONELESS_TIMES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOMENT_MS = 1_133_671_664_000  # 2005-12-04T04:47:44Z
+
+
+def utc_ms(text: str) -> int:
+    return epoch_ms(datetime.fromisoformat(text).replace(tzinfo=UTC))
 
 
 def found(
@@ -63,46 +69,63 @@ def test_time_zone_when_unknown_then_is_refused() -> None:
 
 
 @pytest.mark.spark
-def test_json_times_when_of_any_kind_then_are_as_the_audit_reads_them(spark: SparkSession) -> None:
-    times = [
-        MOMENT_MS, MOMENT_MS / 1000, MOMENT_MS / 1000 + 0.25, str(MOMENT_MS // 1000 * 1000),
-        "2005-12-04T04:47:44Z", "2005-12-04 04:47:44", "2005-12-04T05:47:44.5+01:00",
-        "2005-12-04", "2005-12-04T04:47Z", "2005-12-04 04:47", "2005-12-04T05:47+01:00",
-        "yesterday", None, True,
-    ]  # fmt: skip
-    payloads = [json.dumps({"meta": {"ts": time}, "user": "ada"}).encode() for time in times]
+def test_json_times_when_tools_write_them_then_are_as_the_audit_reads_them(
+    spark: SparkSession,
+) -> None:
+    texts = [*TIMES, *ZONELESS_TIMES, *NO_TIMES]
+    payloads = [json.dumps({"meta": {"ts": text}, "user": "ada"}).encode() for text in texts]
+    numbers = [b'{"meta":{"ts":1,"ts":%d},"user":"ada"}' % MOMENT_MS, b'{"meta":{"ts":null}}']
     time_of = json_time(".meta.ts")
-    expected = [
-        None if isinstance(t, bool) else time_of(p) for t, p in zip(times, payloads, strict=True)
-    ]
-    expected[3] = MOMENT_MS  # digits in quotes are a number here
 
-    rows = found(spark, payloads, EventFields(key_field=".user", time_field=".meta.ts"))
+    rows = found(spark, payloads + numbers, EventFields(key_field=".user", time_field=".meta.ts"))
 
-    assert [row[1] for row in rows] == expected
-    assert {row[0] for row in rows} == {"ada"}
+    expected = [*TIMES.values(), *ZONELESS_TIMES.values()]
+    assert [row[1] for row in rows[: len(expected)]] == [utc_ms(one) for one in expected]
+    assert [row[1] for row in rows] == [time_of(payload) for payload in payloads + numbers]
+    assert rows[-2][1] == MOMENT_MS
+    assert {row[0] for row in rows[:-1]} == {"ada"}
 
 
 @pytest.mark.spark
-def test_json_times_when_no_time_can_be_that_then_are_null(spark: SparkSession) -> None:
-    times = [b'"NaN"', b'"-Infinity"', b"1e30", b"9000000000000000000", b"-1e300"]
+def test_json_times_when_a_zone_is_given_then_it_is_that_of_times_without_one(
+    spark: SparkSession,
+) -> None:
+    payloads = [json.dumps({"ts": text}).encode() for text in ZONELESS_TIMES]
+    fields = EventFields(time_field="ts", time_format=parse_time_format(zone="Asia/Kolkata"))
 
-    rows = found(spark, [b'{"ts": %b}' % one for one in times], EventFields(time_field=".ts"))
+    rows = found(spark, payloads, fields)
 
-    assert [row[1] for row in rows] == [None] * len(times)
+    assert [row[1] for row in rows] == [utc_ms(one) - 19_800_000 for one in ZONELESS_TIMES.values()]
+
+
+@pytest.mark.spark
+def test_json_keys_when_of_any_kind_then_are_as_they_stand(spark: SparkSession) -> None:
+    values = [
+        "1.10",
+        "12345678901234567890",
+        "1e400",
+        '"a\\u00e9"',
+        '"\\ud800"',
+        "true",
+        "null",
+        "{}",
+    ]
+    payloads = [b'{"k":0,"k":%b}' % one.encode() for one in values]
+
+    rows = found(spark, payloads, EventFields(key_field="k"))
+
+    keys = ["1.10", "12345678901234567890", "1e400", "aé", "?", "true", None, "{}"]
+    assert [row[0] for row in rows] == keys
 
 
 @pytest.mark.spark
 def test_values_when_only_java_takes_them_for_numbers_then_are_none(spark: SparkSession) -> None:
     values = [b"1.5", b'"-2e1"', b'" 3 "', b'"12d"', b'"7f"', b'"0x1p3"', b'"NaN"', b'"."']
-    messages = spark.createDataFrame(
-        [(b'{"v":%b,"t":%b}' % (v, v),) for v in values], "value binary"
-    )
+    messages = spark.createDataFrame([(b'{"v":%b}' % one,) for one in values], "value binary")
 
-    rows = events(messages, EventFields(time_field=".t", value_field=".v")).collect()
+    rows = events(messages, EventFields(value_field=".v")).collect()
 
     assert [row.value for row in rows] == [1.5, -20.0, 3.0] + [None] * 5
-    assert [row.time is None for row in rows] == [False] * 3 + [True] * 5
 
 
 @pytest.mark.spark
