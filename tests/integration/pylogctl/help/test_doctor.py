@@ -116,7 +116,7 @@ def test_doctor_when_a_broker_has_a_certificate_then_says_how_long_it_is_valid(
     _, found = findings(invoke, broker)
     assert found["certificate"][0] == "ok"
     assert "broker.pem of broker 0 is valid for " in found["certificate"][1]
-    private = "broker.key, zk.secret, cluster.key of broker 0: for its user"
+    private = "broker.key, zk.secret of broker 0: for its user"
     assert found["key file"] == ("ok", private)
 
 
