@@ -16,11 +16,17 @@ class Number(str):
     __slots__ = ()
 
 
-def read_json(payload: bytes | bytearray | memoryview | str) -> Any:
-    """Return a document, its numbers as `Number`; `MISSING` if it is none."""
+_AS_WRITTEN: dict[str, Any] = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), Number)
+
+
+def read_json(payload: bytes | bytearray | memoryview | str, *, with_values: bool = False) -> Any:
+    """Return a document; `MISSING` if it is none.
+
+    Its numbers are `Number`, or with `with_values` their values, which may be rounded.
+    """
     text = payload if isinstance(payload, str) else bytes(payload)
     try:
-        return json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number)
+        return json.loads(text, **({} if with_values else _AS_WRITTEN))
     except (ValueError, RecursionError):  # the latter for thousands of nested arrays
         return MISSING
 
@@ -43,17 +49,23 @@ def value_at(document: Any, path: Sequence[str]) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """Return a value of a document as text, what is no text in JSON; None for null and missing."""
+    """Return a value of a document as text, what is no text in JSON; None for null and missing.
+
+    None also for what is nested too deeply.
+    """
     if value is None or value is MISSING:
         return None
-    return str(value) if isinstance(value, str) else _json_of(value)
+    try:
+        return str(value) if isinstance(value, str) else _json_of(value)
+    except RecursionError:  # for hundreds of nested arrays
+        return None
 
 
 def _json_of(value: Any) -> str:
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, Mapping):
-        inside = ",".join(f"{json.dumps(key)}:{_json_of(one)}" for key, one in value.items())
+        inside = ",".join(f"{_json_of(key)}:{_json_of(one)}" for key, one in value.items())
         return f"{{{inside}}}"
     if isinstance(value, list):
         return f"[{','.join(map(_json_of, value))}]"

@@ -133,7 +133,8 @@ def parse_range(text: str, *, now_ms: int) -> OffsetRange:
         except ArgumentError as error:
             failures.append(error)
             continue
-        if isinstance(start, ByTime) and re.match(r"\d:\d\d?(?!\d)", text[cut - 1 :]):
+        is_clock = not text[1:cut].isdigit() and re.match(r"\d:\d\d?(?!\d)", text[cut - 1 :])
+        if isinstance(start, ByTime) and is_clock:
             continue  # the end would be a part of a time that is none
         if not text[cut + 1 :]:
             return OffsetRange(start, None)

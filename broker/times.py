@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import cache
 
@@ -36,7 +37,7 @@ def _expressions() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     return (
         re.compile(f"{day}(?:[Tt ]{clock}{zone})?", flags),
         re.compile(f"{named}[: ]{clock}{zone}", flags),  # of web servers and of mail
-        re.compile(r"\d+(?:\.\d*)?(?:[eE]\+?\d+)?", flags),
+        re.compile(r"\d+(?:\.\d*)?(?:[eE]\+?\d{1,3})?", flags),
     )
 
 
@@ -54,11 +55,16 @@ def parse_moment(text: str, zone: tzinfo | None = UTC) -> datetime:
     Raises:
         ValueError: it is none of these, or there is no such day or hour.
     """
-    if text[4:5] == "-" and text[10:11] in ("T", " "):
-        try:
+    try:
+        return _parsed(text, zone)
+    except OverflowError as error:  # the day after the last one
+        raise ValueError(str(error)) from error
+
+
+def _parsed(text: str, zone: tzinfo | None) -> datetime:
+    if _is_common(text):
+        with suppress(ValueError):  # what is none fails below, with the reason
             return _in(datetime.fromisoformat(text), zone)
-        except ValueError:
-            pass  # forms that it does not know, or the reason why it is none
     iso, named, since_1970 = _expressions()
     if len(text) == 14 and text.isdecimal():
         text = f"{text[:8]}T{text[8:]}"
@@ -71,6 +77,16 @@ def parse_moment(text: str, zone: tzinfo | None = UTC) -> datetime:
         on = date(int(match[3]), _MONTHS.index(match[2]) + 1, int(match[1]))
         return _at(on, *match.groups()[3:], zone=zone)
     raise ValueError("it is in no form of a time")
+
+
+def _is_common(text: str) -> bool:
+    """Return whether it may be `2026-11-20T08:00:05`, with a point and digits, and a `Z`.
+
+    What else Python takes for a time is not one here: `08:00:05:4096`, or seconds in a zone.
+    """
+    after = text[19:].removesuffix("Z")
+    is_fraction = after[:1] == "." and after[1:].isdecimal()
+    return text[4:17:3] in ("--T::", "-- ::") and (not after or is_fraction)
 
 
 def _in(moment: datetime, zone: tzinfo | None) -> datetime:

@@ -550,7 +550,7 @@ def _parse_broker(item: str) -> responses.BrokerAddress:
         raise errors.ProtocolError(
             f"'{item}' is no broker address: give HOST:PORT, without a scheme"
         )
-    if host.isdecimal():
+    if item.isdecimal():
         raise errors.ProtocolError(
             f"'{item}' is no broker address: give localhost:{host} for a port"
         )

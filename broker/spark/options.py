@@ -145,8 +145,14 @@ def _parse_topic(text: str) -> str:
 
 
 _COUNT, _COUNT_OR_0 = _numbers(1), _numbers(0)
+
+
+def _parse_time(text: str) -> int:
+    return epoch_ms(parse_moment(text)) if text != "0" else 0  # the usual word for the beginning
+
+
 _TIME = _Kind(
-    lambda text: epoch_ms(parse_moment(text)),
+    _parse_time,
     "2026-11-20T08:00:05Z, or seconds, milliseconds, .. since 1970",
     lambda time_ms: datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(),
 )
@@ -624,7 +630,11 @@ def _parse_bound(values: _Values, default: Bound, *, forbidden: int | None = Non
     if (time_ms := values.parsed(by_time, _TIME)) is not None:
         return Bound(by_time, time_ms, is_time=True)
     if (text := values.get(by_times)) is not None:
-        times = parse_offsets(text, by_times, minimum=0)
+        found = parse_offsets(text, by_times, minimum=0)
+        try:
+            times = {one: _parse_time(str(number)) for one, number in found.items()}
+        except ValueError as error:
+            raise ConfigError(f"{by_times}: {error}; valid: {_TIME.valid}") from error
         return Bound(by_times, default.default, times, is_time=True)
     text = values.get(option)
     if text is None:

@@ -5,7 +5,7 @@ Imported only for an error's hint.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 _BROKERS = "brokers are named with -b HOST:PORT, or found through ZooKeeper (-Z)"
 _TOPIC = "the topic is an argument, as in: {} TOPIC"
@@ -75,10 +75,18 @@ _OPTIONS = {
     "--describe-offsets": "pylogctl group describe GROUP",
 }
 
+_NEEDED = {
+    **dict.fromkeys(("--topic", "--topics", "-t"), "topic"),
+    "--group": "group",
+    "--port": "listen",
+}
+"""What a command must have for the hint to be true of it."""
+
 _LISTS = {"topics": "topic list", "groups": "group list", "brokers": "broker list"}
 _COMMANDS = {
     **{f"get {name}": f"pylogctl {listed}" for name, listed in _LISTS.items()},
     **{f"get {name[:-1]}": f"pylogctl {name[:-1]} describe NAME" for name in ("topics", "groups")},
+    "get broker": "pylogctl broker status ID",
     **{f"describe {name}": f"pylogctl {name} describe NAME" for name in ("topic", "group")},
     **dict.fromkeys(("consumer-groups", "kafka-consumer-groups"), "pylogctl group"),
     **dict.fromkeys(("console-consumer", "kafka-console-consumer"), "pylogctl consume TOPIC"),
@@ -109,9 +117,17 @@ _COMMANDS = {
 }
 
 
-def hints_for_option(flag: str, command: str = "pylogctl consume") -> list[str]:
-    """Return what an option of other tools is in a command, if that is known."""
-    return [_OPTIONS[flag].replace("{}", command)] if flag in _OPTIONS else []
+def hints_for_option(
+    flag: str, command: str = "pylogctl consume", knows: Collection[str] = ("topic",)
+) -> list[str]:
+    """Return what an option of other tools is in a command, if that is known.
+
+    `knows` has the names of the command's own arguments and options.
+    """
+    needed = _NEEDED.get(flag)
+    if flag not in _OPTIONS or (needed and not {needed, f"{needed}s"} & {*knows}):
+        return []
+    return [_OPTIONS[flag].replace("{}", command)]
 
 
 def hints_for_command(group: Sequence[str], words: Sequence[str]) -> list[str]:

@@ -108,7 +108,8 @@ def _usage_error(error: typer.TyperException) -> CliError:
     if kind == "NoSuchOption":
         from pylogctl.cli.foreign import hints_for_option
 
-        foreign = hints_for_option(option, path)
+        names = [str(one.name) for one in ctx.command.params] if ctx else []
+        foreign = hints_for_option(option, path, names)
         return UsageError(_no_option(option, ctx, path, guesses=not foreign), hints=foreign + hints)
     if kind == "BadOptionUsage":
         return UsageError(f"option '{option}' {_value_problem(error.message)}", hints=hints)

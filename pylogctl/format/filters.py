@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.errors import InvalidPatternError, did_you_mean
-from broker.json_fields import MISSING, Number, field_path, read_json, value_at
+from broker.json_fields import MISSING, field_path, read_json, value_at
 from broker.patterns import PayloadTest
 from pylogctl.cli.errors import UsageError
 from pylogctl.format.envelope import MessageFacts
@@ -55,7 +55,12 @@ def parse_where(text: str) -> Filter:
     compare = _OPERATORS[symbol]
     if name.startswith("json:"):
         path = field_path(name.removeprefix("json:"))
-        return lambda m: _holds(compare, value_at(read_json(m.payload), path), value)
+
+        def is_wanted(message: MessageFacts) -> bool:
+            document = read_json(message.payload, with_values=True)
+            return _holds(compare, value_at(document, path), value)
+
+        return is_wanted
     if name not in _FIELDS:
         raise UsageError(
             f"no field '{name}' to compare{did_you_mean(name, _FIELDS)}",
@@ -75,8 +80,6 @@ def _literal(text: str) -> Any:
 def _holds(compare: Callable[[Any, Any], bool], found: Any, value: Any) -> bool:
     if found is MISSING:
         return compare is operator.ne
-    if isinstance(found, Number):
-        found = _literal(found)
     try:
         return bool(compare(found, value))
     except TypeError:

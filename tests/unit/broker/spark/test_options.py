@@ -135,12 +135,19 @@ def test_topic_when_it_cannot_be_then_is_refused() -> None:
 
 
 def test_bound_when_several_are_set_then_time_comes_before_times_and_offsets() -> None:
-    times = '{"web":{"0-0":5}}'
+    times = '{"web":{"0-0":1795161605000}}'
     both = read(startingOffsetsByTimestamp=times, startingOffsets="earliest").starting
     all_three = read(startingTimestamp="1795161605", startingOffsetsByTimestamp=times).starting
 
-    assert (both.is_time, both.value(P0)) == (True, 5)
+    assert (both.is_time, both.value(P0)) == (True, 1795161605000)
     assert (all_three.is_time, all_three.value(P0)) == (True, 1795161605000)
+
+
+def test_bound_when_times_are_in_other_units_then_are_as_of_the_single_one() -> None:
+    for text in ("1795161605", "1795161605000", "1795161605000000"):
+        by_partition = read(startingOffsetsByTimestamp=f'{{"web":{{"0-0":{text}}}}}').starting
+        assert by_partition.value(P0) == read(startingTimestamp=text).starting.value(P0)
+    assert read(startingTimestamp="0").starting.value(P0) == 0
 
 
 def test_bound_when_a_partition_is_missing_then_names_it() -> None:
@@ -202,7 +209,7 @@ def test_write_options_when_wrong_then_say_why(options: dict[str, str], message:
         parse_write_options(options)
 
 
-OFFSETS = '{"web":{"0-0":5}}'
+OFFSETS = '{"web":{"0-0":1795161605000}}'
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,7 @@ def test_command_line_that_is_wrong_is_told_in_one_sentence(
         ("group describe --group g", "as in: pylogctl group describe GROUP"),
         ("topic describe --topic t", "as in: pylogctl topic describe TOPIC"),
         ("web --port 80", "--listen HOST:PORT"),
+        ("get broker", "here: pylogctl broker status ID"),
     ],
 )
 def test_word_of_another_tool_or_of_a_former_version_when_given_is_answered_with_the_right_one(

@@ -33,6 +33,8 @@ def message(payload: bytes = b"", *, offset: int = 0, codec: str = "none") -> Me
         ("json:.level==ERROR", b'{"level": "ERROR"}', True),
         ("json:.a.b>=2", b'{"a": {"b": 2}}', True),
         ("json:.a.1==7", b'{"a": [5, 7]}', True),
+        ("json:.a==[5, 7]", b'{"a": [5, 7]}', True),
+        ('json:.a=={"b": 1.0}', b'{"a": {"b": 1}}', True),
         ("json:.a==1", b"not json", False),
         ("json:.a!=1", b"not json", True),
         ("json:.a<1", b'{"a": "text"}', False),
