@@ -18,6 +18,7 @@ settings.load_profile("repository")
 
 # A shell that runs the tests in the background has them, and every process they start, ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

@@ -142,7 +142,7 @@ def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:
 def check_health(cluster: Cluster, connect: Connect, registry: Registry | None = None) -> Health:
     """Check brokers, disks, leaders, replicas, and with a started `registry` what disks lost.
 
-    A broker that does not tell its status is asked for nothing else: each wait would take as long.
+    A broker that does not answer is asked for nothing else: each wait would take as long.
     """
     asked: set[int] = set()
     statuses: dict[int, dict[str, Any] | BrokerError] = {}
@@ -161,7 +161,9 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
             with deadlines.Limit(deadlines.left_s() / 2):  # others have time to respond
                 _, document, error = request_status(connect, address, StatusParts(0))
             if error is not None:
-                statuses[address.id] = silent[address.id] = error
+                statuses[address.id] = error
+                if isinstance(error, BrokerUnreachableError | RequestTimeoutError):
+                    silent[address.id] = error
             elif document is not None:  # a 0.7 broker has none
                 statuses[address.id] = document
 
@@ -183,10 +185,7 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         lost,
     ]
     brokers = tuple(
-        replace(one, is_live=False)
-        if isinstance(silent.get(one.id), BrokerUnreachableError | RequestTimeoutError)
-        else one
-        for one in broker_infos(metadata)
+        replace(one, is_live=False) if one.id in silent else one for one in broker_infos(metadata)
     )
     lost_logs = tuple(
         text

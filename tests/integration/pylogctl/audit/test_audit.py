@@ -227,7 +227,7 @@ def test_check_when_a_message_is_no_event_then_is_done_in_part(
         (("--reference", "web"), ExitStatus.NOT_FOUND, "tier 'web' has not reported"),
         ((), ExitStatus.NOT_FOUND, "only tier 'producer' has reported"),
         (("--time-field", "ts"), ExitStatus.USAGE, "--count"),
-        (("--include", "("), ExitStatus.USAGE, "--include '('"),
+        (("--include", "("), ExitStatus.USAGE, "--include: '(' is no regular"),
         (("--grace", "soon"), ExitStatus.USAGE, "not a duration: 'soon'"),
     ],
 )
