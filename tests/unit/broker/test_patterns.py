@@ -88,7 +88,7 @@ REFUSING: dict[str, Callable[[str], object]] = {
     "--include": lambda pattern: compile_patterns([pattern], "--include"),
     "subscribePattern": lambda pattern: parse_topic_pattern(pattern, "subscribePattern"),
     "--date-regex": lambda pattern: DateRule("2026-01-01", pattern=pattern),
-    "mirror --rename": lambda pattern: TopicMap([f"s/{pattern}/x/"]),
+    "mirror --topic-map": lambda pattern: TopicMap([f"s/{pattern}/x/"]),
     "top": lambda pattern: compile_filter(f"~{pattern}"),
     "ssl.principal.mapping.rules": lambda p: PrincipalRules(f"RULE:{p}/x/"),
 }
