@@ -136,7 +136,8 @@ class Guard:
                 path = "/" + request.url.path.lstrip("/")  # and not //of.another.host
                 address = f"{path}?{query}" if query else path
                 if _is_foreign(request):  # a redirection would come without the cookies
-                    app = Response(headers={"Refresh": f"0;url={quote(address, safe=_SAFE)}"})
+                    refresh = {"Refresh": f"0;url={quote(address, safe=_SAFE)}"}
+                    app = Response(headers=refresh, media_type="text/html")
                 else:
                     app = RedirectResponse(address, 303)
         except ProblemError as error:
