@@ -11,11 +11,11 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, compress, count
 from typing import Any, Protocol, cast
 
-from broker.errors import InvalidPatternError
+from broker.errors import ArgumentError, ConfigError, InvalidPatternError
 
 MANUAL = "pylogctl-patterns(7)"
 # Bounds the memory of a pattern, and the time to compile it, up to 40 ms with the interpreter's
@@ -25,6 +25,8 @@ _NO_MATCH = -1
 _TOGETHER = 256  # payloads that are searched at once
 _Buffer = bytes | bytearray | memoryview
 _ASSERTIONS = ("^", "$", r"\b", r"\B", r"\A", r"\z")
+# options of RE2 that change what a pattern matches, beside the case
+_MEANINGS = ("encoding", "posix_syntax", "longest_match", "literal", "never_nl", "dot_nl")
 _WORD = r"\pL\pM\pN_"
 _LACKS = {
     "(?=": "look-around",
@@ -39,16 +41,10 @@ _LACKS = {
 }
 """What RE2 lacks beside `re`, by how it starts."""
 
-_OUTSIDE = re.compile(
-    r"""(?P<opaque>\\Q.*?(?:\\E|\Z)|\\[pP](?:\{[^}]*\}|.)|\\x(?:\{[^}]*\}|..)|\\[0-7]{1,3})
+_OUTSIDE = r"""(?P<opaque>\\Q.*?(?:\\E|\Z)|\\[pP](?:\{[^}]*\}|.)|\\x(?:\{[^}]*\}|..)|\\[0-7]{1,3})
     |(?P<escape>\\.)|(?P<many>[*?]|\{\d+(?:,\d*)?\})|(?P<group>\((?:\?[a-zA-Z-]*[:)])?)
-    |(?P<bracket>\[\^?\]?)|(?P<operator>[.^$+|)])|(?P<plain>.)""",
-    re.DOTALL | re.VERBOSE,
-)
-_INSIDE = re.compile(
-    r"(?P<opaque>\[:\^?\w+:\]|\\[pP](?:\{[^}]*\}|.))|(?P<escape>\\.)|(?P<end>\])|(?P<plain>.)",
-    re.DOTALL,
-)
+    |(?P<bracket>\[\^?\]?)|(?P<operator>[.^$+|)])|(?P<plain>.)"""
+_INSIDE = r"(?P<opaque>\[:\^?\w+:\]|\\[pP](?:\{[^}]*\}|.))|(?P<escape>\\.)|(?P<end>\])|(?P<plain>.)"
 
 
 class Match(Protocol):
@@ -107,11 +103,21 @@ class Pattern:
 
 
 def from_re2(given: object) -> Pattern | None:
-    """Return the pattern of one that `re2.compile` has made; None for anything else."""
+    """Return the pattern of one that `re2.compile` has made; None for anything else.
+
+    `ArgumentError` if an option other than the case would make it another one.
+    """
     if "re2" not in sys.modules or not isinstance(given, _binding()._Regexp):
         return None
+    options, default = given.options, _binding().Options()
+    for name in _MEANINGS:
+        if getattr(options, name) != getattr(default, name):
+            raise ArgumentError(
+                f"a pattern of re2 cannot have the option '{name}' here, only case_sensitive: "
+                "write what it means into the text, such as (?s)"
+            )
     text = given.pattern if isinstance(given.pattern, str) else given.pattern.decode()
-    return Pattern(text, ignore_case=not given.options.case_sensitive)
+    return Pattern(text, ignore_case=not options.case_sensitive)
 
 
 class PayloadTest:
@@ -218,8 +224,16 @@ class PayloadTest:
 
 def _binding() -> Any:
     """Return the module that binds RE2, which Spark's executors need for patterns alone."""
-    import re2
-
+    try:
+        import re2
+    except ImportError as error:
+        raise ConfigError(
+            f"regular expressions need the package google-re2 ({error})",
+            hints=[
+                "try: pip install google-re2; it has no wheels for musl, as of Alpine: there it "
+                "has to be built, or use a distribution with glibc"
+            ],
+        ) from error
     return re2
 
 
@@ -242,6 +256,12 @@ def _compile(text: str, translated: str, *, ignore_case: bool, never_capture: bo
     raise InvalidPatternError(f"'{text}' is no regular expression of RE2: {reason}; see {MANUAL}")
 
 
+@cache
+def _syntax() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what reads a pattern outside and inside of brackets; few commands need it."""
+    return re.compile(_OUTSIDE, re.DOTALL | re.VERBOSE), re.compile(_INSIDE, re.DOTALL)
+
+
 class _Reader:
     """What is read of a pattern, valid or not.
 
@@ -256,11 +276,12 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.literal = ""
         self._run = ""
+        outside, inside = _syntax()
         parts, weakened = [], []
         position = depth = 0
         is_inside = has_choice = has_flags = False
         while position < len(text):
-            found = (_INSIDE if is_inside else _OUTSIDE).match(text, position)
+            found = (inside if is_inside else outside).match(text, position)
             assert found is not None  # the last alternative matches anything
             position, kind, part = found.end(), found.lastgroup, found[0]
             parts.append(_word(part, is_inside=is_inside) if kind == "escape" else part)

@@ -20,6 +20,7 @@ from broker.aio.reader import AsyncBatches, AsyncReader
 from broker.aio.send_calls import SendCalls
 from broker.api.client import Client, connect, filter_of
 from broker.api.producer import CLOSE_AFTER_ERROR_S
+from broker.api.reader import pattern_of
 from broker.api.values import (
     UNSET,
     PartitionLike,
@@ -186,7 +187,7 @@ class AsyncClient(SendCalls, AsyncCalls):
             number_of("idle", idle, 0)
         reader = AsyncReader(
             self._access,
-            topic if isinstance(topic, re.Pattern) else topic_of(topic),
+            topic if pattern_of(topic) is not None else topic_of(topic),
             partition,
             start,
             stop,

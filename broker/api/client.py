@@ -28,7 +28,7 @@ from broker.api.producer import (
     Delivery,
     Producer,
 )
-from broker.api.reader import Batches, Reader, reading_of
+from broker.api.reader import Batches, Reader, pattern_of, reading_of
 from broker.api.replica_calls import ReplicaCalls
 from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
@@ -50,7 +50,7 @@ from broker.client.connection import Connection, parse_broker_list
 from broker.client.counts import ClientCounts, MetricsRegistry
 from broker.client.static_cluster import StaticCluster
 from broker.errors import ArgumentError, BrokerError, ProtocolError
-from broker.patterns import from_re2
+from broker.patterns import Pattern, from_re2
 from broker.producer import unclosed
 from broker.producer.async_producer import refuse_senders
 from broker.producer.partitioner import Partitioner, hash_partitioner
@@ -524,17 +524,21 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         self._raise_if_closed()
         from broker.api.group import Group  # late: loads kazoo
 
-        if not isinstance(topics, str | re.Pattern | Collection):
-            raise TypeError(
-                f"give the topics as str, a pattern or several str, not {type(topics).__name__}"
-            )
         for callback, named in ((on_assigned, "on_assigned"), (on_revoked, "on_revoked")):
             if callback is not None:
                 callable_of(named, callback)
         if offsets is not None and not callable(getattr(offsets, "void_former", None)):
             raise TypeError(f"give offsets as an OffsetStore, not {type(offsets).__name__}")
-        names = topics if isinstance(topics, str | re.Pattern) else list(topics)
         with self._call(timeout):
+            names: str | list[str] | Pattern
+            if (pattern := pattern_of(topics)) is not None:
+                names = pattern
+            elif isinstance(topics, str | Collection):
+                names = topics if isinstance(topics, str) else list(topics)
+            else:
+                raise TypeError(
+                    f"give the topics as str, a pattern or several str, not {type(topics).__name__}"
+                )
             group = Group(
                 name,
                 names,

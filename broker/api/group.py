@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 import warnings
@@ -16,7 +15,7 @@ from typing import Literal
 from broker import deadlines, errors
 from broker.api.errors import Closed, Conflict, translated
 from broker.api.group_run import Handler, Retries, RetryPolicy, Work, Workers
-from broker.api.reader import pattern_of, ranges_of
+from broker.api.reader import ranges_of
 from broker.api.values import (
     UNSET,
     PartitionLike,
@@ -43,6 +42,7 @@ from broker.consumer.membership import Whitelist
 from broker.consumer.offset_store import OffsetStore, position_after
 from broker.consumer.stream import Assigned, ConsumerStream
 from broker.errors import ArgumentError, ConsumerTimeoutError
+from broker.patterns import Pattern
 from broker.positions import Absolute, Mark, Position
 from broker.producer import unclosed
 from broker.protocol.codec import Message, decode_messages
@@ -80,7 +80,7 @@ class Group(Iterator[Message]):
     def __init__(
         self,
         name: str,
-        topics: str | list[str] | re.Pattern[str],
+        topics: str | list[str] | Pattern,
         *,
         registry: Registry,
         connect: Connect,
@@ -103,12 +103,11 @@ class Group(Iterator[Message]):
         if idle_s is not None:
             number_of("idle", idle_s, 0)
         group_of(name)
-        if isinstance(topics, re.Pattern):
-            if re.compile(topics.pattern).flags != topics.flags:  # others join by the text alone
+        if isinstance(topics, Pattern):
+            if topics.ignore_case:  # others join by the text alone
                 raise ArgumentError(
                     "flags of a group's pattern must be in its text, such as '(?i)orders'"
                 )
-            pattern_of(topics)
         else:
             topics = [topic_of(one) for one in ([topics] if isinstance(topics, str) else topics)]
         self._commit = commit
@@ -164,9 +163,9 @@ class Group(Iterator[Message]):
         self._is_closed = False
         self._messages = self._iterate()
 
-    def _subscribe(self, topics: list[str] | re.Pattern[str]) -> ConsumerStream:
-        if isinstance(topics, re.Pattern):
-            (stream,) = self._connector.create_message_streams_by_filter(Whitelist(topics.pattern))
+    def _subscribe(self, topics: list[str] | Pattern) -> ConsumerStream:
+        if isinstance(topics, Pattern):
+            (stream,) = self._connector.create_message_streams_by_filter(Whitelist(topics.text))
             return stream
         return self._connector.create_shared_stream(topics)
 

@@ -38,7 +38,7 @@ from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader, naming_partition
 from broker.errors import ArgumentError, InvalidPatternError, TopicNotFoundError
-from broker.patterns import Pattern
+from broker.patterns import Pattern, from_re2
 from broker.positions import Mark, OffsetRange, resolve
 from broker.protocol.codec import Fault, Message, decode_messages, scan
 from broker.protocol.payload_filter import PayloadFilter
@@ -57,23 +57,33 @@ def select(
 ) -> Selected:
     """Return the partitions of a topic, or of all whose whole names match a pattern."""
     names = _names_of(cluster, topics)
-    if not names and isinstance(topics, re.Pattern):
-        raise TopicNotFoundError(f"no topic matches '{topics.pattern}'")
+    if not names and (pattern := pattern_of(topics)) is not None:
+        raise TopicNotFoundError(f"no topic matches '{pattern.text}'")
     every = find_partitions(cluster, names)
     return every if partition is None else every.filtered(_chosen(partition, names[0], every))
 
 
-def pattern_of(topics: re.Pattern[str]) -> Pattern:
-    """Return the pattern of a compiled one, of which only the text and `re.IGNORECASE` count."""
+def pattern_of(topics: object) -> Pattern | None:
+    """Return the pattern of what `re` or `re2` has compiled; None for anything else.
+
+    `ArgumentError` if it is none of RE2, or has other flags than for the case beside its text.
+    """
     try:
-        return Pattern(topics.pattern, ignore_case=bool(topics.flags & re.IGNORECASE))
+        if not isinstance(topics, re.Pattern):
+            return from_re2(topics)
+        flags = topics.flags & ~re.compile(topics.pattern).flags
+        if flags & ~re.IGNORECASE:
+            raise ArgumentError(
+                f"flags of the pattern '{topics.pattern}' must be in its text, such as '(?s)a.b': "
+                "only re.IGNORECASE can be beside it"
+            )
+        return Pattern(topics.pattern, ignore_case=bool(flags))
     except InvalidPatternError as error:
         raise ArgumentError(str(error)) from error
 
 
 def _names_of(cluster: Cluster, topics: str | re.Pattern[str]) -> list[str]:
-    if isinstance(topics, re.Pattern):
-        pattern = pattern_of(topics)
+    if (pattern := pattern_of(topics)) is not None:
         return [name for name in cluster.topics() if pattern.fullmatch(name)]
     return [topic_of(topics)]
 

@@ -58,14 +58,20 @@ class _Listed:
         # whether the owner wants to wait for a broker that refuses connections
         self.can_wait = connection.retries_refused
 
-    def ask(self, topics: tuple[str, ...] | None, *, waits: bool) -> _Answer:
-        """Request the metadata of topics; of all topics the broker has if `topics` is None."""
-        # `waits`: wait for a broker that refuses connections, if `can_wait`
+    def ask(self, topics: tuple[str, ...] | None, *, waits: bool, silence_s: float) -> _Answer:
+        """Request the metadata of topics; of all topics the broker has if `topics` is None.
+
+        Args:
+            topics: their names.
+            waits: wait for a broker that refuses connections, if `can_wait`.
+            silence_s: until the response to the hello.
+        """
         connection = self.connection
         connection.retries_refused = waits and self.can_wait
-        if self.is_absent:
-            connection.connect()  # `hello` may return the response of an earlier connection
-        hello = connection.hello()
+        with deadlines.Limit(silence_s):
+            if self.is_absent:
+                connection.connect()  # `hello` may return the response of an earlier connection
+            hello = connection.hello()
         if hello is None:
             self.id = self.address.id if self.address.id >= 0 else self.index
             found = [_probed_topic(connection, topic, self.id) for topic in topics or ()]
@@ -165,15 +171,18 @@ class StaticCluster:
         Ports that say nothing are given up together, after as long as one of them alone.
         """
         one = self._listed[0].connection
-        limit_s = max(min(one.timeout_s, FIRST_RESPONSE_S), one.connect_timeout_s)
-        with deadlines.Limit(limit_s):
-            return self._ask_each(topics, include_absent=include_absent)
+        silence_s = max(min(one.timeout_s, FIRST_RESPONSE_S), one.connect_timeout_s)
+        with deadlines.Limit(max(one.timeout_s, silence_s)):
+            return self._ask_each(topics, silence_s, include_absent=include_absent)
 
-    def _ask_each(self, topics: tuple[str, ...] | None, *, include_absent: bool) -> list[_Answer]:
+    def _ask_each(
+        self, topics: tuple[str, ...] | None, silence_s: float, *, include_absent: bool
+    ) -> list[_Answer]:
         # Brokers that did not respond in the last `retry_after_s` are asked only if no other broker
         # responds, or if `include_absent`. If none responds, they are asked again, with the connect
         # timeout as the time that brokers may take to start.
         now_s = time.monotonic()
+        silent_until_s = now_s + silence_s
         due = [one for one in self._listed if now_s >= one.retry_at_s]
         postponed = [one for one in self._listed if now_s < one.retry_at_s]
         if self._last is not None:
@@ -200,16 +209,17 @@ class StaticCluster:
             refusing = [one for one in patient if one not in slow]
             for index, one in enumerate(refusing if some is patient else some):
                 # briefly, or with a share of the call's time, as others may respond if it hangs
+                count = 2 if self._has_several else 1
                 if some is slow:
-                    share_s = deadlines.left_s() / (len(slow) - index + len(refusing))
-                else:
-                    share_s = deadlines.left_s() / (2 if self._has_several else 1)
-                    if self._has_several and not waits:
-                        share_s = min(share_s, BRIEFLY_S)
+                    count = len(slow) - index + len(refusing)
+                share_s = deadlines.left_s() / count
+                if self._has_several and not waits and some is not slow:
+                    share_s = min(share_s, BRIEFLY_S)
                 started_s = time.monotonic()
+                silence_s = max(0.0, silent_until_s - started_s) / count
                 try:
                     with deadlines.Limit(share_s):
-                        answer = one.ask(topics, waits=waits)
+                        answer = one.ask(topics, waits=waits, silence_s=silence_s)
                 except errors.BrokerError as error:
                     if not error.is_retriable:
                         raise

@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
@@ -34,6 +34,9 @@ from broker.zk.nodes import NodeStat
 from broker.zk.replicated_values import decode_assignment
 from broker.zk.session import Session
 from broker.zk.watched_reads import WatchedReads
+
+# what `joined_filter` writes, which RE2 has not, but 0.7's members read
+_UNLESS, _BUT, _END = "(?!(?:", ")$)(?:", ")"
 
 
 class TopicFilter:
@@ -53,22 +56,41 @@ class TopicFilter:
     def __init__(self, kind: values.FilterKind, text: str) -> None:
         self.kind = kind
         self.regex = values.normalize_filter_regex(text)
-        self._pattern: Pattern | re.Pattern[str]
         try:
-            self._pattern = Pattern(self.regex)
-        except errors.InvalidPatternError:
-            # of 0.7's members, or what we join of two: one without the topics of the other
-            try:
-                self._pattern = re.compile(self.regex)
-            except re.error as error:
-                raise errors.ConfigError(f"illegal topic filter '{text}': {error}") from error
+            self._pattern, self._unless = _compile(self.regex)
+        except re.error as error:
+            raise errors.ConfigError(f"illegal topic filter '{text}': {error}") from error
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.regex!r})"
 
     def allows(self, topic: str) -> bool:
         """Return whether the filter includes a topic."""
-        return bool(self._pattern.fullmatch(topic)) is (self.kind is values.FilterKind.WHITELIST)
+        is_found = self._pattern.fullmatch(topic) and not (
+            self._unless and self._unless.fullmatch(topic)
+        )
+        return bool(is_found) is (self.kind is values.FilterKind.WHITELIST)
+
+
+def joined_filter(include: Sequence[str], exclude: Sequence[str]) -> str:
+    """Return the expression of topics that any of `include` matches, if given, and no other one."""
+    wanted = "|".join(f"(?:{one})" for one in include) or ".*"
+    if not exclude:
+        return wanted
+    return _UNLESS + "|".join(f"(?:{one})" for one in exclude) + _BUT + wanted + _END
+
+
+def _compile(text: str) -> tuple[Pattern | re.Pattern[str], Pattern | None]:
+    """Return the pattern of wanted topics, and that of those among them that are not."""
+    with suppress(errors.InvalidPatternError):
+        return Pattern(text), None
+    if text.startswith(_UNLESS) and text.endswith(_END):
+        parts = text.removeprefix(_UNLESS).removesuffix(_END).split(_BUT)
+        for index in range(1, len(parts)):  # a bracket in a pattern may look the same
+            with suppress(errors.InvalidPatternError):
+                unwanted = Pattern(_BUT.join(parts[:index]))
+                return Pattern(_BUT.join(parts[index:])), unwanted
+    return re.compile(text), None  # of 0.7's members
 
 
 class Whitelist(TopicFilter):

@@ -25,6 +25,7 @@ NetDB'11, section 4.
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import threading
 import uuid
@@ -44,6 +45,8 @@ VERSION = 1
 DEFAULT_WINDOW_MS = 600_000
 _SEND_COUNT = 1000
 """Events in one message set; counts by the messages' own time can have any number of windows."""
+
+logger = logging.getLogger(__name__)
 
 TimeOf = Callable[[Buffer], int | None]
 """Returns a message's own time in milliseconds since 1970; None to count it at the present time."""
@@ -239,6 +242,7 @@ class Auditor:
         self.topic = topic
         self._producer = producer
         self._waiting: list[AuditEvent] = []
+        self._told_count = 0  # of messages without a time
 
     def publish(self, *, with_open: bool = False) -> int:
         """Publish the windows that have ended, and return the number of events; call it regularly.
@@ -249,6 +253,11 @@ class Auditor:
         Raises:
             BrokerError: events were not acknowledged; the next call publishes them again.
         """
+        if (count := self.counter.timeless_count) > self._told_count:
+            self._told_count = count
+            logger.warning(
+                "%d messages have no time of their own: not in %s", count, self.counter.tier
+            )
         self._waiting += self.counter.take(with_open=with_open)
         if not self._waiting:
             return 0

@@ -140,8 +140,10 @@ def _parse(text: str) -> _Substitution:
     try:
         pattern = Pattern(pattern_text, ignore_case="i" in flags)
         # fails for a reference to a missing group
-        Pattern(f"(?:{pattern_text})?").replace("", replacement)
-    except (errors.InvalidPatternError, IndexError) as error:
+        names = {number: f"?P<{name}>" for name, number in pattern.group_numbers.items()}
+        groups = (f"({names.get(1 + one, '')})" for one in range(pattern.group_count))
+        Pattern("".join(groups)).replace("", replacement)
+    except (errors.InvalidPatternError, IndexError, ValueError) as error:
         raise errors.ConfigError(f"illegal substitution '{text}': {error}") from error
     return _Substitution(pattern, replacement, 0 if "g" in flags else 1)
 

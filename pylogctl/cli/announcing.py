@@ -39,7 +39,7 @@ class AnnouncedConnection(Connection):
                 found = super().hello()
         except RequestTimeoutError:
             if silence is not None:
-                silence.left_s -= time.monotonic() - started_s
+                silence.note(time.monotonic() - started_s)
             raise
         self._has_waited = True
         return found

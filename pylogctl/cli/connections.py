@@ -260,7 +260,7 @@ def connector(
     # of a stream each connection may be lost and made again
     silence = None
     if connect_timeout_s is None:
-        silence = Silence(min(env.timeout_s(timeout_s), REQUEST_TIMEOUT_S))
+        silence = Silence(min(env.timeout_s(timeout_s), REQUEST_TIMEOUT_S), env.clock)
     options = {
         "security": security_of(env),
         "timeout_s": env.timeout_s(timeout_s),

@@ -12,8 +12,8 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 # What is not seen, or moves what is: marks of writing direction, separators of lines, characters
 # without a width, and bytes that were no UTF-8.
 _MISLEADING = (
-    r"\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    r"\U000e0000-\U000e007f\ud800-\udfff"
+    r"\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u2800\u3164\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\U000e0100-\U000e01ef\ud800-\udfff"
 )
 # Joiners belong to the writing of some languages, and to emoji: but not beside ASCII.
 _JOINED = r"[^\x00-\x7f\u200c\u200d]"

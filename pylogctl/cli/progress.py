@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any, Literal
 
+from broker.clock import Clock
 from broker.units import format_count, format_duration, format_size
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.escapes import printable
@@ -137,10 +138,27 @@ class Progress:
 
 
 class Silence:
-    """The seconds that brokers of a short command may be silent at first, all together."""
+    """The seconds that brokers of a command may be silent at first, all together.
 
-    def __init__(self, limit_s: float) -> None:
-        self.left_s = limit_s
+    A service has them again after a minute in which none was silent.
+    """
+
+    def __init__(self, limit_s: float, clock: Clock) -> None:
+        self._limit_s = self._left_s = limit_s
+        self._clock = clock
+        self._last_s = clock.monotonic_s()
+
+    @property
+    def left_s(self) -> float:
+        """Return how long the next broker may be silent."""
+        if self._clock.monotonic_s() - self._last_s > _MINUTE_S:
+            self._left_s = self._limit_s
+        return self._left_s
+
+    def note(self, seconds: float) -> None:
+        """Count a silence that has ended now."""
+        self._left_s -= seconds
+        self._last_s = self._clock.monotonic_s()
 
 
 def wants_progress(env: Environment) -> bool:

@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import InvalidPatternError
-from broker.patterns import Pattern
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster
+    from broker.patterns import Pattern
 
 _TOPIC_POLL_S = 0.1
 
 
 def compile_patterns(texts: Iterable[str], option: str) -> list[Pattern]:
     """Return the regular expressions of an option."""
+    from broker.patterns import Pattern  # late: few commands need it
+
     patterns = []
     for text in texts:
         try:

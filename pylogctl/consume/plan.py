@@ -287,6 +287,8 @@ def _validate_selection(
 
 def _group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
     """Return the regular expression by which a group chooses topics."""
+    from broker.consumer.membership import joined_filter
+
     compile_patterns(include, "--include")
     compile_patterns(exclude, "--exclude")
     for pattern in (*include, *exclude):
@@ -295,10 +297,7 @@ def _group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
             raise UsageError(
                 f"with --group a pattern has no blank, comma or quote at its ends: '{pattern}'"
             )
-    wanted = "|".join(f"(?:{pattern})" for pattern in include) or ".*"
-    if not exclude:
-        return wanted
-    return f"(?!(?:{'|'.join(exclude)})$)(?:{wanted})"
+    return joined_filter(include, exclude)
 
 
 class Request(NamedTuple):

@@ -247,10 +247,12 @@ def watch(env: Environment, group: str, *, interval_s: float, sample_count: int 
     """Show the lag of a group repeatedly, `sample_count` times or until interrupted."""
     has_screen = env.streams.stdout_is_tty
     show = _show_on_screen if has_screen else _show_line
-    with open_observer(env, group, window_ms=_WATCHED_MS) as observer, graceful_stop() as stop:
-        last = _watch(
-            env, observer, group, show, count=sample_count, wait=lambda: stop.wait(interval_s)
-        )
+    with open_observer(env, group, window_ms=_WATCHED_MS) as observer:
+        first = observer.lag(group)[0]
+        with graceful_stop() as stop, _screen(env):
+            last = _watch(
+                env, observer, first, show, count=sample_count, wait=lambda: stop.wait(interval_s)
+            )
     if has_screen:
         _render_partitions(env, last)
 
@@ -258,7 +260,7 @@ def watch(env: Environment, group: str, *, interval_s: float, sample_count: int 
 def _watch(
     env: Environment,
     observer: GroupObserver,
-    group: str,
+    found: GroupLag,
     show: Callable[[Environment, GroupLag], None],
     *,
     count: int | None,
@@ -266,14 +268,13 @@ def _watch(
 ) -> GroupLag:
     """Show the lag until `count` is reached or `wait` returns True; return the last one."""
     shown_count = 0
-    with _screen(env):
-        while True:
-            found = observer.lag(group)[0]
-            show(env, found)
-            env.flush()
-            shown_count += 1
-            if shown_count == count or wait():
-                return found
+    while True:
+        show(env, found)
+        env.flush()
+        shown_count += 1
+        if shown_count == count or wait():
+            return found
+        found = observer.lag(found.snapshot.name)[0]
 
 
 @contextmanager

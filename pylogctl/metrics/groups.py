@@ -117,15 +117,15 @@ def serve_groups(
 
     with (
         open_registry(env) as registry,
-        graceful_stop() as stop,
         served_metrics(text, where) as address,
     ):
         set_up_logging(env, None)
         observer = GroupObserver(registry, connector(env), env.clock, window_ms)
         _look(observer, looks)
-        env.note(f"metrics at {address}")
-        while not stop.wait(interval_s):
-            _look(observer, looks)
+        with graceful_stop() as stop:
+            env.note(f"metrics at {address}")
+            while not stop.wait(interval_s):
+                _look(observer, looks)
 
 
 def _look(observer: GroupObserver, looks: Looks) -> None:

@@ -19,6 +19,7 @@ from broker.threads import LoopThread
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
+from pylogctl.cli.errors import CliError
 
 if TYPE_CHECKING:
     from broker.tools.mirror import RouteStatus
@@ -133,7 +134,7 @@ def published_errors(
             publish()
             try:
                 chore()
-            except BrokerError as error:
+            except (BrokerError, CliError) as error:
                 logger.warning("cannot look for a mirror in the other direction: %s", error)
 
     thread = LoopThread(work, name="mirror-errors")

@@ -15,7 +15,13 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import NamedTuple
 
 from broker.client.registry_cluster import RegistryCluster
-from broker.errors import BrokerError, ConfigError, InvalidTopicError, RegistryNodeNotFoundError
+from broker.errors import (
+    BrokerError,
+    ConfigError,
+    InvalidTopicError,
+    RegistryAccessError,
+    RegistryNodeNotFoundError,
+)
 from broker.protocol.responses import HIDDEN_CLUSTER
 from broker.zk import paths
 from broker.zk.registry import Registry
@@ -160,17 +166,31 @@ def _running(registry: Registry) -> Iterator[_Running]:
     session = registry.session
     for group in session.children_if_any(paths.MIRRORS):
         parent = paths.running_mirrors(group)
-        for child in session.children_if_any(parent):
+        try:
+            children = session.children_if_any(parent)
+        except RegistryAccessError:
+            continue  # anybody may write there
+        for child in children:
             try:
                 value, _ = session.get(f"{parent}/{child}")
-                fields = json.loads(value)
-                selection = make_selection(*fields["selection"])
-                found = _Running(child, group, fields["claimed"], fields["brokers"], selection)
-            except RegistryNodeNotFoundError:
-                continue  # it has ended
-            except (ConfigError, ValueError, KeyError, TypeError):
-                continue  # anybody may write there
-            yield found
+            except (RegistryNodeNotFoundError, RegistryAccessError):
+                continue  # it has ended, or is none
+            if (found := _decode(child, group, value)) is not None:
+                yield found
+
+
+def _decode(child: str, group: str, value: bytes) -> _Running | None:
+    """Return what the node of a mirror says; None if it is none, as anybody may write there."""
+    try:
+        fields = json.loads(value)
+        selection = make_selection(*fields["selection"])
+        brokers = fields["brokers"]
+        is_claimed = fields["claimed"]
+    except (ConfigError, CliError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if not isinstance(brokers, list) or not all(isinstance(one, str) for one in brokers):
+        return None
+    return _Running(child, group, is_claimed is True, brokers, selection)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from broker.admin.groups import GroupSnapshot
 from broker.client.cluster import are_same
 from broker.client.list_offsets import OffsetLister
-from broker.consumer.membership import Blacklist, TopicFilter, Whitelist
+from broker.consumer.membership import TopicFilter, Whitelist, joined_filter
 from broker.consumer.offset_store import RegistryOffsets
 from broker.tools.mirror_routes import TopicMap, counts_like
 from broker.topic import TopicPartition
@@ -44,12 +44,7 @@ def make_selection(
 def _topic_filter(include: Sequence[str], exclude: Sequence[str]) -> TopicFilter:
     compile_patterns(include, "--include")  # so that an error names the malformed one
     compile_patterns(exclude, "--exclude")
-    if not include and exclude:
-        return Blacklist("|".join(exclude))
-    wanted = "|".join(include) or ".*"
-    if not exclude:
-        return Whitelist(wanted)
-    return Whitelist(f"(?!(?:{'|'.join(exclude)})$)(?:{wanted})")
+    return Whitelist(joined_filter(include, exclude))
 
 
 def check_no_loop(selection: MirrorSelection, source: Side, target: Side) -> bool:

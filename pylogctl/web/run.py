@@ -68,6 +68,8 @@ def run(env: Environment, options: WebOptions) -> None:
         site.sampler.start()
         with serving(make_app(site, hosts, authenticate), listener) as thread:
             url = f"http://{name}:{port}/" + (f"?token={link_token}" if link_token else "")
+            if token is not None and link_token is None:
+                env.note("the address has no token: browsers ask for it as a password")
             announce_ready(env, READY, ReadyRow(url, os.getpid(), options.allow_changes))
             while not stop.wait(0.5):
                 if not thread.is_alive():

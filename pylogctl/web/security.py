@@ -10,11 +10,11 @@ import secrets
 import time
 from collections.abc import Callable, Collection
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pylogctl.web.problems import ProblemError
@@ -26,6 +26,7 @@ COOKIE = "pylogctl_session"
 _COOKIE_OPTIONS = "; Path=/; HttpOnly; SameSite=Strict"
 _FAILURES_PER_MINUTE = 5
 _MAX_ADDRESSES = 10_000  # whose failures are remembered
+_SAFE = "/?&=%+~:@!$'()*,"  # in a Refresh header
 _SESSION = re.compile(r"[0-9A-Za-z_-]{43}")
 
 HEADERS = {
@@ -133,7 +134,12 @@ class Guard:
             if state["logs_in"]:  # the token is not to stay in the address
                 query = request.url.remove_query_params("token").query
                 path = "/" + request.url.path.lstrip("/")  # and not //of.another.host
-                app = RedirectResponse(f"{path}?{query}" if query else path, 303)
+                address = f"{path}?{query}" if query else path
+                if _is_foreign(request):  # a redirection would come without the cookies
+                    refresh = {"Refresh": f"0;url={quote(address, safe=_SAFE)}"}
+                    app = Response(headers=refresh, media_type="text/html")
+                else:
+                    app = RedirectResponse(address, 303)
         except ProblemError as error:
             app = self._respond_error(request, error)
         await app(scope, _limited(receive), send_guarded)
@@ -155,8 +161,7 @@ class Guard:
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > MAX_BODY_BYTES:
             raise _too_large()
-        site = headers.get("sec-fetch-site")
-        if site is not None and site not in ("same-origin", "none"):
+        if _is_foreign(request):
             # a link on a foreign page may open a page here, and nothing else
             is_visit = headers.get("sec-fetch-mode") == "navigate" and request.method == "GET"
             if not is_visit or headers.get("sec-fetch-dest", "document") != "document":
@@ -169,39 +174,42 @@ class Guard:
     def _check_user(self, request: Request) -> None:
         if self._authenticate is None:
             return
+        link_token = _link_token(request)
+        if link_token and self._authenticate.is_right(link_token):
+            request.state.logs_in, request.state.user = True, "token"
+            return
         cookie = request.cookies.get(_login_name(request), "")
         if hmac.compare_digest(cookie.encode(), self._login(request.state.session).encode()):
             request.state.user = "token"
+            return
+        if (user := self._authenticate(request.headers)) is not None:
+            request.state.user = user
             return
         address = request.client.host if request.client else ""
         now_s = self._clock()
         failures = [one for one in self._failures.pop(address, ()) if now_s - one < 60]
         is_limited = len(failures) >= _FAILURES_PER_MINUTE
-        link_token = _link_token(request)
-        user = None
-        if not is_limited:
-            user = self._authenticate(request.headers)
-            if user is None and link_token and self._authenticate.is_right(link_token):
-                request.state.logs_in, user = True, "token"
-            elif user is None and (link_token or "authorization" in request.headers):
-                failures.append(now_s)
+        is_wrong = "authorization" in request.headers
+        is_wrong |= bool(link_token) and not _is_foreign(
+            request
+        )  # which anybody can make a user open
+        if is_wrong and not is_limited:
+            failures.append(now_s)
         if failures:
             self._failures[address] = failures
             while len(self._failures) > _MAX_ADDRESSES:
                 del self._failures[next(iter(self._failures))]
-        if is_limited:
+        if is_wrong and is_limited:
             raise ProblemError(429, "too many wrong tokens", retry_after_s=60)
-        if user is None:
-            raise ProblemError(
-                401,
-                "give the token of this server",
-                hints=(
-                    "Authorization: Bearer TOKEN; in a browser, open the link that the server "
-                    "printed, or give the token as the password",
-                ),
-                headers={"WWW-Authenticate": 'Basic realm="pylogctl", charset="UTF-8"'},
-            )
-        request.state.user = user
+        raise ProblemError(
+            401,
+            "give the token of this server",
+            hints=(
+                "Authorization: Bearer TOKEN; in a browser, open the link that the server "
+                "printed, or give the token as the password",
+            ),
+            headers={"WWW-Authenticate": 'Basic realm="pylogctl", charset="UTF-8"'},
+        )
 
     def _csrf_token(self, session: str) -> str:
         return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest()
@@ -242,10 +250,14 @@ def _login_name(request: Request) -> str:
 
 def _link_token(request: Request) -> str:
     """Return the token in the address of a page, which a user opens; empty if none is."""
-    is_page = request.method == "GET" and not request.url.path.startswith("/api/")
-    if not is_page or request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+    if request.method != "GET" or request.url.path.startswith("/api/"):
         return ""
     return request.query_params.get("token", "")
+
+
+def _is_foreign(request: Request) -> bool:
+    """Return whether a page of another site made the browser ask."""
+    return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
 def _session_of(request: Request) -> str | None:

@@ -609,6 +609,8 @@ class _FilteredRead(_DelayedRead):
                 is_wanted = self._compiled.result()
             except errors.InvalidPatternError as error:
                 return self._refused(error)
+            except errors.ConfigError as error:  # there is no RE2
+                return self._refused(errors.InvalidPatternError(f"of the broker: {error}"))
             found = self._find(is_last or now_s >= self._wait_until_s)
             return None if found is None else self._start(found, is_wanted)
         if self._result is not None and self._result.done():

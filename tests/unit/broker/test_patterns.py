@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.api.client import filter_of
+from broker.api.reader import pattern_of
 from broker.consumer.membership import Whitelist
-from broker.errors import BrokerError, InvalidPatternError
+from broker.errors import ArgumentError, BrokerError, InvalidPatternError
 from broker.patterns import Pattern, PayloadTest
 from broker.protocol.codec import boundaries, encode
 from broker.protocol.payload_filter import PayloadFilter
@@ -88,7 +89,7 @@ REFUSING: dict[str, Callable[[str], object]] = {
     "--include": lambda pattern: compile_patterns([pattern], "--include"),
     "subscribePattern": lambda pattern: parse_topic_pattern(pattern, "subscribePattern"),
     "--date-regex": lambda pattern: DateRule("2026-01-01", pattern=pattern),
-    "mirror --rename": lambda pattern: TopicMap([f"s/{pattern}/x/"]),
+    "mirror --topic-map": lambda pattern: TopicMap([f"s/{pattern}/x/"]),
     "top": lambda pattern: compile_filter(f"~{pattern}"),
     "ssl.principal.mapping.rules": lambda p: PrincipalRules(f"RULE:{p}/x/"),
 }
@@ -193,6 +194,21 @@ def test_filter_of_when_given_what_programs_have_then_a_filter_or_the_reason() -
         filter_of(re.compile("a"))
     with pytest.raises(TypeError, match="not int"):
         filter_of(1)
+
+
+def test_topics_when_compiled_by_re_or_re2_then_the_case_counts_and_the_rest_is_refused() -> None:
+    options = re2.Options()
+    assert pattern_of(re.compile("(?s)a.b", re.IGNORECASE)) == Pattern("(?s)a.b", ignore_case=True)
+    assert pattern_of(re2.compile("a.b", options)) == Pattern("a.b")
+    options.case_sensitive = False
+    assert pattern_of(re2.compile("a.b", options)) == Pattern("a.b", ignore_case=True)
+    assert pattern_of("a.b") is None
+    with pytest.raises(ArgumentError, match="must be in its text"):
+        pattern_of(re.compile("a . b", re.VERBOSE))
+    options.literal = True
+    for reads in (pattern_of, filter_of):
+        with pytest.raises(ArgumentError, match="cannot have the option 'literal'"):
+            reads(re2.compile("a.b", options))
 
 
 def test_binding_when_its_version_changes_then_still_has_what_is_used_of_it() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -205,6 +206,26 @@ def test_cluster_when_a_broker_hangs_then_another_is_asked_and_does_not_wait_for
     addresses = [address_of(hanging), address_of(two_brokers[1])]
     connect = partial(open_connection, timeout_s=3600.0)
     with closing(StaticCluster(addresses, connect, on_absent=lambda _: None)) as cluster:
+        assert cluster.topics() == ["audit", "events"]
+
+
+def test_cluster_when_a_broker_greets_and_then_takes_long_then_it_has_the_timeout(
+    two_brokers: tuple[Broker, Broker],
+    start_server: ServerFactory,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.client.static_cluster.FIRST_RESPONSE_S", 0.3)
+
+    def respond_late(sock: socket.socket) -> None:
+        with socket.create_connection(("127.0.0.1", two_brokers[1].port)) as upstream:
+            for pause_s in (0.0, 1.0):
+                upstream.sendall(sock.recv(1 << 16))
+                response = upstream.recv(1 << 16)
+                threading.Event().wait(pause_s)
+                sock.sendall(response)
+
+    with closing(StaticCluster([start_server(respond_late).address], connect)) as cluster:
         assert cluster.topics() == ["audit", "events"]
 
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
-from broker.errors import InvalidPatternError, RequestTimedOutError, ShuttingDownError
+import pylogctl
+from broker.errors import (
+    BrokerError,
+    ConfigError,
+    InvalidPatternError,
+    RequestTimedOutError,
+    ShuttingDownError,
+)
 from broker.patterns import PayloadTest
 from broker.protocol.codec import encode
 from broker.protocol.message_set import FilteredEntries, filter_entries
@@ -162,3 +171,37 @@ def test_turns_when_stopped_then_what_waits_is_cancelled_and_nothing_more_is_tak
     assert running.result(DEADLINE_S)
     with pytest.raises(ShuttingDownError):
         turns.submit("client", time.monotonic)
+
+
+_WITHOUT_RE2 = """
+import sys
+sys.modules["re2"] = None  # as where it is not installed
+from pylogctl.testing import Broker
+with Broker() as broker:
+    print(broker.address, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_broker_when_re2_is_missing_then_serves_and_refuses_patterns() -> None:
+    command = [sys.executable, "-c", _WITHOUT_RE2]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with pylogctl.connect(process.stdout.readline().decode().strip(), timeout=60) as client:
+            client.send("t", "ab")
+            assert [one.text() for one in client.read("t")] == ["ab"]
+            with pytest.raises(BrokerError, match="the package google-re2"):
+                list(client.read("t", filter="a[b]"))
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
+def test_pattern_when_re2_is_missing_then_tells_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+
+    with pytest.raises(ConfigError, match="need the package google-re2") as raised:
+        PayloadTest("a[b]")
+    assert "pip install google-re2" in raised.value.hints[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
 from functools import partial
@@ -460,6 +461,24 @@ def test_watch_ends_with_status_0_when_interrupted(
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("args", [("group", "watch", "g"), ("metrics", "serve", "--port", "0")])
+def test_service_of_groups_when_interrupted_beside_a_silent_broker_then_ends_at_once(
+    session: Session, zookeeper: str, spawn: Spawn, args: tuple[str, ...]
+) -> None:
+    store(session, "g", {"9-0": 11})
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        session.create(paths.broker(9), f"silent:127.0.0.1:{listener.getsockname()[1]}".encode())
+        session.create(paths.topic_broker(TOPIC, 9), b"1")
+        with (
+            spawn(*args, "-Z", zookeeper, "--timeout", "1h") as process,
+            listener.accept()[0] as accepted,
+        ):
+            accepted.recv(1)  # it waits for the response to its hello
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+    assert process.returncode == ExitStatus.SIGINT
 
 
 def test_watch_when_the_zookeeper_goes_away_is_unreachable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import pylogctl
 from broker import Broker
 from broker.errors import BrokerError
+from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Spawn
 from tests.support.waiting import wait_until
@@ -145,6 +147,35 @@ def test_mirrors_when_the_topics_come_later_then_one_of_them_ends(
     wait_until(lambda: any(one.poll() is not None for one in both), "the end of one")
     (lost,) = (one for one in both if one.poll() is not None)
     assert "topic 'app.t'" in refused(lost)
+
+
+def test_mirror_when_anybody_writes_what_is_no_mirror_then_goes_on(
+    sides: tuple[Side, Side], mirror: Mirror
+) -> None:
+    east, west = sides
+    address = east.by_brokers.removeprefix("brokers=")
+    good = {"claimed": True, "brokers": [address], "selection": [[], [], []]}
+    values = [
+        {**good, "selection": [["("], [], []]},
+        {**good, "brokers": 5},
+        {**good, "brokers": [[]]},
+        {**good, "selection": [[], [], [r"s/a/\x/"]]},
+    ]
+    nodes = [json.dumps(one).encode() for one in values]
+    nodes += [b"[" * 100_000, b"\xff", b"5"]
+    session = Session(west.zookeeper)
+    session.start(30)
+    paths_of = [f"/mirrors/g/running/{number}" for number in range(len(nodes))]
+    session.create_many(dict(zip(paths_of, nodes, strict=True)), ephemeral=False)
+    east.client.send_many("t", ["x"] * COUNT)
+
+    running = mirror(east, west.zookeeper)
+    await_mirroring(running)
+    wait_until(lambda: west.count("t") == COUNT, "all in the target")
+    forged = {**good, "brokers": [address]}
+    session.create_many({"/mirrors/g/running/0a": json.dumps(forged).encode()}, ephemeral=False)
+    assert "would be copied for ever" in refused(running)  # it still looks
+    session.stop()
 
 
 def test_mirrors_when_each_leaves_out_what_the_other_brings_then_both_run(

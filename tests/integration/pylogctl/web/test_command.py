@@ -55,6 +55,21 @@ def test_web_when_no_token_is_given_then_it_makes_one_and_prints_the_link_that_l
         assert process.wait(60) == 0
 
 
+def test_web_when_the_token_is_in_a_file_then_it_says_that_the_address_has_none(
+    spawn: Spawn, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef")
+    with Broker() as broker:
+        where = ("--listen", "127.0.0.1:0", "-b", broker.address)
+        process = spawn("web", *where, "--token-file", str(file))
+        assert process.stdout is not None
+        assert b"token" not in process.stdout.readline()
+        process.terminate()
+        _, stderr = process.communicate(timeout=60)
+    assert "the address has no token: browsers ask for it as a password" in stderr.decode()
+
+
 @pytest.mark.parametrize("listen", ["8080", ":8080", "localhost", "localhost:x", "localhost:65536"])
 def test_web_when_listen_is_no_address_then_it_says_what_is(invoke: Invoke, listen: str) -> None:
     result = invoke("web", "--listen", listen)

@@ -8,6 +8,7 @@ from broker.consumer.membership import (
     Blacklist,
     Whitelist,
     filter_subscription,
+    joined_filter,
     make_consumer_id,
     static_subscription,
     threads_by_topic,
@@ -46,6 +47,29 @@ def test_blacklist_when_a_topic_matches_then_does_not_allow() -> None:
 def test_whitelist_when_it_is_no_expression_then_is_refused() -> None:
     with pytest.raises(ConfigError, match="illegal topic filter 'web\\('"):
         Whitelist("web(")
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude"),
+    [
+        (r"\pL+", "b"),
+        ("(?<n>a)", "b"),
+        (r"a\z", "b"),
+        ("(?i)A", "b"),
+        ("[[:alpha:]]+", "[)$)(?:b]"),
+        ("a|[)$)(?:]", "(?i)B"),
+    ],
+)
+def test_filter_when_joined_of_two_then_both_are_read_as_re2(include: str, exclude: str) -> None:
+    chosen = Whitelist(joined_filter([include, "c"], [exclude, "d"]))
+
+    assert [one for one in "abcd" if chosen.allows(one)] == ["a", "c"]
+
+
+def test_filter_when_it_looks_ahead_as_one_of_kafka_07_may_then_is_read() -> None:
+    chosen = Whitelist("(?!(?:b)$)(?:(?!c).)")
+
+    assert [one for one in "abc" if chosen.allows(one)] == ["a"]
 
 
 def test_consumer_id_when_made_then_has_the_form_of_kafka_07() -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.tools.audit import (
+    AuditCounter,
     AuditEvent,
+    Auditor,
     AuditVerdict,
     AuditWindow,
     Count,
@@ -149,3 +152,16 @@ def test_compare_when_a_tier_is_complete_then_nothing_of_it_is_late() -> None:
     )
 
     assert verdict.judgement is Judgement.MISSING
+
+
+def test_publish_when_more_messages_had_no_time_then_logs_how_many_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    counter = AuditCounter("web")
+    auditor = Auditor(counter, cast(Any, None), "audit")
+    for _ in range(2):
+        counter.note_one("t", 1, None, is_timed=True)
+    auditor.publish()
+    auditor.publish()
+
+    assert caplog.messages == ["2 messages have no time of their own: not in web"]

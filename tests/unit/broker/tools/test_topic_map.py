@@ -20,6 +20,8 @@ from broker.tools.mirror_routes import TopicMap
         (["s/o+/<&>/"], "foo", "f<oo>"),
         (["s/o/\\&/"], "o", "&"),
         (["s|a|b|", "s/b/c/"], "a", "c"),
+        ([r"s/\Qa.b/x/"], "a.b", "x"),
+        ([r"s/(?P<n>a)/<\g<n>>/"], "a", "<a>"),
         (["s,^,x\\,y,"], "t", "x,yt"),
     ],
 )
@@ -30,7 +32,8 @@ def test_topic_map_when_applied_then_renames_as_sed_does(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "s", "a.", "s/a/b", "y/a/b/", "s/a/b/x", "s/(/b/", "s/a/\\1/", "sxaxbx"]
+    "text",
+    ["", "s", "a.", "s/a/b", "y/a/b/", "s/a/b/x", "s/(/b/", "s/a/\\1/", "s/a/\\x/", "sxaxbx"],
 )
 def test_topic_map_when_malformed_then_shows_what_was_given(text: str) -> None:
     with pytest.raises(ConfigError, match="substitution"):

@@ -36,7 +36,10 @@ def test_printable_bytes_given_any_bytes_gives_text(data: bytes) -> None:
     assert printable(printable_bytes(data).decode()) == printable_bytes(data).decode()
 
 
-@pytest.mark.parametrize("hidden", ["\u200b", "\u00ad", "\ufeff", "\u2060", "\u200d", "\U000e0041"])
+@pytest.mark.parametrize(
+    "hidden",
+    "\u200b\u00ad\ufeff\u2060\u200d\U000e0041\u3164\u115f\u1160\u2800\u034f\U000e0100\U000e01ef",
+)
 def test_printable_when_names_differ_in_what_is_not_seen_then_look_different(hidden: str) -> None:
     name = f"orders{hidden}"
     assert printable(name) == "orders" + hidden.encode("unicode_escape").decode()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pylogctl.cli.environment import Environment, SharedOptions, Streams
-from pylogctl.cli.progress import Progress, announced_wait, progress
+from pylogctl.cli.progress import Progress, Silence, announced_wait, progress
 from tests.doubles import FakeClock
 from tests.support.waiting import wait_until
 
@@ -93,3 +93,13 @@ def test_wait_that_is_over_at_once_is_not_announced() -> None:
     with announced_wait(env, "ZooKeeper at h:1"):
         pass
     assert stderr.getvalue() == ""
+
+
+def test_silence_when_none_was_silent_for_a_minute_then_brokers_may_be_so_as_at_first() -> None:
+    clock = FakeClock()
+    silence = Silence(10.0, clock)
+    silence.note(10.0)
+    clock.advance(59)
+    assert silence.left_s == 0.0
+    clock.advance(2)
+    assert silence.left_s == 10.0

@@ -234,7 +234,7 @@ def test_token_when_it_is_right_then_it_is_a_bearer_or_a_password(guarded: ASGIA
     assert ask(guarded, f"{LIVE}?token={TOKEN}").status == 401
 
 
-def test_token_when_it_is_guessed_then_the_address_has_to_wait(
+def test_token_when_it_is_guessed_then_guesses_have_to_wait_and_the_owner_has_not(
     guarded: ASGIApp, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong = (("host", HOST), ("authorization", f"Bearer {TOKEN}x"))
@@ -243,10 +243,13 @@ def test_token_when_it_is_guessed_then_the_address_has_to_wait(
         other = (("host", HOST), ("authorization", given))
         assert ask(guarded, headers=other, address=f"10.0.0.{len(given)}").status == 401
     assert [ask(guarded, headers=wrong).status for _ in range(5)] == [401] * 5
-    answer = ask(guarded, headers=right)
+    answer = ask(guarded, headers=wrong)
     assert answer.status == 429
     assert answer.headers["retry-after"] == "60"
-    assert ask(guarded, headers=right, address="10.0.0.1").status == 200
+    assert ask(guarded, headers=right).status == 200
+    assert ask(guarded, f"/?token={TOKEN.replace(' ', '+')}").status == 303
+    assert ask(guarded).status == 401  # a browser asks for it
+    assert ask(guarded, headers=wrong, address="10.0.0.1").status == 401
     assert TOKEN not in caplog.text
 
 
@@ -258,9 +261,27 @@ def test_link_when_its_token_is_right_then_logs_this_browser_in_and_leaves_the_a
     login = answer.headers["set-cookie"].partition(";")[0]  # the last one
     assert login.startswith("pylogctl_login_8080=")
     assert "HttpOnly; SameSite=Strict" in answer.headers["set-cookie"]
+    session = f"pylogctl_session={'s' * 43}"
+    link = f"/?token={TOKEN.replace(' ', '+')}"
+    again = ask(guarded, link, headers=(("host", HOST), ("cookie", session)))
+    both = again.headers["set-cookie"].partition(";")[0] + f"; {session}"
+    logged_in = (("host", HOST), ("cookie", both))
+    assert ask(guarded, headers=logged_in).status == 200
+    assert ask(guarded, link, headers=logged_in).headers["location"] == "/"
     # without its session the login proves nothing, nor does one that is made up
     for cookie in (login, "pylogctl_login_8080=", f"{login}; pylogctl_session={'a' * 43}"):
         assert ask(guarded, headers=(("host", HOST), ("cookie", cookie))).status == 401
+
+
+def test_link_when_opened_from_a_page_of_another_site_then_logs_in_and_goes_on(
+    guarded: ASGIApp,
+) -> None:
+    link = f"/x?a=1&token={TOKEN.replace(' ', '+')}"
+    foreign = (("host", HOST), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"))
+    answer = ask(guarded, link, headers=(*foreign, ("sec-fetch-dest", "document")))
+    assert (answer.status, answer.headers["refresh"]) == (200, "0;url=/x?a=1")
+    assert "pylogctl_login_8080=" in answer.headers["set-cookie"]
+    assert ask(guarded, link, headers=(*foreign, ("sec-fetch-dest", "iframe"))).status == 403
 
 
 def test_link_when_a_foreign_page_opens_it_with_wrong_tokens_then_nobody_has_to_wait(
