@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log import scan
 from broker.log.scan import BLOCK_BYTES, find_entry, scan_blocks
 from broker.log.segment import SegmentFile
+from broker.protocol import codec
 from broker.protocol.codec import Fault, encode
 from tests.support.codec_engines import ENGINE_NAMES, load_engine
 
@@ -100,7 +100,7 @@ def test_find_entry_when_each_place_looks_like_a_long_one_then_the_good_one_is_f
 def test_find_entry_when_the_file_ends_before_the_given_end_then_the_search_ends_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine_name: str
 ) -> None:
-    monkeypatch.setattr(scan.codec, "find_entry", load_engine(engine_name).find_entry)
+    monkeypatch.setattr(codec, "find_entry", load_engine(engine_name).find_entry)
     path = tmp_path / "segment"
     path.write_bytes(bytes(50) + encode([b"good"]) + b"end")
     file = SegmentFile(path)
