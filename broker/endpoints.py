@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv6Address
 
 PLAIN_LISTENER = "PLAIN"
 """The name of the listener of `host` and `port`, which 0.7's clients know."""
@@ -48,17 +51,25 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def network_of(address: str) -> str:
-    """Return an IPv4 address, or the network of an IPv6 one (/64), as a client has all of that."""
+def ip_address_of(address: str) -> IPv4Address | IPv6Address | None:
+    """Parse an IP address; IPv4 mapped to IPv6 is IPv4. None for anything else."""
     import ipaddress  # late: as above
 
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+def network_of(address: str) -> str:
+    """Return an IPv4 address, or the network of an IPv6 one (/64), as a client has all of that."""
+    import ipaddress  # late: as above
+
+    found = ip_address_of(address)
+    if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((int(found), 64), strict=False))
-    return str(getattr(found, "ipv4_mapped", None) or found)
+    return address if found is None else str(found)
 
 
 def parse_endpoints(text: str) -> tuple[Endpoint, ...]:

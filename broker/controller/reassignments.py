@@ -55,17 +55,19 @@ class Reassignments:
         context = self._context
         for partition, target in targets.items():
             self._validate(partition, target)
-        if throttle_bytes_per_s is not None:
-            if throttle_bytes_per_s < 0:
-                raise InvalidRequestError(
-                    f"a throttle of {throttle_bytes_per_s} bytes per second is below 0"
-                )
-            self._set_throttle(throttle_bytes_per_s)
+        if throttle_bytes_per_s is not None and throttle_bytes_per_s < 0:
+            raise InvalidRequestError(
+                f"a throttle of {throttle_bytes_per_s} bytes per second is below 0"
+            )
         changes = dict(context.reassignments)
         for partition, target in targets.items():
             # a change stays under way while one of its replicas still copies
             if partition in changes or target != context.replicas(partition):
                 changes[partition] = Reassignment(context.settled_replicas(partition), target)
+        if len(changes) > len(context.reassignments):
+            self._store.validate_reassignments({**self._set_aside, **changes})
+        if throttle_bytes_per_s is not None:
+            self._set_throttle(throttle_bytes_per_s)
         self._write(changes)
         self.advance()
 

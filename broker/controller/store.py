@@ -58,6 +58,9 @@ class Store(Protocol):
     def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:
         """Replace the replicas of a topic; return it with its new version."""
 
+    def validate_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
+        """Raise `InvalidRequestError` if ZooKeeper cannot take a record of so many."""
+
     def write_reassignments(
         self, changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
     ) -> None:

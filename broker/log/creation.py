@@ -99,7 +99,6 @@ class LogCreation:
             is_new_topic = topic not in topics
             if is_new_topic:
                 validate_new_topic_name(topic)
-            if is_new_topic:
                 topics.creation_ids.add(topic)
             log = self._create_log(TopicPartition(topic, table.home, index))
             log.incarnations.begin(

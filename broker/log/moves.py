@@ -100,7 +100,8 @@ class Moves:
                 f"{table.home}` shows those it has"
             )
         if target.failure is not None:
-            raise errors.StorageError(str(target.failure))
+            logger.warning("%s is not moved: %s", partition, target.failure)
+            raise errors.StorageError(f"{partition} is not moved: {data_dir} has failed")
         if directories.place_of.get(partition) is target:
             raise errors.InvalidRequestError(f"{partition} is in {data_dir} already")
         move = Move(partition, target.path, log.size_bytes)
@@ -185,7 +186,7 @@ class Moves:
     def _switch(self, log: Log, target: DataDirectory, final: Path, copy: LogCopy) -> None:
         with self._table.lock:  # against the failure of a directory
             if target.failure is not None:
-                raise errors.StorageError(str(target.failure))
+                raise errors.StorageError(f"{log.partition} is not moved: {target.path} has failed")
             log.move_to(final, copy.complete)
             self._directories.add(log.partition, target)
 
@@ -203,7 +204,10 @@ def _validate_room(log: Log, target: DataDirectory) -> None:
     try:
         needed = sum(path.lstat().st_blocks * 512 for path in log.directory.iterdir())
     except OSError as error:
-        raise errors.StorageError(f"cannot read {log.directory}: {reason_of(error)}") from error
+        logger.warning("%s is not moved: cannot read %s: %s", log.partition, log.directory, error)
+        raise errors.StorageError(
+            f"{log.partition} is not moved: its log cannot be read: {reason_of(error)}"
+        ) from error
     if free is not None and free < needed:
         raise errors.StorageError(
             f"{log.partition} takes {needed} bytes, and {target.path} has room for {free}"

@@ -141,9 +141,11 @@ def find_entry(fd: int, position: int, end: int, *, search_end: int | None = Non
     stop = end if search_end is None else min(search_end, end)
     window_bytes = BLOCK_BYTES
     while position < stop:
-        window = _read(fd, position, min(window_bytes, end - position))
-        if not window:  # the file has become shorter
-            return None
+        size = min(window_bytes, end - position)
+        window = _read(fd, position, size)
+        if len(window) < size:  # the file has become shorter
+            end = position + len(window)
+            stop = min(stop, end)
         at, is_good = codec.find_entry(window, stop - position, end - position)
         if is_good:
             return position + at

@@ -17,6 +17,7 @@ from typing import NamedTuple, Self
 
 from broker.errors import ConfigError, CoordinationError
 from broker.security.principal import BROKER, USER, Principal
+from broker.topic import MAX_TOPIC_NAME_LENGTH
 
 ANY = "*"
 NO_VERSION = -1
@@ -181,6 +182,8 @@ class RuleSet:
         self, principal: Principal, host: str, operation: Operation, resource: Resource
     ) -> bool:
         """Return whether a principal at an address (see `host_of`) may do something."""
+        if len(resource.name) > MAX_TOPIC_NAME_LENGTH:  # strangers must not fill the memory
+            return self._decide(principal, host, operation, resource)
         key = principal, host, operation, resource
         found = self._memo.get(key)
         if found is None:

@@ -44,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 _BATCH = 100
 """The states written in one transaction at most."""
+_MAX_RECORD_BYTES = 240 << 10  # the embedded ZooKeeper takes 256 kB at a time
 _ATTEMPTS = 10
 _ROOTS = (
     paths.REPLICATED_TOPICS,
@@ -496,6 +497,15 @@ class ReplicatedTopicsStore:
             CreateNode(paths.replicated_partitions(topic), b""),
             *self._replacement(paths.topic_settings(topic), wanted),
         ]
+
+    def validate_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
+        """Raise if the record would be too long; see `Store.validate_reassignments`."""
+        size = len(replicated_values.encode_reassignments(changes, 0))
+        if size > _MAX_RECORD_BYTES:
+            raise errors.InvalidRequestError(
+                f"{len(changes)} partitions cannot move at once, as ZooKeeper takes a record of "
+                f"about {len(changes) * _MAX_RECORD_BYTES // size}: move the others after these"
+            )
 
     def write_reassignments(
         self, changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int

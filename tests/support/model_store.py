@@ -122,6 +122,9 @@ class ModelStore:
         self.registry.topics[assignment.topic] = written
         return written
 
+    def validate_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
+        """Take any number."""
+
     def write_reassignments(
         self, changes: Mapping[TopicPartition, Reassignment], throttle_bytes_per_s: int
     ) -> None:

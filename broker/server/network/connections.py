@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import selectors
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock
@@ -25,6 +27,8 @@ from broker.server.requests.purgatory import Purgatory
 
 if TYPE_CHECKING:
     from broker.server.network.tls_transport import TlsTransport
+
+logger = logging.getLogger(__name__)
 
 SCRATCH_BYTES = 1 << 16
 UNUSED_S = 10.0
@@ -75,10 +79,11 @@ class Connections:
 
     def add(self, sock: socket.socket, address: str, listener: Listener) -> None:
         """Begin to serve a client; one that is to speak TLS, once it sends something."""
-        if listener.tls is None:
-            self._open(sock, address, listener.name, None)
-        else:
-            self._handshakes.wait(sock, address, listener)
+        with self._refused_on_error(sock, address):
+            if listener.tls is None:
+                self._open(sock, address, listener.name, None)
+            else:
+                self._handshakes.wait(sock, address, listener)
 
     def begin_handshakes(self) -> None:
         """Begin the handshakes of clients that have sent something and have a place."""
@@ -87,8 +92,19 @@ class Connections:
 
             assert one.listener.tls is not None
             name = one.listener.name
-            tls = TlsTransport(one.sock, one.listener.tls, listener=name, scratch=self._scratch)
-            self._handshakes.begin(self._open(one.sock, one.address, name, tls), one)
+            with self._refused_on_error(one.sock, one.address):
+                tls = TlsTransport(one.sock, one.listener.tls, listener=name, scratch=self._scratch)
+                self._handshakes.begin(self._open(one.sock, one.address, name, tls), one)
+
+    @contextmanager
+    def _refused_on_error(self, sock: socket.socket, address: str) -> Iterator[None]:
+        """Refuse a client whose start fails: a bug costs one connection, not the processor."""
+        try:
+            yield
+        except Exception:
+            logger.exception("a connection of %s failed by a bug", address)
+            if sock.fileno() >= 0:  # else it is closed already
+                self.refuse(sock, address)
 
     def _open(
         self, sock: socket.socket, address: str, listener: str, tls: TlsTransport | None
@@ -107,7 +123,7 @@ class Connections:
         self.open.add(connection)
         try:
             self._register(connection, connection.interest)
-        except OSError:
+        except Exception:
             self.close(connection)
             raise
         return connection

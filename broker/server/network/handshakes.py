@@ -27,6 +27,7 @@ MAX_HANDSHAKES = 256
 """One that is stopped half way holds 29 KiB."""
 MAX_HANDSHAKES_PER_ADDRESS = 16
 RESERVED_HANDSHAKES = 64
+_MOST_HANDSHAKES = MAX_HANDSHAKES + RESERVED_HANDSHAKES
 SCARCE_S = 2.0
 """How long a handshake may take while others wait for a place."""
 _MAX_FAILED = 10_000
@@ -84,10 +85,9 @@ class Handshakes:
 
     def _next_network(self) -> str | None:
         """Return the network whose turn it is; None if no client may begin."""
-        taken = len(self._under_way)
-        if _RESERVED in self._waiting and taken < MAX_HANDSHAKES + RESERVED_HANDSHAKES:
+        if _RESERVED in self._waiting and len(self._under_way) < _MOST_HANDSHAKES:
             return _RESERVED
-        if taken >= MAX_HANDSHAKES:
+        if self._is_full:
             if self._waiting and (now_s := self._clock.monotonic_s()) >= self._next_line_s:
                 self._next_line_s = now_s + QUIET_S
                 logger.warning(
@@ -96,8 +96,19 @@ class Handshakes:
                     *(MAX_HANDSHAKES, SCARCE_S),
                 )
             return None
-        able = [one for one in self._waiting if self._by_network[one] < MAX_HANDSHAKES_PER_ADDRESS]
-        return next((one for one in able if one not in self._failed), able[0] if able else None)
+        last = None
+        for one in self._waiting:
+            if self._by_network[one] < MAX_HANDSHAKES_PER_ADDRESS:
+                if one not in self._failed:
+                    return one
+                last = last or one
+        return last
+
+    @property
+    def _is_full(self) -> bool:
+        """Return whether the places that are not reserved are taken."""
+        taken = len(self._under_way)
+        return taken >= _MOST_HANDSHAKES or taken - self._by_network[_RESERVED] >= MAX_HANDSHAKES
 
     def begin(self, connection: ServerConnection, waiting: Waiting) -> None:
         """Take a place until `end`."""
@@ -128,14 +139,18 @@ class Handshakes:
         return max(since_s + SCARCE_S, self._next_look_s)
 
     def overdue(self) -> list[ServerConnection]:
-        """Return the connections whose handshake takes long while others wait for their place."""
+        """Return the connections whose handshake takes long while others wait for their place.
+
+        Those in reserved places end only for others that wait for one.
+        """
         now_s = self._clock.monotonic_s()
         self._next_look_s = now_s + SCARCE_S / 4
-        is_full = len(self._under_way) >= MAX_HANDSHAKES
+        is_full = self._is_full
         return [
             connection
             for connection, (network, since_s) in self._under_way.items()
-            if since_s <= now_s - SCARCE_S and (is_full or network in self._waiting)
+            if since_s <= now_s - SCARCE_S
+            and (network in self._waiting or (is_full and network != _RESERVED))
         ]
 
     def take_late(self, oldest_s: float = math.inf) -> list[Waiting]:

@@ -186,12 +186,8 @@ class Processor:
 
     def _accept(self, sock: socket.socket, address: str, listener: Listener) -> None:
         if not self._has_ended and self._thread.is_alive():
-            try:
-                self._connections.add(sock, address, listener)
-                return
-            except Exception:  # a bug costs one connection, not the processor
-                logger.exception("a connection of %s failed by a bug", address)
-        if sock.fileno() >= 0:  # else it is closed already
+            self._connections.add(sock, address, listener)
+        else:
             self._connections.refuse(sock, address)
 
     def wake(self, delayed: DelayedResponse) -> None:
@@ -201,22 +197,26 @@ class Processor:
             self._mailbox.wake()
 
     def _run(self) -> None:
+        self._mailbox.run()  # its wake-up may have been taken by a turn that failed
         while not self._is_stopping:
             self._turn()
-        self._end()
+        if not self._has_ended:  # else its end has failed
+            self._end()
 
     def _end(self) -> None:
         self._has_ended = True
-        self._mailbox.run()
-        self._connections.refuse_waiting()  # else they had the places of those that end
-        waiting = [one for one in self.purgatory.all() if not one.lingers]
-        self._attempt_all(waiting, is_last=True, slice_s=math.inf)
-        self._resume_throttled(math.inf)
-        self._take_yielded(is_last=True)
-        if self._is_stopping:
-            end_streams(self._open, self._last_response, self._clock)
-        for connection in self.connections:
-            self._connections.close(connection)
+        try:
+            self._mailbox.run()
+            self._connections.refuse_waiting()  # else they had the places of those that end
+            waiting = [one for one in self.purgatory.all() if not one.lingers]
+            self._attempt_all(waiting, is_last=True, slice_s=math.inf)
+            self._resume_throttled(math.inf)
+            self._take_yielded(is_last=True)
+            if self._is_stopping:
+                end_streams(self._open, self._last_response, self._clock)
+        finally:
+            for connection in self.connections:
+                self._connections.close(connection)
         self._mailbox.run()
 
     def _turn(self) -> None:

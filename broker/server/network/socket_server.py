@@ -65,7 +65,7 @@ class SocketServer:
         self.quotas = PrincipalQuotas(clock)
         self.quotas.set(_default_quotas(config), {})
         self.workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
-        self.broker_hosts = BrokerHosts(self.workers)
+        self.broker_hosts = BrokerHosts()
         self.listers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lister")
         # of their own: many logins must not hold up who administers, nor the reverse
         self.logins = ThreadPoolExecutor(max_workers=2, thread_name_prefix="login")
@@ -213,6 +213,7 @@ class SocketServer:
         for processor in self.processors:
             processor.begin_stop(last_response)
         lingering = [client for processor in self.processors for client in processor.stop()]
+        self.broker_hosts.stop()
         self.workers.shutdown()
         self.listers.shutdown()
         self.logins.shutdown()

@@ -221,9 +221,14 @@ def test_move_when_not_possible_then_refused_with_the_reason(
         patch.setattr(DataDirectory, "free_bytes", lambda _self: 100)
         with pytest.raises(StorageError, match="has room for 100"):
             manager.moves.add(EVENTS, dirs[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "directory", dirs[0] / "gone")
+        with pytest.raises(StorageError, match="cannot be read: No such file") as unreadable:
+            manager.moves.add(EVENTS, dirs[1])
+        assert str(dirs[0]) not in str(unreadable.value)
     dirs[1].rename(tmp_path / "gone")
     manager.check_directories()
-    with pytest.raises(StorageError, match="has failed"):
+    with pytest.raises(StorageError, match=r"not moved: .*/b has failed$"):
         manager.moves.add(EVENTS, dirs[1])
     log.append(ENTRY, 1)
     assert content(log)[-len(ENTRY) :] == ENTRY or log.high_watermark == 0

@@ -34,7 +34,7 @@ from broker.protocol.codec import encode
 from broker.protocol.requests import FetchRequest, encode_request
 from broker.protocol.responses import ClusterMetadataResponse
 from broker.server.broker import Broker
-from broker.server.network import connection, connections, handshakes, processor
+from broker.server.network import connection, connections, handshakes, processor, tls_transport
 from broker.server.network.handshakes import (
     MAX_HANDSHAKES,
     MAX_HANDSHAKES_PER_ADDRESS,
@@ -313,6 +313,39 @@ def test_tls_when_all_places_are_taken_then_the_listener_of_brokers_has_more(
 
     with Peer(ports["INTERNAL"], tls=certificates.client()) as of_a_broker:
         assert of_a_broker.publish("events", encode([b"x"])).error == 0
+
+
+@pytest.mark.parametrize("failing", ["TlsTransport", "ServerConnection", "_register"])
+def test_tls_when_the_start_of_a_handshake_fails_by_a_bug_then_only_its_connection_closes(
+    failing: str,
+    tls_broker: Broker,
+    connect_tls: ConnectTls,
+    expects_bugs: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    other = connect_tls(tls_broker)
+    (processor,) = tls_broker._server.processors
+    places = {
+        "TlsTransport": tls_transport,
+        "ServerConnection": connections,
+        "_register": processor._connections,
+    }
+
+    def fail(*args: object, **options: object) -> None:
+        raise ZeroDivisionError
+
+    with (
+        monkeypatch.context() as patch,
+        socket.create_connection(("127.0.0.1", tls_port(tls_broker)), 60) as client,
+    ):
+        patch.setattr(places[failing], failing, fail)
+        client.sendall(client_hello())
+        assert ends(client)
+
+    assert other.publish("events", encode([b"x"])).error == 0
+    assert "failed, and goes on" not in caplog.text
+    wait_until(lambda: tls_broker.status()["connections"] == 1, "its place being free")
 
 
 def test_tls_when_a_client_sends_nothing_then_is_closed_after_a_while(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 
@@ -21,7 +22,7 @@ from broker.cluster_state import (
     UnreadableTopic,
 )
 from broker.controller.store import Store
-from broker.errors import ControllerFencedError, RegistryConflictError
+from broker.errors import ControllerFencedError, InvalidRequestError, RegistryConflictError
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.controller_election import ControllerElection, Term
@@ -364,6 +365,21 @@ def test_assignment_when_another_version_then_conflict(store: ReplicatedTopicsSt
     assert written.version == 1
     with pytest.raises(RegistryConflictError):
         store.write_assignment(TOPIC)
+
+
+def test_reassignments_when_too_many_for_a_node_then_refused_with_how_many_are_possible(
+    store: ReplicatedTopicsStore, session: Session
+) -> None:
+    change = Reassignment((0, 1), (2, 3))
+    changes = {TopicPartition("events", 0, index): change for index in range(10_000)}
+    with pytest.raises(InvalidRequestError, match="10000 partitions cannot move") as refused:
+        store.validate_reassignments(changes)
+    (possible,) = re.findall("of about ([0-9]+)", str(refused.value))
+
+    fewer = dict(list(changes.items())[: int(possible)])
+    store.validate_reassignments(fewer)
+    store.write_reassignments(fewer, 5000)
+    assert ReplicatedTopics(session)._reassignments() == (fewer, 5000)
 
 
 def test_reassignments_when_none_are_left_then_node_is_removed(

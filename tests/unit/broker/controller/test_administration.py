@@ -415,6 +415,23 @@ def replicas(cluster: Cluster) -> tuple[int, ...]:
     return cluster.registry.topics["t"].replicas[P]
 
 
+def test_reassign_when_there_is_no_room_for_its_record_then_refused_and_nothing_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+
+    def refuse(*_: object) -> None:
+        raise InvalidRequestError("no room")
+
+    monkeypatch.setattr(cluster.store, "validate_reassignments", refuse)
+    with pytest.raises(InvalidRequestError, match="no room"):
+        cluster.controller.reassignments.begin({P: (1, 2, 3)}, 5000)
+    assert replicas(cluster) == (0, 1, 2)
+    assert not cluster.registry.reassignments
+    assert not cluster.controller.context.throttle_bytes_per_s
+
+
 def test_reassign_when_new_replica_is_in_sync_then_old_one_is_removed_with_its_log() -> None:
     cluster = Cluster(led(0, 0, 1, 2))
     cluster.start(3)

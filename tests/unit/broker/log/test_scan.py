@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from broker.log.scan import BLOCK_BYTES, find_entry, scan_blocks
 from broker.log.segment import SegmentFile
+from broker.protocol import codec
 from broker.protocol.codec import Fault, encode
+from tests.support.codec_engines import ENGINE_NAMES, load_engine
 
 
 def walk(path: Path, block_bytes: int) -> tuple[int, int, Fault]:
@@ -92,3 +94,17 @@ def test_find_entry_when_each_place_looks_like_a_long_one_then_the_good_one_is_f
 
     assert find_entry(file.fd, 1, size) == len(front) + 1
     assert find_entry(file.fd, len(front) + 2 + len(entry), size) is None
+
+
+@pytest.mark.parametrize("engine_name", ENGINE_NAMES)
+def test_find_entry_when_the_file_ends_before_the_given_end_then_the_search_ends_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine_name: str
+) -> None:
+    monkeypatch.setattr(codec, "find_entry", load_engine(engine_name).find_entry)
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(50) + encode([b"good"]) + b"end")
+    file = SegmentFile(path)
+
+    assert find_entry(file.fd, 0, 200) == 50
+    assert find_entry(file.fd, 51, 200) is None
+    assert find_entry(file.fd, 150, 200) is None

@@ -136,6 +136,13 @@ def test_allows_seven_thousand_rules_memory_of_answers_is_bounded() -> None:
     assert len(found._memo) <= 10_000
 
 
+def test_allows_when_names_are_longer_than_a_topic_may_have_then_none_is_kept() -> None:
+    found = RuleSet([Rule(ALICE, Operation.READ, topic("*"))])
+    assert found.allows(ALICE, HOST, Operation.READ, topic("x" * 256))
+    assert not found.allows(ALICE, HOST, Operation.WRITE, topic("y" * 32_000))
+    assert not found._memo
+
+
 @pytest.mark.parametrize(
     "of_others",
     [

@@ -16,6 +16,7 @@ from broker.clock import SystemClock
 from broker.errors import TopicNotFoundError
 from broker.log.log import Log
 from broker.protocol.framing import Frames, encode_frame
+from broker.server.network import processor
 from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
 from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import SLICE_S, Processor
@@ -461,6 +462,42 @@ def test_processor_when_it_ended_by_a_bug_then_new_connections_are_closed(
     assert late.recv(1) == b""
     assert broken.recv(1) == b""
     assert sorted(bench.left) == ["broken", "late", "old"]
+
+
+def test_processor_when_a_turn_fails_before_its_calls_then_they_are_run(
+    bench: Bench, expects_bugs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mailbox = bench.processor._mailbox
+    take = mailbox.take_wake_up
+
+    def fail_once() -> None:
+        monkeypatch.setattr(mailbox, "take_wake_up", take)
+        take()
+        raise ZeroDivisionError
+
+    bench.processor._next_sweep_s += 100  # which else ends the wait in which they hang
+    monkeypatch.setattr(mailbox, "take_wake_up", fail_once)
+    bench.start(Response)
+    client = bench.connect()
+    client.sendall(encode_frame(b"served"))
+    assert client.recv(100) == b"served"
+
+
+def test_processor_when_its_end_fails_by_a_bug_then_connections_are_closed_and_it_ends_once(
+    bench: Bench,
+    expects_bugs: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(*args: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(processor, "end_streams", fail)
+    bench.start(lambda frame: None)
+    client = bench.connect()
+    bench.stop_processor()
+    assert client.recv(1) == b""
+    assert caplog.text.count("failed, and goes on") == 1
 
 
 def offloading(frame: bytes) -> Outcome:
