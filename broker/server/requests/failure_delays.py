@@ -2,8 +2,8 @@
 
 It is answered after the wait, and no other login of that user from there is judged before: who
 opens many connections tries no more passwords by that. A login of the user from there ends it. With
-several failures of an address, logins of any users from there are judged one after the other as well. Other addresses do not wait: else
-anybody could lock a user out.
+several failures of an address, logins of any users from there are judged one after the other as
+well. Other addresses do not wait: else anybody could lock a user out.
 """
 
 from __future__ import annotations
