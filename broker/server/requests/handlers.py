@@ -63,7 +63,7 @@ from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.authentication import AuthState
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
-from broker.server.requests.creation_limits import limited_principal
+from broker.server.requests.creation_limits import is_refusal, limited_principal
 from broker.server.requests.failure_delays import (
     FIRST_DELAY_S,
     MAX_DELAY_S,
@@ -71,7 +71,7 @@ from broker.server.requests.failure_delays import (
     FailureDelays,
 )
 from broker.server.requests.fetch import FetchHandler
-from broker.server.requests.judge import Judge, Rights
+from broker.server.requests.judge import LIMITED, Judge, Rights
 from broker.server.requests.metrics import ProcessorMetrics, request_group
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
@@ -368,9 +368,19 @@ class RequestHandlers:
                 self._fetch.check_position_count(position_count(reader.rest))
             request = kind.decode(reader)
             rights = self._judge.judge(request, client)
-            return _audited(rights, lambda: self._dispatch(request, header, client, rights))
+            outcome = _audited(rights, lambda: self._dispatch(request, header, client, rights))
+            if isinstance(outcome, Future) and isinstance(request, LIMITED):
+                outcome.add_done_callback(partial(self._note_created, request, client, rights))
+            return outcome
         except errors.ServerError as error:
             return self._refuse(_group(frame), header.correlation_id, error)
+
+    def _note_created(
+        self, request: Any, client: Client, rights: Rights | None, outcome: Future[Any]
+    ) -> None:
+        """Have a creation audited that nothing refused: refused ones have no end."""
+        if not outcome.cancelled() and not is_refusal(outcome.exception()):
+            self._judge.note_allowed(request, client, rights)
 
     def _authenticate(
         self, request: AuthenticateRequest, header: requests.RequestHeader, client: Client

@@ -12,7 +12,12 @@ from broker.errors import ServerError, TooManyTopicsError
 from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.cluster_requests import AddPartitionsRequest, CreateReplicatedTopicRequest
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest, HomeCount
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    ExtensionRequest,
+    HomeCount,
+)
 from broker.security.mechanisms import Channel, Proved, ServerExchange
 from broker.security.principal import ANONYMOUS, Principal
 from broker.security.rules import CLUSTER, Operation, Rule, StoredRules, parse_pattern
@@ -166,7 +171,7 @@ def test_partitions_when_a_client_asks_for_impossible_ones_then_the_limits_stay(
     monkeypatch.setattr(creation_limits, "_COUNTED_S", 3600.0)
     broker = start_broker(max_partitions=10, zookeeper=zookeeper)
     peer = connect(broker)
-    impossible = [
+    impossible: list[ExtensionRequest] = [
         CreateTopicRequest("x", count),
         CreateTopicRequest("x", count, (HomeCount(77, count),)),
         CreateReplicatedTopicRequest("x", count, 1, ()),
