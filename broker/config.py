@@ -203,7 +203,13 @@ class BrokerConfig(ListenerConfig):
             1,
         ),
         _P("max.connections", "max_connections", _INT, "connections in all", 1),
-        _P("max.connections.per.ip", "max_connections_per_ip", _INT, "from one address", 1),
+        _P(
+            "max.connections.per.ip",
+            "max_connections_per_ip",
+            _INT,
+            "from one address of another machine",
+            1,
+        ),
         _P(
             "quota.producer.default",
             "quota_producer_bytes",

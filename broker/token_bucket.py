@@ -24,6 +24,10 @@ class TokenBucket:
         self._left -= count
         return 0.0
 
+    def give_back(self) -> None:
+        """Give back a token that was taken."""
+        self._left = min(self._burst, self._left + 1)
+
     @property
     def is_full(self) -> bool:
         """Return whether no token was taken, as far as is known since the last one."""

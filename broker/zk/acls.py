@@ -27,7 +27,7 @@ def close_parents(session: Session) -> None:
             session.set_acls(session.excess_rights(_PARENTS), is_secured=True)
         session.create_many(dict.fromkeys(paths.OPEN_TREES, b""), ephemeral=False)
     found = session.excess_rights(["/"]).get("/", "")
-    if "world:" in found:
+    if found:
         raise RegistryAccessError(
             f"others could replace the brokers' nodes in ZooKeeper {session.connect}: of the node "
             f"above them {found}, and the user '{session.user}' may not change its ACL",

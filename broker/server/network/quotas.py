@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from broker.clock import Clock
-from broker.endpoints import network_of
+from broker.endpoints import is_loopback, network_of
 from broker.errors import BrokerError
 from broker.token_bucket import TokenBucket
 
@@ -201,13 +201,15 @@ class ConnectionCount:
     ) -> str | None:
         """Count a new connection, or return the name of the limit that forbids it.
 
-        `is_broker`: it comes from the address of a registered broker, of which there may be many.
+        `is_broker`: it comes from the address of a registered broker, of which there may be many,
+        as of this machine.
         """
         network = network_of(address)
+        is_limited = not (is_broker or is_loopback(address) or is_loopback(network))
         with self._lock:
             if self.total >= self._limit + RESERVED_CONNECTIONS * has_reserve:
                 exceeded = "max.connections"
-            elif not is_broker and self._by_network[network] >= self._limit_per_address:
+            elif is_limited and self._by_network[network] >= self._limit_per_address:
                 exceeded = "max.connections.per.ip"
             else:
                 self.accepted += 1

@@ -4,8 +4,8 @@ A line has the fields of `Event`, the broker and the time. All but ASCII is esca
 write a line, or hide in one, by a name. The same event again within `REPEAT_S` is counted, and
 written once at the end of that time. One thread writes; what it cannot write in time is dropped.
 Refusals have a rate, those of logins, of administration and of the rest each its own, so that who
-makes many of one kind hides no others, and does not push older lines out of the files. A line says
-how many events were dropped.
+makes many of one kind hides no others, and does not push older lines out of the files. Each client
+has a rate of its own within that, so that one hides no other. A line says how many were dropped.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from broker.clock import Clock
+from broker.endpoints import network_of
 from broker.errors import ConfigError
 from broker.files import open_file, write_all
+from broker.security.principal import ANONYMOUS
 from broker.threads import StoppableThread
 from broker.token_bucket import TokenBucket
 
@@ -37,13 +39,19 @@ MAX_QUEUED = 10_000
 MAX_REFUSALS = 1000
 REFUSALS_PER_S = 5
 """Refusals of a kind that are written at once, and how many more a second: 250 MB a day."""
+CLIENT_REFUSALS = 100
+CLIENT_REFUSALS_PER_S = 1
+"""Of those, the ones of one principal, or of one network without a proof."""
+_MAX_CLIENTS = 10_000
 MAX_TOPICS = 10
 """Topics of an event that are named."""
+MAX_TOPIC_LENGTH = 255
+"""More of a name is cut off; that of a topic that exists is not longer."""
 AUTHENTICATE = "authenticate"
 ADMINISTRATION = ("create", "delete", "alter", "order")
 """Operations whose refusals have a rate of their own, as those of `AUTHENTICATE` have."""
 _TICK_S = 1.0
-_MAX_NAME_LENGTH = 1024
+MAX_NAME_LENGTH = 1024
 
 
 class Event(NamedTuple):
@@ -81,6 +89,11 @@ class Event(NamedTuple):
             return "administration"
         return "login" if self.operation == AUTHENTICATE else "data"
 
+    @property
+    def client(self) -> str:
+        """Return whose refusals share a rate: the principal's, without a proof the network's."""
+        return self.principal if self.principal != str(ANONYMOUS) else network_of(self.address)
+
 
 class _Repeated:
     __slots__ = ("count", "event", "until_s")
@@ -105,6 +118,7 @@ class AuditLog(StoppableThread):
         self._queue: deque[tuple[int, Event, int]] = deque()  # when, what, and how often
         self._repeated: dict[tuple[object, ...], _Repeated] = {}
         self._rates: dict[str, TokenBucket] = {}
+        self._client_rates: dict[tuple[str, str], TokenBucket] = {}
         self._has_work = Signal()
         self._has_failed = False
         self._fd = self._size = 0
@@ -121,16 +135,24 @@ class AuditLog(StoppableThread):
             if repeated is not None:
                 repeated.count += 1
                 return
-            if not self._has_room(event.kind, now_s):
+            if not self._has_room(event, now_s):
                 self.dropped_count += 1
             else:
                 self._repeated[event.key] = _Repeated(event, now_s + REPEAT_S)
                 self._queue.append((self._clock.time_ms(), event, 1))
         self._has_work.set()
 
-    def _has_room(self, kind: str, now_s: float) -> bool:
+    def _has_room(self, event: Event, now_s: float) -> bool:
+        kind = event.kind
         if not kind:
             return max(len(self._queue), len(self._repeated)) < MAX_QUEUED
+        if len(self._client_rates) >= _MAX_CLIENTS:
+            self._client_rates.clear()
+        own = self._client_rates.setdefault(
+            (kind, event.client), TokenBucket(CLIENT_REFUSALS_PER_S, CLIENT_REFUSALS, now_s)
+        )
+        if own.take(now_s):
+            return False
         if kind not in self._rates:
             self._rates[kind] = TokenBucket(REFUSALS_PER_S, MAX_REFUSALS, now_s)
         return not self._rates[kind].take(now_s)
@@ -169,7 +191,7 @@ class AuditLog(StoppableThread):
             "time": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "broker": self._broker_id,
             **{
-                name: value[:_MAX_NAME_LENGTH] if isinstance(value, str) else value
+                name: value[:MAX_NAME_LENGTH] if isinstance(value, str) else value
                 for name, value in fields.items()
             },
         }

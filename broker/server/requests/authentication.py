@@ -120,6 +120,10 @@ class Authentication:
         """Return what proved the identity, or was to prove it: a mechanism's name, or TLS."""
         return self._name or ("" if self._first == ANONYMOUS else "TLS")
 
+    def offers(self, mechanism: str) -> bool:
+        """Return whether an exchange by a mechanism is possible here."""
+        return mechanism in self._mechanisms
+
     def take(self, request: AuthenticateRequest) -> Authenticated:
         """Take one step of an exchange, and return the answer.
 

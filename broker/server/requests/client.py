@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from broker import errors
 from broker.endpoints import PLAIN_LISTENER
+from broker.protocol.authentication import AuthenticateRequest
 from broker.security.mechanisms import PLAIN, Channel, ServerMechanisms
 from broker.security.principal import ANONYMOUS, Principal
 from broker.security.rules import host_of
@@ -72,10 +74,19 @@ class Client:
         self.worked_s = 0.0  # by a worker, for the request that it handled last
         self.on_close: Callable[[], object] = lambda: None
 
-    def name_user(self, opening: bytes) -> None:
-        """Note which user the first message of a login names (`n,,n=USER,r=NONCE`)."""
-        found = _USER.match(opening)
-        self.named_user = found[1].decode(errors="replace") if found else ""
+    def name_user(self, opening: AuthenticateRequest) -> None:
+        """Note which user the first message of a login names (`n,,n=USER,r=NONCE`), as it is kept.
+
+        Names that no user can have are one: the empty one.
+        """
+        self.named_user = ""
+        found = _USER.match(opening.data)
+        if found and self.authentication.offers(opening.mechanism):
+            from broker.security.scram import normalize_user  # where it is offered it is loaded
+
+            name = found[1].replace(b"=2C", b",").replace(b"=3D", b"=")
+            with suppress(UnicodeDecodeError, errors.ArgumentError):
+                self.named_user = normalize_user(name.decode())
 
     @property
     def turn_of(self) -> str:

@@ -33,15 +33,16 @@ from broker.replica_records import UnknownReplica
 from broker.security.principal import Principal
 from broker.server.cluster.probe import probe_registered
 from broker.server.cluster.replica_manager import ReplicaManager
-from broker.server.requests.creation_limits import CreationLimits
+from broker.server.requests.creation_limits import CreationLimits, is_refusal
 from broker.server.requests.freed_memory import give_back_freed_memory
 from broker.server.requests.judge import Rights
 from broker.server.requests.metrics import RequestErrors
 from broker.server.requests.purgatory import RequestGroup, Response
+from broker.server.requests.validation import RECEIVE_BYTES
+from broker.topic import MAX_PARTITIONS
 
 if TYPE_CHECKING:
     from broker.server.cluster.controller_requests import ControllerRequests
-from broker.server.requests.validation import RECEIVE_BYTES
 
 _T = TypeVar("_T")
 
@@ -103,11 +104,23 @@ class ControlHandler:
         elif self.controller is None:
             raise NotControllerError("this broker is in no cluster: zk.connect is not set")
         else:
-            if isinstance(request, CreateReplicatedTopicRequest | AddPartitionsRequest):
-                self._limits.take(who, request.topic, request.partition_count)
+            count = 0
+            if (
+                isinstance(request, CreateReplicatedTopicRequest | AddPartitionsRequest)
+                and 1 <= request.partition_count <= MAX_PARTITIONS  # or the controller refuses it
+            ):
+                count = request.partition_count
+                self._limits.take(who, request.topic, count)
             outcome = self.controller.handle(request)
+            if count:
+                outcome.add_done_callback(partial(self._give_back_refused, who, count))
         outcome.add_done_callback(self._count_refused)
         return _respond(outcome, header, request.RESPONSE, partial(_shown, request, rights))
+
+    def _give_back_refused(self, who: Principal | None, count: int, outcome: Future[Any]) -> None:
+        """Uncount partitions that were not created."""
+        if outcome.cancelled() or is_refusal(outcome.exception()):
+            self._limits.give_back(who, count)
 
     def _count_refused(self, outcome: Future[Any]) -> None:
         """Count the partitions for which a request was refused."""

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.errors import TooManyTopicsError
+from broker.errors import (
+    LeaderNotAvailableError,
+    RequestTimedOutError,
+    ServerError,
+    TooManyTopicsError,
+)
 from broker.log.manager import LogManager
 from broker.security.principal import BROKER, Principal
 from broker.security.rules import CLUSTER, Operation
@@ -22,6 +29,13 @@ BURST_S = 200
 """Who has created nothing for so long may create at once what the rate allows in that time."""
 _COUNTED_S = 5.0
 _MAX_PRINCIPALS = 10_000
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Return whether an error says that a topic was not created, and will not be."""
+    return isinstance(error, ServerError) and not isinstance(
+        error, LeaderNotAvailableError | RequestTimedOutError
+    )
 
 
 def limited_principal(client: Client, rights: Rights | None) -> Principal | None:
@@ -52,13 +66,14 @@ class CreationLimits:
             self._buckets.clear()
 
     def take(self, who: Principal | None, topic: str, partition_count: int) -> None:
-        """Count a topic that is about to be created, with its partitions here.
+        """Count a topic that is about to be created, with its partitions here, none or more.
 
         Raises:
             TooManyTopicsError: its principal creates too many.
         """
         if who is None:
             return
+        partition_count = max(0, partition_count)
         with self._lock:
             reason = self._excess(who, partition_count)
             if reason:
@@ -66,6 +81,27 @@ class CreationLimits:
                 raise TooManyTopicsError(f"partitions of topic '{topic}' are not created: {reason}")
             self._created[who] += partition_count
             self._here += partition_count
+
+    @contextmanager
+    def charged(self, who: Principal | None, topic: str, partition_count: int) -> Iterator[None]:
+        """Count a topic that is created in the block as `take` does, unless that is refused."""
+        self.take(who, topic, partition_count)
+        try:
+            yield
+        except ServerError as error:
+            if is_refusal(error):
+                self.give_back(who, partition_count)
+            raise
+
+    def give_back(self, who: Principal | None, partition_count: int) -> None:
+        """Uncount a topic that was not created after `take`."""
+        if who is None:
+            return
+        with self._lock:
+            self._created[who] = max(0, self._created[who] - partition_count)
+            self._here = max(0, self._here - partition_count)
+            if (bucket := self._buckets.get(who)) is not None:
+                bucket.give_back()
 
     def _excess(self, who: Principal, partition_count: int) -> str:
         now_s = self._clock.monotonic_s()

@@ -1,9 +1,9 @@
 """The wait after a failed login: longer for each failure of a user at an address.
 
 It is answered after the wait, and no other login of that user from there is judged before: who
-opens many connections tries no more passwords by that. With several failures of an address, logins
-of any users from there are judged one after the other as well. Other addresses do not wait: else
-anybody could lock a user out.
+opens many connections tries no more passwords by that. A login of the user from there ends it. With
+several failures of an address, logins of any users from there are judged one after the other as
+well. Other addresses do not wait: else anybody could lock a user out.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ _ANY_USER = None
 
 
 class _Failures:
-    __slots__ = ("count", "last_s", "next_s", "turns")
+    __slots__ = ("count", "last_s", "next_s")
 
     def __init__(self) -> None:
         self.count = 0
-        self.turns = 0  # given to logins that wait, and may fail as well
         self.last_s = self.next_s = 0.0  # the last one, and when the next login is judged
 
 
@@ -62,21 +61,26 @@ class FailureDelays:
         network = network_of(address)
         with self._changed:
             now_s = self._clock.monotonic_s()
-            failed = [
-                found
-                for name, least in ((user, 1), (_ANY_USER, _MANY))
-                if (found := self._failed.get((network, name))) is not None
-                and found.count >= least
-                and now_s - found.last_s <= _FORGOTTEN_S
-            ]
-            start_s = max([now_s, *(found.next_s for found in failed)])
+            of_user = self._find(network, user, 1, now_s)
+            of_address = self._find(network, _ANY_USER, _MANY, now_s)
+            start_s = max([now_s, *(one.next_s for one in (of_user, of_address) if one)])
             if is_taken and start_s - now_s <= MAX_WAIT_S:
-                for found in failed:
-                    found.turns = found.turns + 1 if now_s < found.next_s else 0
-                    is_of_user = found is self._failed.get((network, user))
-                    gap_s = _delay_s(found.count + found.turns) if is_of_user else _ADDRESS_GAP_S
-                    found.next_s = start_s + gap_s
+                if of_user is not None:
+                    of_user.next_s = start_s + _delay_s(of_user.count)
+                if of_address is not None:  # from its own base: others do not wait for a slow user
+                    of_address.next_s = max(now_s, of_address.next_s) + _ADDRESS_GAP_S
             return start_s - now_s
+
+    def _find(self, network: str, user: str | None, least: int, now_s: float) -> _Failures | None:
+        found = self._failed.get((network, user))
+        if found is None or found.count < least or now_s - found.last_s > _FORGOTTEN_S:
+            return None
+        return found
+
+    def forget(self, address: str, user: str) -> None:
+        """Forget the failures of a user at an address, from which it has logged in."""
+        with self._changed:
+            self._failed.pop((network_of(address), user), None)
 
     def after_failure(self, address: str, user: str, answer: Callable[[], object]) -> float:
         """Run `answer` after the delay of a user at an address; return that in seconds."""

@@ -63,10 +63,15 @@ from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.authentication import AuthState
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
-from broker.server.requests.creation_limits import limited_principal
-from broker.server.requests.failure_delays import MAX_DELAY_S, MAX_WAIT_S, FailureDelays
+from broker.server.requests.creation_limits import is_refusal, limited_principal
+from broker.server.requests.failure_delays import (
+    FIRST_DELAY_S,
+    MAX_DELAY_S,
+    MAX_WAIT_S,
+    FailureDelays,
+)
 from broker.server.requests.fetch import FetchHandler
-from broker.server.requests.judge import Judge, Rights
+from broker.server.requests.judge import LIMITED, Judge, Rights
 from broker.server.requests.metrics import ProcessorMetrics, request_group
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
@@ -363,9 +368,19 @@ class RequestHandlers:
                 self._fetch.check_position_count(position_count(reader.rest))
             request = kind.decode(reader)
             rights = self._judge.judge(request, client)
-            return _audited(rights, lambda: self._dispatch(request, header, client, rights))
+            outcome = _audited(rights, lambda: self._dispatch(request, header, client, rights))
+            if isinstance(outcome, Future) and isinstance(request, LIMITED):
+                outcome.add_done_callback(partial(self._note_created, request, client, rights))
+            return outcome
         except errors.ServerError as error:
             return self._refuse(_group(frame), header.correlation_id, error)
+
+    def _note_created(
+        self, request: Any, client: Client, rights: Rights | None, outcome: Future[Any]
+    ) -> None:
+        """Have a creation audited that nothing refused: refused ones have no end."""
+        if not outcome.cancelled() and not is_refusal(outcome.exception()):
+            self._judge.note_allowed(request, client, rights)
 
     def _authenticate(
         self, request: AuthenticateRequest, header: requests.RequestHeader, client: Client
@@ -378,18 +393,24 @@ class RequestHandlers:
         outcome: Future[list[Response]] = Future()
         outcome.set_running_or_notify_cancel()  # completed even if the client leaves
 
+        is_broker = request.mechanism == CLUSTER_PROOF
+
         def take() -> None:
             try:
                 answer = client.authentication.take(request)
                 if answer.is_done:
+                    if not is_broker:
+                        self._delays.forget(client.address, client.named_user)
                     self._admit(client)
             except errors.ServerError as error:
                 self._judge.note_failed_login(client, request, error)
                 refuse = partial(outcome.set_exception, error)
-                if isinstance(error, errors.AuthenticationFailedError):
-                    self._delays.after_failure(client.address, client.named_user, refuse)
-                else:
+                if not isinstance(error, errors.AuthenticationFailedError):
                     refuse()
+                elif is_broker:  # no user's failure
+                    self._delays.run_later(FIRST_DELAY_S, refuse)
+                else:
+                    self._delays.after_failure(client.address, client.named_user, refuse)
             except Exception as bug:  # it costs one connection
                 outcome.set_exception(bug)
                 raise
@@ -398,30 +419,38 @@ class RequestHandlers:
                 response = Response(encode_extension_response(header.correlation_id, body))
                 outcome.set_result([response])
 
-        def refuse_late() -> None:
-            client.authentication.fail()
-            error = errors.AuthenticationStateError(
-                "too many logins from this address have failed, and others wait: try later"
-            )
-            self._judge.note_failed_login(client, request, error)
-            self._delays.run_later(MAX_DELAY_S, lambda: outcome.set_exception(error))
-
-        def take_in_turn() -> None:
+        def take_in_turn(*, is_last: bool = False) -> None:
             # here, so that it knows of the failures of all logins that were judged before
-            wait_s = self._delays.take_turn(client.address, client.named_user)
+            wait_s = self._delays.take_turn(
+                client.address, client.named_user, is_taken=bool(request.step)
+            )
             if wait_s > MAX_WAIT_S:
-                refuse_late()
-            elif wait_s:
+                refuse_late(is_last=is_last)
+            elif wait_s and request.step:
                 self._delays.run_later(wait_s, lambda: self._logins.submit(logged(take)))
             else:
                 take()
 
-        if request.mechanism == CLUSTER_PROOF:
+        def refuse_late(*, is_last: bool = False) -> None:
+            """Refuse a login without a turn later, unless it has one then: a user got in."""
+            if not is_last:
+                again = logged(partial(take_in_turn, is_last=True))
+                self._delays.run_later(MAX_DELAY_S, lambda: self._logins.submit(again))
+                return
+            client.authentication.fail()
+            error = errors.AuthenticationStateError(
+                "too many logins from this address have failed, and others wait: try later",
+                details={"user": client.named_user} if client.named_user else None,
+            )
+            self._judge.note_failed_login(client, request, error)
+            outcome.set_exception(error)
+
+        if is_broker:
             self._logins.submit(logged(take))
         elif request.step:
             self._logins.submit(logged(take_in_turn))
         else:
-            client.name_user(request.data)
+            client.name_user(request)
             turn = self._delays.take_turn(client.address, client.named_user, is_taken=False)
             if turn > MAX_WAIT_S:
                 refuse_late()  # without work for the threads of logins

@@ -26,6 +26,8 @@ from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, Ru
 from broker.server.requests.audit_log import (
     ADMINISTRATION,
     AUTHENTICATE,
+    MAX_NAME_LENGTH,
+    MAX_TOPIC_LENGTH,
     MAX_TOPICS,
     AuditLog,
     Event,
@@ -70,6 +72,12 @@ NEEDS_OF_07: dict[int, Need] = {
 }
 """By type."""
 _OPERATIONS = {str(one) for one in Operation}
+LIMITED = (
+    extension_requests.CreateTopicRequest,
+    cluster_requests.CreateReplicatedTopicRequest,
+    cluster_requests.AddPartitionsRequest,
+)
+"""What the limits of topics may still refuse; see `CreationLimits`."""
 ORDER = "order"
 """How the audit log names what only brokers may send."""
 
@@ -225,8 +233,10 @@ class Rights:
     ) -> None:
         refused = self._refused.get(operation)
         if refused is None:
-            refused = self._refused[operation] = _Refused(resource, text)
-        refused.topics += topics[: MAX_TOPICS - len(refused.topics)]
+            short = resource._replace(name=resource.name[:MAX_TOPIC_LENGTH])
+            refused = self._refused[operation] = _Refused(short, text[:MAX_NAME_LENGTH])
+        first = topics[: MAX_TOPICS - len(refused.topics)]
+        refused.topics += [one[:MAX_TOPIC_LENGTH] for one in first]
         refused.topic_count += len(topics)
 
     def audit(self) -> None:
@@ -309,6 +319,13 @@ class Judge:
             return None
         need = _need_of(request)
         rights = self._rights(request, client, need)
+        if need.operation in ADMINISTRATION and not isinstance(request, LIMITED):
+            self.note_allowed(request, client, rights)
+        return rights
+
+    def note_allowed(self, request: Any, client: Client, rights: Rights | None) -> None:
+        """Have it audited if a request that was not refused is one of an administrator."""
+        need = _need_of(request)
         if self.audit is not None and need.operation in ADMINISTRATION:
             resource, topics = CLUSTER, _topics_of(request)
             if topics and need.scope is not Scope.ON_CLUSTER:
@@ -316,7 +333,6 @@ class Judge:
             if need.scope is Scope.CREATION and rights and not rights.may(need.operation, resource):
                 resource = CLUSTER  # the right to create any
             self.note(client, request, need.operation, resource, "", topics, len(topics))
-        return rights
 
     def note(
         self,
@@ -347,15 +363,15 @@ class Judge:
                 str(who),
                 client.authentication.mechanism,
                 client.is_tls,
-                client.id,
+                client.id[:MAX_NAME_LENGTH],
                 RequestType(request.TYPE).name.lower(),
                 operation,
-                str(resource),
+                str(resource)[:MAX_NAME_LENGTH],
                 "denied" if refusal else "allowed",
-                refusal,
+                refusal[:MAX_NAME_LENGTH],
                 str(rule or ""),
                 -1 if rules is None else rules.version,
-                tuple(topics),
+                tuple(one[:MAX_TOPIC_LENGTH] for one in topics),
                 topic_count,
             )
         )

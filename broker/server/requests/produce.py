@@ -240,13 +240,15 @@ class ProduceHandler:
         appends: list[_LogAppend] = []
         forwarded: list[PartitionSet] = []
         for partition, message_set in sets:
-            if error := self._refusal(partition.topic, client, rights, is_publish=is_publish):
+            if error := self._refusal(partition.topic, rights):
                 log_append = _LogAppend(partition, None)
                 log_append.set_count, log_append.error = 1, error
             else:
                 if not is_publish and self._has_replicas(partition.topic):
                     partition = self._at_home(partition)
                 log_append = self._validate(partition, message_set, refused)
+                if log_append.error is None and not is_publish:  # which creates none
+                    log_append.error = self._excess(partition.topic, client, rights)
             if isinstance(log_append.error, errors.MessageSizeTooLargeError) and not is_publish:
                 logger.warning("dropped a message set: %s", log_append.error)
                 self._count_errors([log_append])
@@ -272,17 +274,22 @@ class ProduceHandler:
             acks, timeout_ms, appends, lambda: _encode(correlation_id or 0, appends)
         )
 
-    def _refusal(
-        self, topic: str, client: Client, rights: Rights | None, *, is_publish: bool
-    ) -> errors.ServerError | None:
-        """Return why a client may not append to a topic, or may not make it by that."""
-        if rights is not None and (refusal := rights.refusal(topic)) is not None:
-            return refusal
-        if topic in self._logs.topics or topic in self._replicas.topics:
+    def _refusal(self, topic: str, rights: Rights | None) -> errors.ServerError | None:
+        """Return why a client has no right to append to a topic, or to make it by that."""
+        if rights is None:
             return None
-        if rights is not None and (refusal := self._creations.refusal(topic, rights)) is not None:
+        if (refusal := rights.refusal(topic)) is not None or self._exists(topic):
             return refusal
-        if is_publish:  # which creates none
+        return self._creations.refusal(topic, rights)
+
+    def _exists(self, topic: str) -> bool:
+        return topic in self._logs.topics or topic in self._replicas.topics
+
+    def _excess(
+        self, topic: str, client: Client, rights: Rights | None
+    ) -> errors.ServerError | None:
+        """Return why a client may not make a topic now, if it would by a message of 0.7."""
+        if self._exists(topic):
             return None
         return self._creations.excess(topic, limited_principal(client, rights))
 

@@ -39,6 +39,9 @@ _RETRY_S = 0.05
 _WORKERS = 4
 _ABSENT_S = 1.0
 _MAX_ASKING = 100
+_CHARGED_S = 5.0
+"""How long further first messages of a topic cost nothing: it is about to be created."""
+_MAX_CHARGED = 10_000
 
 
 class Membership(Protocol):
@@ -81,7 +84,8 @@ class TopicCreations:
         self._brokers = brokers
         self._snapshot = snapshot
         self._membership = membership
-        self._lock = threading.Lock()  # guards the next two
+        self._lock = threading.Lock()  # guards the next three
+        self._charged_until_s: dict[str, float] = {}
         self._asking: set[str] = set()
         self._absent_until_s: dict[str, float] = {}
         self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="topic-creations")
@@ -108,10 +112,17 @@ class TopicCreations:
         """Return why a first message may not create a topic now; None if it may."""
         if not self._is_allowed:
             return None
-        try:
-            self.limits.take(who, topic, self._logs.topics.partition_count(topic))
-        except errors.TooManyTopicsError as error:
-            return error
+        with self._lock:
+            now_s = time.monotonic()
+            if now_s < self._charged_until_s.get(topic, 0.0):
+                return None  # by another connection's first message, or this one's attempt before
+            try:
+                self.limits.take(who, topic, self._logs.topics.partition_count(topic))
+            except errors.TooManyTopicsError as error:
+                return error
+            if len(self._charged_until_s) >= _MAX_CHARGED:
+                self._charged_until_s.clear()
+            self._charged_until_s[topic] = now_s + _CHARGED_S
         return None
 
     def validate_allowed(self, topic: str) -> None:
@@ -196,12 +207,13 @@ class TopicCreations:
         is_only_here = not homes or not self._is_clustered
         for one in (here,) if is_only_here else homes.values():
             validate_new_topic(topic, one, self._max_name_length)
-        if topic not in self._logs.topics:
-            self.limits.take(who, topic, here)
-        if is_only_here:
-            self._logs.creation.create_topic(topic, here)
-            return (self._me,)
-        self._create_in_cluster(topic, homes)
+        if not is_only_here:
+            here = max(homes.values())  # so that homes on other brokers count as well
+        with self.limits.charged(None if topic in self._logs.topics else who, topic, here):
+            if is_only_here:
+                self._logs.creation.create_topic(topic, here)
+                return (self._me,)
+            self._create_in_cluster(topic, homes)
         return tuple(sorted(homes))
 
     def create(self, topic: str, who: Principal | None = None) -> None:
@@ -216,8 +228,8 @@ class TopicCreations:
         self.validate_allowed(topic)
         # as many partitions at each home as its settings say here
         count = self._logs.topics.partition_count(topic)
-        self.limits.take(who, topic, count)
-        with suppress(errors.TopicExistsError):  # another client asked for it, too
+        # another client asked for it, too
+        with suppress(errors.TopicExistsError), self.limits.charged(who, topic, count):
             if not self._is_clustered:
                 self._logs.creation.create_topic(topic, count)
             elif self._factor == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -231,3 +232,15 @@ def test_broker_when_it_cannot_write_the_audit_log_then_does_not_start(
     log.mkdir()
     with pytest.raises(ConfigError, match=r"cannot open audit\.log"):
         start_broker(audit_log=log)
+
+
+def test_audit_when_limits_or_the_request_refuse_a_creation_then_has_only_what_was_created(
+    start_audited: StartAudited, connect: PeerFactory, log: Path
+) -> None:
+    broker = start_audited(max_partitions=2)
+    peer = connect(broker)
+    for count in (0x7FFF_FFFF, 1, 1, 2, -1):
+        with suppress(ServerError):
+            peer.call(CreateTopicRequest(f"topic-{count}", count))
+    broker.stop()
+    assert [one["resource"] for one in events(log)] == ["topic:topic-1"]

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 
 import pytest
 
-from broker.errors import TooManyTopicsError
+from broker.errors import ServerError, TooManyTopicsError
 from broker.protocol.authentication import AuthenticateRequest
-from broker.protocol.cluster_requests import CreateReplicatedTopicRequest
+from broker.protocol.cluster_requests import AddPartitionsRequest, CreateReplicatedTopicRequest
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    ExtensionRequest,
+    HomeCount,
+)
 from broker.security.mechanisms import Channel, Proved, ServerExchange
-from broker.security.principal import Principal
+from broker.security.principal import ANONYMOUS, Principal
 from broker.security.rules import CLUSTER, Operation, Rule, StoredRules, parse_pattern
 from broker.server import broker as broker_module
 from broker.server.broker import Broker
@@ -152,3 +158,61 @@ def test_partitions_when_a_user_has_created_half_of_all_or_all_are_there_then_no
     alice.call(DeleteTopicRequest("a"))
     create(alice, "d", 5)
     create(root, "c")
+
+
+@pytest.mark.parametrize("count", [-(2**31), 2**31 - 1])
+def test_partitions_when_a_client_asks_for_impossible_ones_then_the_limits_stay(
+    count: int,
+    zookeeper: str,
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(creation_limits, "_COUNTED_S", 3600.0)
+    broker = start_broker(max_partitions=10, zookeeper=zookeeper)
+    peer = connect(broker)
+    impossible: list[ExtensionRequest] = [
+        CreateTopicRequest("x", count),
+        CreateTopicRequest("x", count, (HomeCount(77, count),)),
+        CreateReplicatedTopicRequest("x", count, 1, ()),
+        AddPartitionsRequest("x", count),
+        CreateReplicatedTopicRequest("x", 1, 99, ()),
+    ]
+    for request in impossible * 5:
+        with pytest.raises(ServerError) as caught:
+            peer.call(request)
+        assert not isinstance(caught.value, TooManyTopicsError)
+
+    with pytest.raises(TooManyTopicsError):
+        peer.call(CreateTopicRequest("elsewhere", count & 1, (HomeCount(77, 6),)))
+    create(peer, "a", 5)
+    with pytest.raises(TooManyTopicsError):
+        create(peer, "b")
+
+
+@pytest.mark.parametrize("is_clustered", [False, True])
+def test_topic_when_very_many_producers_start_on_it_together_then_counts_once(
+    is_clustered: bool,
+    request: pytest.FixtureRequest,
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    zookeeper = request.getfixturevalue("zookeeper") if is_clustered else ""
+    broker = start_broker(zookeeper=zookeeper, max_partitions=10)
+    connect(broker).publish("other", MESSAGE)
+    are_sent = threading.Event()
+    make_in_cluster = broker._creations._create_in_cluster
+
+    def make_late(topic: str, homes: Mapping[int, int]) -> None:
+        are_sent.wait(60)
+        make_in_cluster(topic, homes)
+
+    monkeypatch.setattr(broker._creations, "_create_in_cluster", make_late)
+    peers = [connect(broker) for _ in range(50)]
+    for peer in peers:
+        peer.produce("new", MESSAGE)
+    are_sent.set()
+    for peer in peers:
+        peer.fetch("other", 0)
+    assert broker._creations.limits._created == {ANONYMOUS: 2}

@@ -26,7 +26,7 @@ from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import ChangeIsrRequest
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.broker import Broker
-from broker.server.network import connections, processor
+from broker.server.network import connections, processor, quotas
 from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog
 from broker.server.network.response_queue import MAX_WAITING_READS
 from tests.doubles import FakeClock
@@ -246,8 +246,12 @@ def test_connections_when_there_are_too_many_then_refused_until_one_leaves(
 
 
 def test_connections_when_too_many_come_from_one_address_then_others_still_may(
-    start_broker: BrokerFactory, connect: PeerFactory, caplog: pytest.LogCaptureFixture
+    start_broker: BrokerFactory,
+    connect: PeerFactory,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(quotas, "is_loopback", lambda _: False)
     broker = start_broker(max_connections_per_ip=2)
     for _ in range(2):
         connect(broker).status()
@@ -442,6 +446,14 @@ def test_connection_count_when_address_left_then_not_remembered() -> None:
     count.leave("a")
     assert count.enter("c") is None
     assert count.total == 2
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
+def test_connection_count_when_clients_are_on_this_machine_then_only_the_sum_is_limited(
+    address: str,
+) -> None:
+    count = ConnectionCount(3, 1)
+    assert [count.enter(address) for _ in range(4)] == [None, None, None, "max.connections"]
 
 
 @pytest.mark.parametrize("kind", [MetadataRequest, ClusterMetadataRequest])

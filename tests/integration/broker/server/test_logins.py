@@ -22,6 +22,7 @@ from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import PushStatesRequest
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import BrokerAddress, encode_extension_response
+from broker.security.cluster_keys import CLUSTER_PROOF
 from broker.security.mechanisms import PLAIN, ClientExchange
 from broker.security.quotas import Quotas
 from broker.security.scram import ScramClient
@@ -107,8 +108,55 @@ def test_logins_when_very_many_connections_try_passwords_then_few_are_judged(
         except errors.AuthenticationStateError as error:
             assert "too many logins from this address have failed" in str(error)
         assert peer.is_closed()
-    assert 1 <= judged <= 20
+    assert 1 <= judged <= 110  # the first failure is 0.1 s behind them
     log_in(connect(running_broker, address="127.0.0.3"))  # the owner, from elsewhere
+
+
+def test_logins_when_one_password_was_mistyped_then_all_others_of_the_user_there_get_in(
+    running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (failure_delays, handlers):
+        for name in ("MAX_DELAY_S", "MAX_WAIT_S"):
+            monkeypatch.setattr(module, name, 1.0)
+    fail_to_log_in(connect(running_broker))
+    peers = [connect(running_broker) for _ in range(100)]  # ten of them have a turn in 1 s
+    exchanges = [begin(one) for one in peers]
+    for peer, (exchange, answer) in zip(peers, exchanges, strict=True):
+        peer.send_extension(AuthenticateRequest(SCRAM, 1, exchange.send(answer)))
+    for peer in peers:
+        assert AUTHENTICATED.decode(peer.receive_extension()).is_done
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["alice", "al\u00adice", "\uff41lice", "=2C=3D"],
+    ids=["same", "hyphen", "wide", "signs"],
+)
+def test_failures_when_a_user_is_written_otherwise_then_count_together(
+    running_broker: Broker, connect: PeerFactory, name: str
+) -> None:
+    kept = "alice" if name != "=2C=3D" else ",="
+    with suppress(errors.AuthenticationFailedError):
+        connect(running_broker).call(AuthenticateRequest(SCRAM, 0, f"n,,n={name},r=abc".encode()))
+        peer = connect(running_broker)
+        peer.call(AuthenticateRequest(SCRAM, 0, f"n,,n={name},r=abc".encode()))
+        peer.call(AuthenticateRequest(SCRAM, 1, b"c=biws,r=abc,p=AAAA"))
+    assert ("127.0.0.1", kept) in running_broker._delays._failed
+
+
+def test_proof_of_a_broker_when_it_fails_then_no_user_of_its_address_waits(
+    running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object, request: AuthenticateRequest) -> Authenticated:
+        raise errors.AuthenticationFailedError(f"no proof by {request.mechanism}")
+
+    monkeypatch.setattr(authentication.Authentication, "take", refuse)
+    with pytest.raises(errors.AuthenticationFailedError):
+        connect(running_broker).call(AuthenticateRequest(CLUSTER_PROOF, 1, b""))
+    assert not running_broker._delays._failed
+    with pytest.raises(errors.AuthenticationFailedError):
+        connect(running_broker).call(AuthenticateRequest(SCRAM, 1, b""))
+    assert running_broker._delays._failed
 
 
 def test_logins_when_many_fail_then_each_connection_ends_and_the_broker_holds_none(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
-from kazoo.security import ACL, ANYONE_ID_UNSAFE, make_digest_acl
+from kazoo.security import ACL, ANYONE_ID_UNSAFE, Id, make_digest_acl
 
 from broker.admin.cluster import access_problems_of
 from broker.admin.registry_acls import change_acls
@@ -85,16 +85,17 @@ def test_trees_of_consumers_when_a_broker_has_started_then_a_stranger_cannot_tak
             stranger.set_acls(path, [OTHERS_ALL])
 
 
+@pytest.mark.parametrize("others", [ANYONE_ID_UNSAFE, Id("ip", "0.0.0.0/0")])
 def test_broker_when_a_stranger_has_the_root_then_does_not_start_and_says_what_to_do(
-    root: str, stranger: KazooClient
+    root: str, stranger: KazooClient, others: Id
 ) -> None:
-    all_but_admin = ACL(15, ANYONE_ID_UNSAFE)
+    all_but_admin = ACL(15, others)
     stranger.set_acls("/", [OTHERS_ALL, all_but_admin])
 
     with pytest.raises(RegistryAccessError) as caught:
         join(root)
 
-    assert "world:anyone may write, create, delete" in str(caught.value)
+    assert f"{others.scheme}:{others.id} may write, create, delete" in str(caught.value)
     assert "add a path to zk.connect" in caught.value.hints[0]
     join(f"{root}/kafka")
 

@@ -8,14 +8,19 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from broker.errors import ConfigError
 from broker.files import write_all
+from broker.protocol.client_requests import MetadataRequest
+from broker.security.rules import Operation, RuleSet
 from broker.server.requests import audit_log
 from broker.server.requests.audit_log import MAX_REFUSALS, REPEAT_S, AuditLog, Event
+from broker.server.requests.client import Client
+from broker.server.requests.judge import Judge, Rights
 from tests.doubles import FakeClock
 from tests.support.waiting import wait_until
 
@@ -185,7 +190,8 @@ def test_note_when_refusals_of_one_kind_are_very_many_then_all_else_is_written(
 ) -> None:
     log = AuditLog(path, 3, FakeClock())
     for number in range(MAX_REFUSALS + 5):
-        log.note(DENIED._replace(operation=flooded, resource=f"topic:{number}"))
+        client, resource = f"User:{number // 100}", f"topic:{number}"
+        log.note(DENIED._replace(operation=flooded, principal=client, resource=resource))
     others = [
         DENIED._replace(decision="allowed", reason="", resource="topic:kept"),
         *(
@@ -204,13 +210,44 @@ def test_note_when_refusals_of_one_kind_are_very_many_then_all_else_is_written(
     assert [one["resource"] for one in lines[MAX_REFUSALS:-1]] == ["topic:kept", "kept", "kept"]
 
 
+@pytest.mark.parametrize("principal", ["User:alice", "User:ANONYMOUS"])
+def test_note_when_one_client_is_refused_very_often_then_hides_no_other(
+    principal: str, path: Path
+) -> None:
+    log = AuditLog(path, 3, FakeClock())
+    for number in range(2 * MAX_REFUSALS):
+        log.note(DENIED._replace(principal=principal, resource=f"topic:{number}"))
+    log.note(DENIED._replace(principal="User:bob", resource="kept"))
+    log.note(DENIED._replace(principal="User:ANONYMOUS", address="10.0.0.8", resource="kept"))
+    log.start()
+    stop(log)
+    assert [one.get("resource") for one in lines_in(path)][-3:] == ["kept", "kept", None]
+
+
+def test_event_when_its_names_are_very_long_then_has_no_more_of_them_than_its_line() -> None:
+    noted: list[Event] = []
+    judge = Judge(3)
+    judge.audit = cast(AuditLog, SimpleNamespace(note=noted.append))
+    judge.rules = RuleSet()
+    name = "x" * 32_767
+    client = Client("10.0.0.7")
+    rights = Rights(judge, client, MetadataRequest((name,)), Operation.DESCRIBE)
+    rights.hidden([name], are_named=True)
+    rights.audit()
+    judge.note(client, MetadataRequest, "describe", f"topic:{name}", name, [name] * 10, 10)
+    assert len(noted) == 2
+    assert max(len(one) for event in noted for one in event.topics) == 255
+    assert max(len(one) for event in noted for one in event if isinstance(one, str)) <= 1024
+
+
 def test_note_when_refusals_go_on_then_a_few_a_second_are_written(
     path: Path, clock: FakeClock
 ) -> None:
     log = AuditLog(path, 3, clock)
     for second in range(3):
         for number in range(2 * MAX_REFUSALS):
-            log.note(DENIED._replace(resource=f"topic:{second}-{number}"))
+            client, resource = f"User:{number // 50}", f"topic:{second}-{number}"
+            log.note(DENIED._replace(principal=client, resource=resource))
         clock.advance(1.0)
     log.start()
     stop(log)

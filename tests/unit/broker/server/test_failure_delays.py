@@ -53,8 +53,8 @@ def test_logins_when_the_user_has_failed_there_then_are_judged_one_after_the_oth
 
     waits = [delays.take_turn("10.0.0.1", "alice") for _ in range(2000)]
 
-    assert waits[:3] == pytest.approx([1.6, 4.8, 9.8])
-    assert min(waits[3:]) > MAX_WAIT_S  # which have no turn
+    assert waits[:6] == pytest.approx([1.6, 3.2, 4.8, 6.4, 8.0, 9.6])
+    assert min(waits[6:]) > MAX_WAIT_S  # which have no turn
     assert delays.take_turn("10.0.0.2", "alice") == 0.0
     assert delays.take_turn("10.0.0.1", "bob") == 0.0
     clock.advance(601)
@@ -72,6 +72,21 @@ def test_logins_when_an_address_has_failed_as_many_users_then_ten_a_second_are_j
     assert waits[:3] == pytest.approx([0.0, 0.1, 0.2])
     assert sum(wait_s <= MAX_WAIT_S for wait_s in waits) in (100, 101)
     assert delays.take_turn("10.0.0.2", "other-1") == 0.0
+
+
+def test_logins_when_one_user_is_slow_then_others_of_a_failed_address_have_turns(
+    delays: FailureDelays,
+) -> None:
+    fail(delays, times=20)  # 5 s
+    waits = [delays.take_turn("10.0.0.1", "alice") for _ in range(2)]
+    assert waits == pytest.approx([5.0, 10.0])
+    assert delays.take_turn("10.0.0.1", "bob") == pytest.approx(0.2)
+
+
+def test_failures_when_the_user_logs_in_from_there_then_forgotten(delays: FailureDelays) -> None:
+    fail(delays, times=3)
+    delays.forget("10.0.0.1", "alice")
+    assert {delays.take_turn("10.0.0.1", "alice") for _ in range(1000)} == {0.0}
 
 
 def test_failures_of_an_ipv6_network_count_together(delays: FailureDelays) -> None:
