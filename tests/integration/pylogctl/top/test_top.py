@@ -146,7 +146,7 @@ def test_keys_when_pressed_then_show_what_they_say(start: StartTop, cluster: Clu
     top.press("/or", r"^/or_$")
     top.press("\r", r"filter: or .*\n[^~]*^1-1 of 1 ")
     top.press("/\x7f\x7f~^a\r", r"^>audit[^~]*^1-1 of 1 ")
-    top.press("/~(\r", r"^'\(' is no regular expression")
+    top.press("/~(\r", r"^'\^a~\(' is no regular expression")
     top.press("\x1b", r"^1-3 of 3 ")
     top.press("g", r"top - groups[^~]*no groups")
     top.press("r", r"top - replication[^~]*^. +1 +0 ok ")
