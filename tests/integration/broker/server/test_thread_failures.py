@@ -43,9 +43,11 @@ SELDOM = {
     "high-watermarks",
     "retention",
     "cluster-keys",
+    "broker-hosts",
     "producer-sender-#",
 }
-"""Those of `PeriodicTask`, which wait for long; one like `settings`; and the client's."""
+"""Those of `PeriodicTask`, which wait for long; one like `settings`, one that
+waits for other brokers, and the client's."""
 
 
 class InjectedError(Exception):
