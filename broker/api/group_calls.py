@@ -299,6 +299,7 @@ class GroupCalls(Access):
         from broker.admin.groups import require_group
         from broker.admin.lag import GroupObserver
 
+        self._seconds(timeout)  # raises if it is none
         registry = self._zookeeper()
         if group is not None:
             require_group(registry.session, group)

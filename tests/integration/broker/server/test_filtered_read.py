@@ -400,10 +400,13 @@ def test_read_when_the_descriptor_cannot_be_read_then_the_reason_is_told(
 ) -> None:
     peer.publish("events", NO)
     (log,) = running_broker._logs.table.all()
-    monkeypatch.setattr(log.segments.all[-1], "file", SegmentFile(tmp_path))
+    segment = log.segments.all[-1]
+    directory = tmp_path / segment.path.name
+    directory.mkdir()
+    monkeypatch.setattr(segment, "file", SegmentFile(directory))
     part = peer.read_filtered("events", 0, b"yes")
     assert part.error == StorageError.code
-    assert part.text == "cannot read events[0-0] from offset 0 on: Is a directory"
+    assert part.text == f"cannot read events[0-0] at offset 0: {directory}: Is a directory"
     assert peer.status()["broker"] == 0
 
 
