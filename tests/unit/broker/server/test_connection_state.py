@@ -415,6 +415,7 @@ def test_frames_when_a_large_one_came_after_them_then_are_not_held_behind_it() -
         assert not receiver.held
 
 
+@pytest.mark.usefixtures("expects_bugs")
 def test_connection_when_the_selector_has_no_room_for_it_then_is_closed_all_the_same() -> None:
     connections = Connections(
         Mock(),
@@ -429,14 +430,10 @@ def test_connection_when_the_selector_has_no_room_for_it_then_is_closed_all_the_
     ours, client = connected()
     with client, closing(connections.selector):
         no_room = OSError(errno.ENOSPC, "no room")
-        with (
-            patch.object(connections.selector, "register", side_effect=no_room),
-            pytest.raises(OSError, match="no room"),
-        ):
+        with patch.object(connections.selector, "register", side_effect=no_room):
             connections.add(ours, "peer", PLAIN)
-        for one in list(connections.open):
-            connections.close(one)
         assert ours.fileno() == -1
+        assert not connections.open
 
 
 @pytest.mark.parametrize("is_granted", [True, False])
