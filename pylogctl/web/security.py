@@ -190,9 +190,8 @@ class Guard:
         failures = [one for one in self._failures.pop(address, ()) if now_s - one < 60]
         is_limited = len(failures) >= _FAILURES_PER_MINUTE
         is_wrong = "authorization" in request.headers
-        is_wrong |= bool(link_token) and not _is_foreign(
-            request
-        )  # which anybody can make a user open
+        # the link of another page does not count: anybody can make a user open one
+        is_wrong |= bool(link_token) and not _is_foreign(request)
         if is_wrong and not is_limited:
             failures.append(now_s)
         if failures:
