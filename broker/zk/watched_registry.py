@@ -77,6 +77,7 @@ class WatchedRegistry(StoppableThread):
         # replaced, never changed in place, as are the values of _counts: readers need no lock
         self._brokers: dict[int, BrokerInfo] = {}
         self._counts: dict[str, dict[int, int]] = {}
+        self._home_zxids: dict[str, int] = {}  # the changes that recorded the homes of topics
         self._reading = threading.Lock()
         self._dirty: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
@@ -148,8 +149,13 @@ class WatchedRegistry(StoppableThread):
             if _TOPICS in subjects:
                 listed = self._watched.children([paths.TOPICS])[paths.TOPICS]
                 topics |= set(listed) - self._counts.keys()
-            counts = self._read_counts(topics)
-            counts = {name: one for name, one in counts.items() if one != self._counts.get(name)}
+            before = {name: self._home_zxids.get(name) for name in topics}
+            # also those deleted and created again as they were, since they were read
+            counts = {
+                name: one
+                for name, one in self._read_counts(topics).items()
+                if one != self._counts.get(name) or self._home_zxids.get(name) != before[name]
+            }
             # after the topics: a broker that leaves takes its counts with it
             brokers = self._read_brokers() if _BROKERS in subjects else self._brokers
             has_new_brokers = brokers != self._brokers
@@ -198,7 +204,8 @@ class WatchedRegistry(StoppableThread):
     def _read_homes(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
         nodes = {paths.creation_ids(topic): topic for topic in topics}
         homes: dict[str, dict[int, int]] = {topic: {} for topic in topics}
-        for path, (value, _) in self._watched.values(nodes).items():
+        for path, (value, stat) in self._watched.values(nodes).items():
+            self._home_zxids[nodes[path]] = stat.mzxid
             try:
                 homes[nodes[path]] = decode_homes(path, value)
             except CoordinationError as error:

@@ -291,7 +291,8 @@ class ClusterMembership:
 
     def _create_assigned(self, topic: str, partition_count: int) -> None:
         """Create this broker's part of a topic that another one has recorded as a whole."""
-        with suppress(TopicExistsError, UnknownTopicError):  # it is here, or is being deleted
+        # after a deletion of a former one that is under way: nobody would try again
+        with self._logs.table.removal_lock, suppress(TopicExistsError, UnknownTopicError):
             self._logs.creation.create_topic(topic, partition_count)
 
     def _note_deleted_topic(self, topic: str) -> None:

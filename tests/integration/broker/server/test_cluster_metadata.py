@@ -18,6 +18,8 @@ from broker.protocol.extension_requests import (
 from broker.protocol.responses import ClusterMetadataResponse
 from broker.server.broker import Broker
 from broker.server.cluster.cluster_view import RegistryFeed
+from broker.zk.creations import change_homes, read_homes
+from broker.zk.session import Session
 from broker.zk.watched_registry import RegistryChange
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
@@ -124,3 +126,33 @@ def test_metadata_when_the_registry_is_not_read_yet_then_the_response_waits(
     response = ClusterMetadataResponse.decode(peer.receive_extension())
     assert [one.id for one in response.brokers] == [1, 2]
     assert [one.topic for one in response.topics] == ["events"]
+
+
+def test_topic_when_deleted_and_recorded_again_between_two_looks_then_its_home_creates_it(
+    start: StartRegistered,
+    connect: PeerFactory,
+    zookeeper: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_held, may_look = threading.Event(), threading.Event()
+    apply = RegistryFeed._apply
+
+    def apply_later(feed: RegistryFeed, change: RegistryChange) -> None:
+        if "other" in change.counts:
+            is_held.set()
+            may_look.wait(60)
+        apply(feed, change)
+
+    monkeypatch.setattr(RegistryFeed, "_apply", apply_later)
+    peer = connect(start(1))
+    peer.call(CreateTopicRequest("events", 1))
+    with Session(zookeeper) as session:
+        wait_until(lambda: read_homes(session, ["events"]), "the record of its home")
+        peer.call(CreateTopicRequest("other", 1))
+        assert is_held.wait(60)
+        peer.call(DeleteTopicRequest("events"))
+        wait_until(lambda: not read_homes(session, ["events"]), "the end of the record")
+        change_homes(session, {"events": lambda _: {1: 1}})
+    may_look.set()
+
+    wait_until(lambda: leaders(peer, "events") == {"1-0": 1}, "the second topic of the name")
