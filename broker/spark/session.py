@@ -206,24 +206,22 @@ def _failures_logged(log_path: Path) -> Iterator[None]:
     from pyspark.logger import PySparkLogger
 
     log = logging.FileHandler(log_path)
-    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    before = [(one.handlers[:], one.propagate) for one in loggers]
 
     def is_of_others(record: logging.LogRecord) -> bool:
-        if Path(record.pathname).parent.name != "py4j":
+        if record.name not in _LOGGERS and Path(record.pathname).parent.name != "py4j":
             return True
         log.handle(record)
         return False
 
-    logging.root.addFilter(is_of_others)
-    for one in loggers:
-        one.handlers[:], one.propagate = [log], False
+    # no handlers and `propagate`: PySpark's loggers format handlers added by others, too
+    redirected = [logging.root, *map(PySparkLogger.getLogger, _LOGGERS)]
+    for one in redirected:
+        one.addFilter(is_of_others)
     try:
         yield
     finally:
-        logging.root.removeFilter(is_of_others)
-        for one, (handlers, propagates) in zip(loggers, before, strict=True):
-            one.handlers[:], one.propagate = handlers, propagates
+        for one in redirected:
+            one.removeFilter(is_of_others)
         log.close()
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -209,3 +210,10 @@ def test_cause_when_in_spark_s_words_then_is_found(text: str, cause: Exception) 
 
 def test_cause_when_there_are_no_words_then_is_the_kind_of_failure() -> None:
     assert str(cause_of(KeyboardInterrupt())) == "KeyboardInterrupt"
+
+
+def test_logs_when_a_session_runs_then_those_of_others_keep_their_format(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("of-others").warning("plain")
+    assert caplog.text.rstrip().endswith("plain")
