@@ -263,14 +263,20 @@ def test_connections_when_too_many_come_from_one_address_then_others_still_may(
 def test_connections_when_there_are_too_many_then_those_of_registered_brokers_have_a_reserve(
     start_broker: BrokerFactory, connect: PeerFactory, zookeeper: str
 ) -> None:
-    broker = start_broker(zookeeper=zookeeper, max_connections=2, max_connections_per_ip=2)
+    broker = start_broker(zookeeper=zookeeper, max_connections=20)
     assert broker.address().host == "127.0.0.1"
     wait_until(lambda: "127.0.0.1" in broker._server.broker_hosts, "its address being known")
-    for _ in range(2):
-        connect(broker, address="127.0.0.2").status()
-    assert connect(broker, address="127.0.0.3").is_closed()
-    for count in (3, 4, 5):
-        assert connect(broker).status()["connections"] == count
+
+    def is_refused() -> bool:
+        try:
+            connect(broker, address="127.0.0.2").status()
+        except (ConnectionError, EOFError):
+            return True
+        return False
+
+    wait_until(is_refused, "the last place being taken")  # the broker may have some itself
+    counts = [connect(broker).status()["connections"] for _ in range(5)]
+    assert counts[-1] > 20
 
 
 def test_connections_when_few_more_are_possible_then_those_without_a_request_end(
