@@ -1,27 +1,52 @@
-"""Names of topics, groups, brokers and nodes for completion: `pylogctl __complete KIND PREFIX`.
+"""What completion offers: `pylogctl __complete SHELL WORD...`, the last word being typed.
 
-Runs at every press of TAB, so it imports next to nothing, prefers a cache, gives up after a quarter
-of a second, and neither fails nor writes to standard error: then it offers no values.
+Commands and options are those of the command tree. Names in a cluster are looked up there: from a
+cache first, for a quarter of a second at most. Nothing fails or is written to standard error: then
+there is nothing to offer.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import struct
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 if TYPE_CHECKING:
     from pylogctl.cli.context import Contexts
+    from pylogctl.cli.nodes import ArgumentNode, CommandNode, OptionNode
 
 FRESH_S = 30.0
 STALE_S = 3600.0
 DEADLINE_S = 0.25
 
 _DEFAULT_ZOOKEEPER = "localhost:2181"
+_FILES = "@file"
+_DIRECTORIES = "@dir"
+_CONNECTION = ("-Z", "--zookeeper", "-b", "--broker", "-c", "--context")
+_KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
+    "TOPIC": ("@topic",),
+    "AUDIT-TOPIC": ("@topic",),
+    "SRC": ("@topic",),
+    "DST": ("@topic",),
+    "GROUP": ("@group",),
+    "G": ("@group",),
+    "PATH": ("@zk-path",),
+    "ID": ("@broker",),
+    "ID|HOST:PORT": ("@broker",),
+    "CONTEXT": ("@context",),
+    "CLUSTER": ("@context",),
+    "FILE": (_FILES,),
+    "FILE|DIR": (_FILES,),
+    "DIR": (_DIRECTORIES,),
+    "DUR": ("100ms", "1s", "10s", "1m", "5m", "1h"),
+    "SIZE": ("64KiB", "1MiB", "16MiB", "1GiB"),
+    "SPEC": ("start", "end", "-10", "@-10m", "@-1h", "@today", "@yesterday"),
+}
 
 
 class Value(NamedTuple):
@@ -31,31 +56,202 @@ class Value(NamedTuple):
     description: str = ""
 
 
-def complete(args: list[str]) -> None:
-    """Print the values of a kind that start with a prefix, one a line with its description.
+class _Line(NamedTuple):
+    """The words of a command line up to the one being typed."""
 
-    `args` are kind, prefix, and the words of a `--zookeeper` option in the line being typed.
+    command: Any
+    ctx: Any
+    connection: list[str]  # the options that tell of a cluster, each with its value
+    option: str  # whose value is typed; empty for another word
+    current: str
+
+
+def complete(args: list[str]) -> None:
+    """Print what can stand in place of the last word, one a line with its description.
+
+    `args` are the shell and the words after the program's name. The only line `@file` or `@dir`
+    leaves files to the shell.
     """
-    if len(args) < 2:
+    shell, *words = args or [""]
+    try:
+        before, current = _whole(words)
+        line = _read_line(before, current)
+        values = list(_offered(line))
+    except Exception:  # noqa: BLE001 - whatever it is, there is nothing to offer
         return
-    kind, prefix = args[0], args[1]
+    if values[:1] in ([Value(_FILES)], [Value(_DIRECTORIES)]):
+        print(values[0].text)
+        return
+    done = ""  # of the word, which is not completed
+    if line.option == "--columns" and "," in current:
+        done = f"{current.rpartition(',')[0]},"
+    values = [one._replace(text=done + one.text) for one in values]
+    for value in values:
+        if value.text.startswith(current):
+            print(_shown(value, shell, words[-1], current))
+
+
+def _shown(value: Value, shell: str, typed: str, current: str) -> str:
+    """Return a line for a shell: what it is to put in place of what it takes for the word."""
+    if shell != "bash":
+        prefix = typed.removesuffix(current) if shell == "fish" else ""  # as of --option=value
+        return f"{prefix}{value.text}\t{value.description}"
+    # of a word with a colon or a sign of equality bash replaces what follows
+    kept = max(current.rfind(":"), current.rfind("=")) + 1
+    return shlex.quote(value.text[kept:])
+
+
+def _whole(words: list[str]) -> tuple[list[str], str]:
+    """Return the words before the last one, and that: options and values apart.
+
+    Bash makes words of their own of `:` and `=`.
+    """
+    joined: list[str] = []
+    after = ""
+    for word in words:
+        is_join = after in (":", "::", "=") or word in (":", "::", "=")
+        if word == "=" and joined and joined[-1].startswith("--"):
+            joined.append("")
+            after = "option"
+        elif after == "option" or (is_join and joined and not joined[-1].startswith("-")):
+            joined[-1] += word
+            after = word
+        else:
+            name, sign, value = word.partition("=")
+            joined += [name, value] if sign and word.startswith("--") else [word]
+            after = word
+    return joined[:-1], joined[-1]
+
+
+def _read_line(before: list[str], current: str) -> _Line:
+    import typer
+
+    from pylogctl.cli.app import root
+    from pylogctl.cli.options import takes_value
+    from pylogctl.cli.tree import CONTEXT_SETTINGS, Group
+
+    command: Any = root()
+    ctx = typer.Context(command, info_name="pylogctl", **CONTEXT_SETTINGS)
+    valued = {flag for flag, takes in takes_value().items() if takes}
+    connection: list[str] = []
+    option = ""
+    for word in before:
+        if option:
+            connection += [option, word] if option in _CONNECTION else []
+            option = ""
+        elif word.startswith("-") and len(word) > 1:
+            option = word if word in valued else ""
+        elif isinstance(command, Group):
+            command = command.get_command(ctx, word)  # None, which has no parameters, ends it
+            ctx = typer.Context(command, info_name=word, parent=ctx)
+            for param in command.get_params(ctx):
+                if param.param_type_name == "option" and not (param.is_flag or param.count):
+                    valued.update(param.opts)
+    return _Line(command, ctx, connection, option, current)
+
+
+def _offered(line: _Line) -> Iterator[Value]:
+    """Yield what can stand in place of the word being typed."""
+    from pylogctl.cli.nodes import HELP_FLAGS
+    from pylogctl.cli.options import takes_value
+    from pylogctl.cli.tree import Group, describe_command
+
+    if isinstance(line.command, Group):
+        if line.option:
+            yield from _named(line, _values_of_shared(line.option))
+        elif line.current.startswith("-"):
+            yield from map(Value, (*sorted(HELP_FLAGS, key=len), *takes_value()))
+        else:
+            for child in line.command.described(line.ctx).children:
+                yield Value(child.path[-1], child.summary)
+        return
+    node = describe_command(line.command, line.ctx)
+    if line.option:
+        (option,) = (one for one in node.options if line.option in one.flags)
+        yield from _named(line, _option_values(node, option))
+    elif line.current.startswith("-"):
+        for option in node.options:
+            description = option.help.partition(". ")[0].rstrip(".")
+            yield from (Value(flag, description) for flag in option.flags)
+    else:
+        yield from _named(line, _positional(node, line))
+
+
+def _values_of_shared(flag: str) -> tuple[str, ...]:
+    """Return the words for a shared option that stands before the command."""
+    from pylogctl.cli.declarations import choices_of
+    from pylogctl.cli.options import EVERY_GROUP
+
+    for one in EVERY_GROUP:
+        _, info = get_args(one.annotation)
+        if flag in (info.default, *info.param_decls):
+            return choices_of([one]).get(one.name) or _KIND_OF_METAVAR.get(info.metavar or "", ())
+    return ()
+
+
+def _positional(node: CommandNode, line: _Line) -> tuple[str, ...]:
+    """Return the words to offer for the first argument."""
+    if node.path[1:] in {("help",), ("man",)}:
+        from pylogctl.cli.app import Pylogctl
+        from pylogctl.cli.help_page import TOPICS
+
+        return (*Pylogctl.entries, *TOPICS)
+    if not node.arguments:
+        return ()
+    is_of_broker = not {"-b", "--broker"}.isdisjoint(line.connection)
+    return (is_of_broker and _broker_settings(node)) or _values_of(node.arguments[0])
+
+
+def _broker_settings(node: CommandNode) -> tuple[str, ...]:
+    """Return the words for the first argument after `--broker`; empty if it is not of settings."""
+    metavar = node.arguments[0].metavar.strip("[].")
+    if metavar not in {"NAME", "NAME=VALUE"}:
+        return ()
+    from broker.config import BrokerConfig
+
+    sign = "=" if "=" in metavar else ""
+    found = [one.name for one in BrokerConfig.PROPERTIES if one.field in BrokerConfig.DYNAMIC]
+    return tuple(f"{name}{sign}" for name in found)
+
+
+def _values_of(node: OptionNode | ArgumentNode) -> tuple[str, ...]:
+    """Return the words to offer, or one mark `@kind` for files and names in a cluster."""
+    metavar = node.metavar.strip("[].")
+    if metavar in {"NAME", "NAME=VALUE"}:
+        from broker.topic_settings import TOPIC_SETTINGS
+
+        sign = "=" if "=" in metavar else ""
+        return tuple(f"{one.property.name}{sign}" for one in TOPIC_SETTINGS)
+    return node.choices or _KIND_OF_METAVAR.get(metavar, ())
+
+
+def _option_values(node: CommandNode, option: OptionNode) -> tuple[str, ...]:
+    """Return the words to offer for an option of a command: of its documents, the columns."""
+    if option.name not in {"columns", "sort"}:
+        return _values_of(option)
+    from pylogctl.cli.fields import schemas_of
+
+    names: dict[str, None] = {}
+    for schema in schemas_of(node.name):
+        names.update(dict.fromkeys(schema["properties"]["data"]["items"]["properties"]))
+    return tuple(names)
+
+
+def _named(line: _Line, words: tuple[str, ...]) -> list[Value]:
+    """Return words as values; a mark `@kind` is looked up in the cluster of the line."""
+    if len(words) == 1 and words[0].startswith("@") and words[0] not in (_FILES, _DIRECTORIES):
+        return look_up(words[0][1:], line.current, line.connection)
+    return [Value(one) for one in words]
+
+
+def look_up(kind: str, prefix: str, connection: list[str]) -> list[Value]:
+    """Return the names of a kind in the cluster that the options of a line tell of."""
     if kind == "context":
         found = _contexts()
-        _print([Value(name) for name in found.by_name] if found else [], prefix)
-        return
-    address = _zookeeper_of(args[2:])
+        return [Value(name) for name in found.by_name] if found else []
+    address = _zookeeper_of(connection)
     parent = prefix.rpartition("/")[0] or "/" if kind == "zk-path" else ""
-    try:
-        values = _cached(f"{kind} {address} {parent}", lambda: _read_nodes(kind, address, parent))
-    except (OSError, ValueError, struct.error):
-        return
-    _print(values, prefix)
-
-
-def _print(values: list[Value], prefix: str) -> None:
-    lines = [f"{v.text}\t{v.description}" for v in values if v.text.startswith(prefix)]
-    if lines:
-        os.write(1, ("\n".join(lines) + "\n").encode("utf-8", "replace"))
+    return _cached(f"{kind} {address} {parent}", lambda: _read_nodes(kind, address, parent))
 
 
 def _zookeeper_of(words: list[str]) -> str:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pylogctl import __released__, __version__
 from pylogctl.cli import schemas
 from pylogctl.cli.app import Pylogctl, root
-from pylogctl.cli.completion import FILE_NAMES, SHELLS
+from pylogctl.cli.completion import FILE_NAMES, SCRIPTS
 from pylogctl.cli.errors import MEANINGS, ExitStatus
 from pylogctl.cli.nodes import CommandNode, OptionNode, by_panel
 from pylogctl.cli.options import SHARED_NAMES
@@ -166,8 +166,8 @@ def generate(repository: Path = REPOSITORY) -> list[_Generated]:
     tree = describe(root())
     source = repository / "man" / "src"
     files = [
-        _Generated(Path("completions", FILE_NAMES[shell]), script(tree))
-        for shell, script in SHELLS.items()
+        _Generated(Path("completions", FILE_NAMES[shell]), script)
+        for shell, script in SCRIPTS.items()
     ]
     files.append(_page("pylogctl", 1, _root_page(tree, source)))
     for node in tree.children:
@@ -411,7 +411,6 @@ def main(args: list[str]) -> int:
         for path in stale:
             sys.stderr.write(f"stale: {path} (run python -m pylogctl.cli.docgen)\n")
         return 1 if stale else 0
-    _write(_schema_files())  # first: completions offer the columns that they name
     _write(generate())
     for leftover in stale_files():
         (REPOSITORY / leftover).unlink()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pylogctl.cli.options import Facts
@@ -83,6 +83,12 @@ class CommandNode(NamedTuple):
     def summary(self) -> str:
         """The first sentence of the help."""
         return self.help.partition("\n")[0].rstrip(".")
+
+    def walk(self) -> Iterator[CommandNode]:
+        """Yield the command and all commands below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
 
 
 def by_panel(options: Iterable[OptionNode]) -> dict[str, list[OptionNode]]:

@@ -35,21 +35,22 @@ def facts_of(command: Any) -> Facts:
 def describe(root: TyperGroup) -> CommandNode:
     """Return the whole tree as values, without hidden commands and options."""
     ctx = typer.Context(root, info_name="pylogctl", **CONTEXT_SETTINGS)
-    return _describe_command(root, ctx, ("pylogctl",))
+    return describe_command(root, ctx)
 
 
-def _describe_command(command: Any, ctx: Any, path: tuple[str, ...]) -> CommandNode:
+def describe_command(command: Any, ctx: Any) -> CommandNode:
+    """Return a command of a context as values, with all commands below it."""
     children = []
     if isinstance(command, Group):
         for name in command.list_commands(ctx):
             child = command.get_command(ctx, name)
             if child is not None and not child.hidden:
                 child_ctx = typer.Context(child, info_name=name, parent=ctx)
-                children.append(_describe_command(child, child_ctx, (*path, name)))
+                children.append(describe_command(child, child_ctx))
     facts = facts_of(command)
     params = [p for p in command.get_params(ctx) if not p.hidden]
     return CommandNode(
-        path,
+        tuple(ctx.command_path.split()),
         command.help or "",
         facts,
         tuple(_option(p, facts) for p in params if p.param_type_name == "option"),
@@ -191,7 +192,7 @@ class Command(TyperCommand):
         """Return the help, with all of the shared options if `--help-all` asked for it."""
         from pylogctl.cli import help_page
 
-        node = _describe_command(self, ctx, tuple(ctx.command_path.split()))
+        node = describe_command(self, ctx)
         style = help_page.Style.of(_streams_of(ctx))
         return help_page.command_help(node, style, everything=ctx.meta.get(HELP_ALL, False))
 

@@ -111,11 +111,9 @@ def completion(
     install: bool = flag("--install", "Options", "Write it to where the shell looks for it."),
 ) -> None:
     """Print a shell completion script."""
-    from pylogctl.cli.app import root
-    from pylogctl.cli.completion import SHELLS
-    from pylogctl.cli.tree import describe
+    from pylogctl.cli.completion import SCRIPTS
 
-    script = SHELLS[shell](describe(root()))
+    script = SCRIPTS[shell]
     if not install:
         env.write(script.encode())
         return

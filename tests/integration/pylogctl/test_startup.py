@@ -69,9 +69,15 @@ def test_producer_when_its_brokers_are_listed_then_does_not_import_kazoo() -> No
     subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=True, timeout=60)
 
 
-@pytest.mark.parametrize("args", [["--version"], ["__complete", "topic", ""]])
-def test_fast_path_does_not_import_typer(tmp_path: Path, args: list[str]) -> None:
-    assert not _imported(tmp_path, *args) & (HEAVY | {"typer", "json", "pathlib.Path"})
+def test_version_does_not_import_typer(tmp_path: Path) -> None:
+    assert not _imported(tmp_path, "--version") & (HEAVY | {"typer", "json", "pathlib.Path"})
+
+
+@pytest.mark.parametrize(
+    "words", [["consume", "-Z", "127.0.0.1:1", ""], ["topic", ""], ["log", "-"]]
+)
+def test_tab_imports_nothing_heavy(tmp_path: Path, words: list[str]) -> None:
+    assert not _imported(tmp_path, "__complete", "bash", *words) & HEAVY
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from broker.properties import BaseConfig
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import iter_messages
 from pylogctl.cli.app import root
-from pylogctl.cli.completion import walk
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.nodes import CommandNode
 from pylogctl.cli.properties import _USES
@@ -135,7 +134,7 @@ def test_uses_when_compared_with_the_tree_then_are_of_commands_and_properties_th
 
 
 def _walk() -> list[CommandNode]:
-    return list(walk(describe(root())))
+    return list(describe(root()).walk())
 
 
 @pytest.mark.parametrize(

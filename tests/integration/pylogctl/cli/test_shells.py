@@ -1,16 +1,21 @@
-"""Completion scripts: bash driven for real, the others checked where the shell is present."""
+"""Completion scripts, driven in the shells that are present."""
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pexpect
 import pytest
 
+from broker.zk.session import Session
 from tests.support.command_line import REPOSITORY, Invoke
 
+SCRIPT = Path(sys.executable).with_name("pylogctl")
 BASH = shutil.which("bash")
 needs_bash = pytest.mark.skipif(BASH is None, reason="bash is not installed")
 
@@ -24,11 +29,10 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def _complete(*words: str, program: Path | None = None) -> list[str]:
+def _complete(*words: str) -> list[str]:
     assert BASH is not None
-    first = str(program) if program else "pylogctl"
     done = subprocess.run(
-        [BASH, "--norc", "-c", _DRIVER, "bash", first, *words],
+        [BASH, "--norc", "-c", _DRIVER, "bash", str(SCRIPT), *words],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -37,15 +41,6 @@ def _complete(*words: str, program: Path | None = None) -> list[str]:
     )
     assert done.stderr == ""
     return done.stdout.split("\n")[:-1]
-
-
-@pytest.fixture
-def echo(tmp_path: Path) -> Path:
-    """A program that answers every look-up with its own arguments."""
-    program = tmp_path / "pylogctl"
-    program.write_text('#!/bin/sh\nprintf "%s\\tseen\\n" "$*"\n')
-    program.chmod(0o755)
-    return program
 
 
 @needs_bash
@@ -85,57 +80,67 @@ def test_bash_offers_files_where_files_are_meant() -> None:
 
 
 @needs_bash
-def test_bash_looks_up_values_with_the_registry_that_was_typed(echo: Path) -> None:
-    (found,) = _complete("zk", "-Z", "h:1", "ls", "/b", program=echo)
-    assert found.replace("\\", "") == "__complete zk-path /b -Z h:1"
+@pytest.mark.zookeeper
+def test_bash_when_a_value_has_a_colon_then_replaces_what_follows_it(
+    zookeeper: str, session: Session
+) -> None:
+    session.create("/brokers/topics/orders:eu")
+    before = ["consume", "-Z", *_split_by_bash(zookeeper)]
+    assert _complete(*before, "orders", ":", "e") == ["eu"]
 
 
 @needs_bash
+@pytest.mark.zookeeper
 @pytest.mark.parametrize(
-    ("line", "inserted"),
+    "before",
     [
-        ("consume -Z 127.0.0.1:2181 ", "topic -Z 127.0.0.1:2181"),
-        ("consume --zookeeper=a:1,b:2/log ", "topic --zookeeper a:1,b:2/log"),
-        ("zk ls -Z a:1,b:2 /br", "zk-path /br -Z a:1,b:2"),
-        ("group describe -b [::1]:9092 -Z a:1 ", "group -b [::1]:9092 -Z a:1"),
+        ["consume", "-Z", "AT"],
+        ["consume", "--zookeeper", "=", "AT"],
+        ["-Z", "AT", "topic", "describe"],
+        ["copy", "-Z", "AT", "orders"],
+        ["audit", "check", "-b", "[::1]:9092", "-Z", "AT"],
     ],
 )
-def test_bash_when_an_address_stands_on_the_line_looks_up_names_there(
-    echo: Path, line: str, inserted: str
+def test_bash_when_a_value_lives_in_the_cluster_then_looks_it_up_where_the_line_says(
+    zookeeper: str, session: Session, before: list[str]
 ) -> None:
-    shell = pexpect.spawn(
-        str(BASH), ["--norc", "-i"], cwd=str(REPOSITORY), encoding="utf-8", timeout=60,
-        env={"PS1": "$ ", "TERM": "dumb", "PATH": f"{echo.parent}:/usr/bin:/bin"},
+    session.create("/brokers/topics/orders")
+    words = [part for word in before for part in _split_by_bash(word.replace("AT", zookeeper))]
+    assert _complete(*words, "ord") == ["orders"]
+
+
+def _split_by_bash(word: str) -> list[str]:
+    """Return the words that bash makes of one with colons."""
+    return [part for part in re.split("(:+)", word) if part]
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize(
+    ("shell", "start", "load"),
+    [
+        ("bash", "--norc", "source completions/pylogctl.bash"),
+        ("zsh", "-f", "autoload -U compinit; compinit -u -D; source completions/_pylogctl"),
+        ("fish", "-N", "source completions/pylogctl.fish"),
+    ],
+)
+def test_shell_when_tab_is_pressed_then_the_name_is_inserted(
+    zookeeper: str, session: Session, shell: str, start: str, load: str
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    session.create("/brokers/topics/orders-of-today")
+    terminal = pexpect.spawn(
+        shell, [start, "-i"], cwd=str(REPOSITORY), encoding="utf-8", timeout=60,
+        env={**os.environ, "TERM": "dumb", "PATH": f"{SCRIPT.parent}:{os.environ['PATH']}"},
         dimensions=(24, 400),
     )  # fmt: skip
-    shell.sendline("source completions/pylogctl.bash; echo rea''dy")
-    shell.expect("ready\r\n")
-    shell.send(f"pylogctl {line}\t")
-    shell.expect("__complete[^\r\n]* ")
-    shown = str(shell.after)
-    shell.sendcontrol("c")
-    shell.sendeof()
-    shell.close()
-    assert f"__complete {inserted}" in " ".join(shown.replace("\\", "").split())
-
-
-@needs_bash
-@pytest.mark.parametrize(
-    ("words", "kind"),
-    [
-        (["consume", ""], "topic"),
-        (["copy", ""], "topic"),
-        (["copy", "orders", ""], "topic"),
-        (["audit", "check", ""], "topic"),
-        (["consume", "-g", ""], "group"),
-        (["mirror", "status", "--group", ""], "group"),
-    ],
-)
-def test_bash_when_a_value_lives_in_the_cluster_then_looks_it_up(
-    echo: Path, words: list[str], kind: str
-) -> None:
-    (found,) = _complete(*words, program=echo)
-    assert found.replace("\\", "").strip("' ") == f"__complete {kind}"
+    terminal.sendline(f"{load}; echo rea''dy")
+    terminal.expect("ready\r\n")
+    terminal.send(f"pylogctl consume -Z {zookeeper} orders-\t")
+    terminal.expect("orders-of-today")
+    terminal.sendcontrol("c")
+    terminal.sendeof()
+    terminal.close()
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "pylogctl"
 
 
-def _offered(capfd: pytest.CaptureFixture[str], *args: str) -> list[str]:
-    complete.complete(list(args))
+COMMANDS = {
+    "topic": ["consume"],
+    "broker": ["broker", "stop"],
+    "zk-path": ["zk", "ls"],
+    "nonsense": ["nonsense"],
+}
+
+
+def _offered(
+    capfd: pytest.CaptureFixture[str], kind: str = "", prefix: str = "", *connection: str
+) -> list[str]:
+    complete.complete(["zsh", *COMMANDS[kind], *connection, prefix] if kind else [])
     captured = capfd.readouterr()
     assert captured.err == ""
     return captured.out.splitlines()

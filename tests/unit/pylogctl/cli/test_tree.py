@@ -6,7 +6,6 @@ import pytest
 
 from pylogctl.cli import help_page
 from pylogctl.cli.app import Pylogctl, root
-from pylogctl.cli.completion import walk
 from pylogctl.cli.docgen import escape_literal
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.nodes import HELP_FLAGS, CommandNode
@@ -14,7 +13,7 @@ from pylogctl.cli.options import SHARED_NAMES
 from pylogctl.cli.tree import describe, split_leading
 from tests.support.command_line import REPOSITORY, Invoke
 
-NODES = list(walk(describe(root())))
+NODES = list(describe(root()).walk())
 LEAVES = [node for node in NODES if not node.children]
 
 
