@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("is_closed", ways, indirect=True, ids=ways.values(), scope="session")
 
 
+@cache
+def why_no_zookeeper() -> str:
+    """Return why no ZooKeeper can be started here; empty if one can."""
+    from broker.errors import ConfigError
+    from broker.zk.embedded import find_jars
+    from broker.zk.java import find_java
+
+    try:
+        find_java()
+        find_jars()
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("zookeeper") and why_no_zookeeper():
+        pytest.skip(why_no_zookeeper())
     open_only = item.get_closest_marker("open_only")
     if item.config.getoption("closed") and open_only is not None:
         pytest.skip(f"--closed: {open_only.args[0]}")
