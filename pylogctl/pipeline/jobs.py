@@ -83,6 +83,7 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
         reporting(env, [planned], job.spark) as (reading,),
         open_spark_for(env, job.spark, job.target.target(), _CONF) as session,
     ):
+        queries.check_syntax(session, text)  # before messages are read to infer fields
         # Spark drops the observation from the plan of a result that turns out to be empty
         session.conf.set("spark.sql.adaptive.optimizer.excludedRules", _EMPTY_RELATIONS)
         fixed = None if schema is None else queries.parse_schema(schema)

@@ -472,6 +472,7 @@ def test_sql_when_on_segment_files_then_variables_that_name_a_cluster_are_not_he
     ("query", "more", "status", "message"),
     [
         ("SELEC 1", (), 2, "error: line 1, column 1: Syntax error at or near 'SELEC'\n"),
+        ("SELEC 1", (JSON,), 2, "error: line 1, column 1: Syntax error at or near 'SELEC'\n"),
         ("SELECT a FROM events", (), 2, "error: line 1, column 8: A column, variable, or"),
         ("SELECT 1 AS a, 2 AS a", (), 2, "error: two columns are called 'a'\n"),
         (
