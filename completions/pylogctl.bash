@@ -353,11 +353,11 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --local --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline compact')
         commands='' words='@dir'
-        options='--file-size --keep --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--file-size --keep --master --spark-conf --local --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--file-size --keep --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''

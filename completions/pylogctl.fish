@@ -2627,6 +2627,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l allow-data-los
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l local -d 'Without Spark: on processes of this machine, which start at once'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'load topic partition start end messages payload_bytes left_out_bytes crc_sum bytes tasks lost_bytes'
@@ -2660,6 +2661,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l file-size -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l keep -d 'Leave the newest N loads alone; joined loads can only be loaded again together' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l spark-conf -d 'A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or spark.ui.enabled=true, which says the address of its pages' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l local -d 'Without Spark: on processes of this machine, which start at once'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l columns -d 'Choose and order columns; `help` lists them' -r -a 'path files bytes messages load topic partition start end payload_bytes left_out_bytes crc_sum'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l sort -d 'Sort by a column; - reverses' -r -a 'path files bytes messages load topic partition start end payload_bytes left_out_bytes crc_sum'
