@@ -36,11 +36,20 @@ def read_file(session: SparkSession, path: Path) -> DataFrame:
 def check_file(path: Path) -> None:
     """Raise a `QueryError` for the first line that is not UTF-8, a JSON object, or RFC 4180."""
     form = file_format(path)
-    for file in sorted(path.rglob(f"*{path.suffix}")) if path.is_dir() else [path]:
+    for file in _read_files(path) if path.is_dir() else [path]:
         if form == "csv":
             _check_csv(file)
         elif form == "json":
             _check_json(file)
+
+
+def _read_files(directory: Path) -> list[Path]:
+    """Return the files of a directory that Spark reads."""
+    return [
+        file
+        for file in sorted(directory.rglob(f"*{directory.suffix}"))
+        if file.is_file() and not any(one[0] in "._" for one in file.relative_to(directory).parts)
+    ]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -57,7 +66,7 @@ def _check_json(path: Path) -> None:
     for number, line in _lines(path):
         try:
             is_object = not line.strip() or isinstance(json.loads(line), dict)
-        except ValueError:
+        except (ValueError, RecursionError):
             is_object = False
         if not is_object:
             _refuse(path, number, "is not a JSON object")
