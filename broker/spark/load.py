@@ -3,7 +3,8 @@
     options = parse_read_options({"zk": "localhost:2181", "subscribe": "web"})
     request = LoadRequest(Path("/data/lake"), options)
     manifest = run_load(spark, request)  # or without Spark: run_load(LocalProcesses(), request)
-    spark.read.parquet("/data/lake/loads")
+    spark.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    spark.read.parquet("/data/lake/loads")  # else the topics 007 and 7 would be one
 
 Each run loads the messages since the last one. The offsets are stored in the output and become
 visible together with the data: see `loading.output`.

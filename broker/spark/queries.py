@@ -243,6 +243,14 @@ def quoted(topic: str) -> str:
     return f"`{doubled}`"
 
 
+def check_syntax(spark: SparkSession, text: str) -> None:
+    """Raise a `QueryError` with the position if text is no statement of Spark SQL."""
+    try:  # no other parser takes all that Spark's takes
+        spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    except PySparkException as error:
+        raise cause_of(error) from error
+
+
 def query(spark: SparkSession, text: str) -> DataFrame:
     """Return the result of a Spark SQL statement, evaluated lazily.
 

@@ -22,7 +22,7 @@ Unit = Literal["bytes", "messages", "tasks"]
 
 _SHOW_AFTER_S = 0.5
 _REFRESH_S = 0.1
-_LINE_EVERY_S = 5.0
+LINE_EVERY_S = 5.0
 _MINUTE_S = 60
 _ANNOUNCE_WAIT_AFTER_S = 2.0
 
@@ -52,7 +52,7 @@ class Progress:
         if self._wants_bar:
             self._next_s += _SHOW_AFTER_S
         elif self._wants_lines:
-            self._next_s += _LINE_EVERY_S
+            self._next_s += LINE_EVERY_S
 
     @property
     def is_watched(self) -> bool:
@@ -75,7 +75,7 @@ class Progress:
         if now_s < self._next_s:
             return
         if self._wants_lines:
-            self._next_s = now_s + _LINE_EVERY_S
+            self._next_s = now_s + LINE_EVERY_S
             self._env.trace(1, self.line())
         else:
             self._next_s = now_s + _REFRESH_S
@@ -204,13 +204,26 @@ def _make_bar(env: Environment) -> Any:
 
 @contextmanager
 def announced_wait(
-    env: Environment, what: str, *, after_s: float = _ANNOUNCE_WAIT_AFTER_S
+    env: Environment,
+    what: str,
+    *,
+    after_s: float = _ANNOUNCE_WAIT_AFTER_S,
+    every_s: float | None = None,
 ) -> Iterator[None]:
-    """Write a note if a block takes longer; `what` is such as `ZooKeeper at localhost:2181`."""
-    timer = threading.Timer(after_s, env.note, [f"waiting for {what}"])
-    timer.daemon = True
-    timer.start()
+    """Write a note if a block takes longer than `after_s`, and then one each `every_s`.
+
+    `what` is such as `ZooKeeper at localhost:2181`.
+    """
+    has_ended = threading.Event()
+
+    def announce() -> None:
+        wait_s: float | None = after_s
+        while wait_s is not None and not has_ended.wait(wait_s):
+            env.note(f"waiting for {what}")
+            wait_s = every_s
+
+    threading.Thread(target=announce, name="announced-wait", daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        has_ended.set()

@@ -116,13 +116,18 @@ def password_in_descriptor(descriptor: int) -> str:
     except OSError as error:
         reason = (error.strerror or "").lower()
         raise UsageError(f"--password-fd {descriptor}: {reason}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--password-fd {descriptor}: it is no UTF-8 text") from error
 
 
 def password_in_file(path: Path) -> str:
     """Return the first line of a file, which not all users may be able to read."""
     if path.stat().st_mode & _OTHERS_READ:
         raise UsageError(f"'{path}' is a password that all users can read: chmod 600 {path}")
-    password = path.read_text(encoding="utf-8").partition("\n")[0]
+    try:
+        password = path.read_text(encoding="utf-8").partition("\n")[0]
+    except UnicodeDecodeError as error:
+        raise UsageError(f"'{path}' is no UTF-8 text") from error
     if not password:
         raise UsageError(f"the first line of '{path}' has no password")
     return password

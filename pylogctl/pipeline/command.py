@@ -1,4 +1,4 @@
-"""`pylogctl pipeline`: jobs on topics that run on Spark, or loads on this machine.
+"""`pylogctl pipeline`: jobs on topics that run on Spark, or loads without it.
 
 Each command validates its options, which needs neither Spark nor a cluster, and calls one function.
 """
@@ -23,6 +23,7 @@ from pylogctl.log.command import Deep
 from pylogctl.pipeline.options import (
     NO_TARGET,
     READS,
+    EngineChoice,
     EventChoice,
     Include,
     JoinChoice,
@@ -49,12 +50,12 @@ app = new_app("Load, query, compare and verify topics on Spark.")
     *shared.DRY_RUN,
     exits=READS,
     changes=False,
-    first="--to --format --include --path --from --date-field --avro-schemas --into-table --master",
+    first="--to --format --include --path --from --date-field --avro-schemas --into-table --local",
     examples=(
         "pylogctl pipeline load web --to /data/web --dry-run",
         "pylogctl pipeline load web orders --to /data/lake --date-field .ts",
         "pylogctl pipeline load web --to /data/web --from @-2d",
-        "pylogctl pipeline load --path data --to /data/old --format json",
+        "pylogctl pipeline load --path data --to /data/old --format json --local",
         "pylogctl pipeline load web --into-table delta:/data/web --spark-conf "
         "spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0",
     ),
@@ -86,13 +87,12 @@ def load(
     read: LoadChoice,
     payloads: PayloadChoice,
     loss: LossChoice,
-    spark: SparkChoice,
+    engine: EngineChoice,
 ) -> None:
     """Load the messages since the last load into files or a table, each once.
 
     Data and offsets become visible together. After a load that was killed, the next one starts at
-    the end of the last complete load. Files are written by processes of this machine, without Java
-    and Spark, unless --master or --spark-conf is given; they are the same.
+    the end of the last complete load. With --local the same files are written without Spark.
     """
     from pylogctl.pipeline.engine import checked_engine
 
@@ -106,7 +106,7 @@ def load(
     if payloads.avro_reader is not None and not has_schemas:
         raise UsageError("--avro-reader needs --avro-schemas and --format parquet")
     _check_cluster(env, read)
-    chosen = checked_engine(env, spark, needs_spark=to is None)
+    chosen = checked_engine(env, engine, needs_spark=to is None)
     from broker.spark.load import LoadRequest  # late: it takes PyArrow
     from pylogctl.pipeline.load import run_load, show_plan
     from pylogctl.pipeline.reading import read_options
@@ -128,7 +128,7 @@ def load(
             skips_corrupt=loss.corrupt == "skip",
             has_start=read.start is not None,
         )
-        load_table(env, table_request, spark)
+        load_table(env, table_request, engine)
         return
     assert to is not None
     request = LoadRequest(
@@ -183,17 +183,16 @@ def compact(
         min=0,
         default=0,
     ),
-    spark: SparkChoice,
+    engine: EngineChoice,
 ) -> None:
     """Join the small files of loads into one load with fewer, larger files.
 
     The new load takes the place of the others in one step: if the command is killed, all loads are
-    as before, or joined. A query that is reading the old files fails. It runs on processes of this
-    machine, unless --master or --spark-conf is given.
+    as before, or joined. A query that is reading the old files fails.
     """
     from pylogctl.pipeline.engine import checked_engine
 
-    chosen = checked_engine(env, spark)
+    chosen = checked_engine(env, engine)
     from pylogctl.pipeline.compaction import run_compaction, show_compaction
 
     if env.settings.dry_run:
@@ -259,6 +258,9 @@ def sql(
     A field that has integers and fractions is a DOUBLE with --json-payloads, which holds integers
     up to 2^53 exactly; a warning names the fields with larger ones. Give --schema to keep these,
     with DECIMAL(38, 9) for instance.
+
+    Spark's own parser checks the statement as soon as Spark has started, which takes seconds, and
+    before any message is read.
     """
     from pylogctl.pipeline.spark import check_spark
 

@@ -46,9 +46,10 @@ from pylogctl.pipeline.reading import (
     plan_reading,
     reporting,
 )
-from pylogctl.pipeline.results import read_file, write_result
+from pylogctl.pipeline.results import write_result
 from pylogctl.pipeline.spark import in_parts, open_spark, open_spark_for, parse_conf
 from pylogctl.pipeline.stream import START, Identity, check_checkpoint, run_stream
+from pylogctl.pipeline.table_file import check_file, read_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,6 +84,7 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
         reporting(env, [planned], job.spark) as (reading,),
         open_spark_for(env, job.spark, job.target.target(), _CONF) as session,
     ):
+        queries.check_syntax(session, text)  # before messages are read to infer fields
         # Spark drops the observation from the plan of a result that turns out to be empty
         session.conf.set("spark.sql.adaptive.optimizer.excludedRules", _EMPTY_RELATIONS)
         fixed = None if schema is None else queries.parse_schema(schema)
@@ -246,6 +248,8 @@ def run_join(job: Job, fields: Sequence[EventFields], joining: JoinChoice) -> No
     `fields` says where the key and time of each topic's events are.
     """
     table, column, how = joining.table, joining.table_column or "", joining.how
+    if table is not None:
+        check_file(table)
     env, name = job.env, "pipeline.join/1"
     facts = {
         "--table": None if table is None else table.absolute(),

@@ -451,4 +451,12 @@ class SparkChoice(Choice):
         return self.master is None or self.master.startswith("local")
 
 
-DEFAULT_SPARK = SparkChoice()
+class EngineChoice(SparkChoice):
+    """Where the tasks of loads and compactions run: on Spark, or on processes of this machine."""
+
+    local: bool = flag(
+        "--local",
+        "Connection",
+        "Without Spark: on processes of this machine, which start at once. PYLOGCTL_MASTER does "
+        "not count then.",
+    )

@@ -19,7 +19,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -53,7 +53,7 @@ from pylogctl.pipeline.spark import query_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, Row
 
 _FIRST_MICROS = -62_135_596_800_000_000  # the year 1
 _LAST_MICROS = 253_402_300_799_999_999  # the end of 9999
@@ -61,19 +61,13 @@ _CYCLE_MICROS = 146_097 * 86_400_000_000  # 400 years
 _NESTED = (ArrayType, MapType, StructType)
 _SENT = ("value", "key")
 # as in RFC 4180, so that other readers see the same values; Spark would trim, and escape by "\"
-_CSV = {"escape": '"', "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+CSV = {"escape": '"', "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
 _LOCAL_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 _TIMES = {  # by default Spark omits microseconds
     "timestampFormat": f"{_LOCAL_TIME}XXX",
     "timestampNTZFormat": _LOCAL_TIME,
 }
-_FILE_OPTIONS = {"csv": _CSV | _TIMES, "json": _TIMES, "parquet": {}}
-_MALFORMED = "_pylog_malformed"
-_READ_OPTIONS = {  # by default Spark turns malformed values into nulls
-    "csv": {**_CSV, "header": "true", "multiLine": "true", "mode": "FAILFAST"},
-    "json": {"columnNameOfCorruptRecord": _MALFORMED},
-    "parquet": {},
-}
+_FILE_OPTIONS = {"csv": CSV | _TIMES, "json": _TIMES, "parquet": {}}
 
 
 def document_of(table: DataFrame, name: str, empty: str) -> Document:
@@ -173,7 +167,10 @@ def _in_calendar(micros: int) -> tuple[datetime, int]:
 
 
 def _number(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)
+    """Return a number; if JSON has none for it the text that Spark writes into files."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else str(value).replace("inf", "Infinity")
 
 
 def write_result(
@@ -317,9 +314,19 @@ def write_file(table: DataFrame, path: Path, *, keeps_empty: bool = True) -> Non
     """
     form = file_format(path)
     with temporary_directory(f".{path.name}.", path.parent) as folder:
-        _for_files(table, form).write.format(form).options(**_FILE_OPTIONS[form]).mode(
-            "append"
-        ).save(str(folder / "parts"))
+        rows = _for_files(table, form)
+        try:
+            rows.write.format(form).options(**_FILE_OPTIONS[form]).save(str(folder / "parts"))
+        except AnalysisException as error:
+            if form != "csv" or error.getCondition() != "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE":
+                raise
+            found = error.getMessageParameters() or {}
+            names = dict(zip(map(quoted, rows.columns), table.columns, strict=True))
+            kind = found["columnType"].strip('"')
+            raise QueryError(
+                f"CSV has no values of the type {kind} of the column "
+                f"'{names[found['columnName']]}': convert it, such as with to_json"
+            ) from error
         parts = sorted((folder / "parts").glob("part-*"))
         if not keeps_empty and _are_empty(parts, form):
             return
@@ -341,18 +348,6 @@ def _are_empty(parts: list[Path], form: str) -> bool:
     from pyarrow import parquet
 
     return not any(parquet.read_metadata(part).num_rows for part in parts)
-
-
-def read_file(session: SparkSession, path: Path) -> DataFrame:
-    """Return the table in a file, in the format of its suffix.
-
-    A line that is not JSON is an error here; a malformed line of CSV fails when it is read.
-    """
-    form = file_format(path)
-    table = session.read.format(form).options(**_READ_OPTIONS[form]).load(str(path))
-    if _MALFORMED in table.columns:
-        raise QueryError(f"'{path}' has lines that are not JSON objects")
-    return table
 
 
 def _csv_line(names: list[str]) -> bytes:

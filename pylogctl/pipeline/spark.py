@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.progress import Progress, announced_wait, progress
+from pylogctl.cli.progress import LINE_EVERY_S, Progress, announced_wait, progress
 from pylogctl.pipeline.options import SparkChoice
 
 if TYPE_CHECKING:
@@ -57,7 +57,12 @@ def open_spark(
         removal = stack.enter_context(ExitStack())  # once the session has ended
         removal.callback(log_path.unlink, missing_ok=True)
         try:
-            with announced_wait(env, "Spark to start: its Java process loads the jars"):
+            with announced_wait(
+                env,
+                "Spark to start: its Java process loads the jars",
+                after_s=LINE_EVERY_S,
+                every_s=LINE_EVERY_S,
+            ):
                 spark = stack.enter_context(open_session(settings))
         except ConfigError:
             removal.pop_all()  # the error names the file

@@ -146,7 +146,8 @@ def read_column(
         stream: RFC 4180 text; line ends may be LF or CRLF.
         column: its name in the first line.
         max_message_bytes: limit of a field.
-        refuse: called for a record that is malformed or too short; the error names its line.
+        refuse: called for a record that is malformed or too short; the error names its first
+            line.
     """
     import csv  # late: few inputs are CSV
 
@@ -165,7 +166,7 @@ def read_column(
             row = next(rows, None)
         except csv.Error as error:
             number += 1
-            refuse(number, UsageError(f"line {rows.line_num}: {error}"))
+            refuse(number, UsageError(f"line {lines.taken[0].number}: {error}"))
             continue
         if row is None:
             return
@@ -173,7 +174,7 @@ def read_column(
             continue
         number += 1
         if place >= len(row):
-            text = f"line {rows.line_num}: {len(row)} fields, none for column '{column}'"
+            text = f"line {lines.taken[0].number}: {len(row)} fields, none for column '{column}'"
             refuse(number, UsageError(text))
             continue
         raw = b"".join([line.raw for line in lines.taken])

@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from broker.client.list_offsets import Watermarks
 from broker.consumer.boundaries import BoundaryFinder
+from broker.errors import ConfigError
 from broker.spark.offsets import Offsets, from_document, to_document
 from broker.spark.options import ReadOptions
 from broker.spark.reading import loss
@@ -95,7 +96,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Document, limit: ReadLimit) -> Document:
         """Return the end offsets of the next batch, which begins at `start`."""
         limit_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        begun = _from_document(start)
+        begun = self._begun(start)
         return _to_document(self._ask(lambda opened: self._next_ends(opened, begun, limit_bytes)))
 
     def reportLatestOffset(self) -> Document | None:
@@ -104,7 +105,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Document, end: Document) -> Sequence[InputPartition]:
         """Return the tasks of a batch, on the driver."""
-        starts, ends = _from_document(start).offsets, _from_document(end)
+        starts, ends = self._begun(start).offsets, _from_document(end)
         ranges = [
             ByteRange(partition, starts[partition], offset)
             for partition, offset in ends.offsets.items()
@@ -119,6 +120,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Document) -> None:
         """Do nothing: the checkpoint stores the offsets."""
+
+    def _begun(self, start: Document) -> Reached:
+        """Return the offsets that a batch begins at; a `ConfigError` if others were selected."""
+        begun, selection = _from_document(start), self._options.selection
+        others = sorted(one for one in begun.offsets if not selection.has_partition(one))
+        if others:
+            names = ", ".join(dict.fromkeys(f"'{one.topic}'" for one in others))
+            given = ", ".join(f"{key}={text}" for key, text in selection.to_options().items())
+            raise ConfigError(
+                f"the checkpoint has offsets of topic {names}, which {given} does not select: "
+                "select what the checkpoint was made with, or give another checkpointLocation"
+            )
+        return begun
 
     def _ask(self, question: Callable[[OpenCluster], _T]) -> _T:
         """Ask the cluster, reopened for each attempt, for `timeoutMs` if errors are retriable."""

@@ -85,7 +85,7 @@ RETRY_LIST = "retry list failed"
 DRAIN = "retry drain failed --all --exec 'bill --at {offset}'"
 COUNTED = "produce clicks --audit audit --time-field .ts"
 AUDIT = "audit check audit --count --time-field .ts --fail-above 0"
-LOAD = "pipeline load web orders --to lake"
+LOAD = "pipeline load web orders --to lake --local"
 DRY_LOAD = "pipeline load web --to lake --dry-run"
 CREATE = "topic create orders --partitions 6 --replication-factor 3 --set min.insync.replicas=2"
 RUN = [

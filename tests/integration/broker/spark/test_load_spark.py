@@ -163,6 +163,21 @@ def test_load_when_its_process_is_killed_then_the_next_one_has_each_message_once
     assert loaded(spark, output) == numbered(0, 2000)
 
 
+def test_loads_when_read_as_documented_then_topics_of_digits_keep_their_names(
+    spark: SparkSession, write_segments: WriteSegments, tmp_path: Path
+) -> None:
+    write_segments([b"007"], directory="007_0")
+    data = write_segments([b"7"], directory="7_0")
+    run_load(spark, LoadRequest(tmp_path / "lake", parse({"path": str(data)})))
+    session = spark.newSession()
+
+    session.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    table = session.read.parquet(str(tmp_path / "lake" / "loads"))
+
+    rows = table.select("topic", "value").collect()
+    assert sorted((row.topic, bytes(row.value)) for row in rows) == [("007", b"007"), ("7", b"7")]
+
+
 def test_compact_when_read_by_spark_then_loads_have_their_numbers_and_rows(
     spark: SparkSession, write_segments: WriteSegments, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from broker.errors import (
     BrokerUnreachableError,
+    ConfigError,
     DataLossError,
     OffsetNotAvailableError,
     TopicNotFoundError,
@@ -55,7 +56,7 @@ def open_stream() -> Iterator[Open]:
         given = {"startingOffsets": "earliest", **options}
         if "zk" not in given:
             given["brokers"] = f"127.0.0.1:{broker.port}"
-        if not {"assign", "subscribePattern"} & given.keys():
+        if not {"assign", "subscribe", "subscribePattern"} & given.keys():
             given["subscribe"] = "events"
         parsed = parse_read_options(given, is_stream=True)
         reader = StreamReader(parsed, full_schema(parsed.crc))
@@ -372,6 +373,40 @@ def test_available_now_when_the_leader_falls_behind_then_all_that_was_there_come
     assert flat(batches) == numbered(0, 50)
 
 
+@pytest.mark.parametrize(
+    ("selected", "named"),
+    [
+        ({"subscribe": "others"}, "subscribe=others"),
+        ({"subscribePattern": "oth.*"}, "subscribePattern=oth.*"),
+        ({"assign": '{"others": ["0-0"]}'}, 'assign={"others":["0-0"]}'),
+    ],
+)
+@pytest.mark.parametrize("failing", ["true", "false"])
+def test_checkpoint_when_of_another_topic_then_is_refused_by_name(
+    running_broker: Broker,
+    open_stream: Open,
+    selected: dict[str, str],
+    named: str,
+    failing: str,
+) -> None:
+    for topic in ("events", "others"):
+        publish(running_broker, topic, numbered(0, 5))
+    former = open_stream(running_broker)
+    begun = former.initialOffset()
+    ended = former.latestOffset(begun, ReadAllAvailable())
+    reader = open_stream(running_broker, failOnDataLoss=failing, **selected)
+
+    for run in (
+        lambda: reader.latestOffset(ended, ReadAllAvailable()),
+        lambda: reader.partitions(begun, ended),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            run()
+        assert "the checkpoint has offsets of topic 'events'" in str(caught.value)
+        assert named in str(caught.value)
+        assert "another checkpointLocation" in str(caught.value)
+
+
 def test_partition_when_its_broker_no_longer_has_it_then_fails(
     running_broker: Broker, open_stream: Open
 ) -> None:
@@ -379,7 +414,9 @@ def test_partition_when_its_broker_no_longer_has_it_then_fails(
     start = {"events": {"0-0": 0}, "gone": {"0-0": 7}}
 
     with pytest.raises(DataLossError, match=r"gone\[0-0\]: offset 7 .* no longer has"):
-        open_stream(running_broker).latestOffset(start, ReadAllAvailable())
+        open_stream(running_broker, subscribePattern="events|gone").latestOffset(
+            start, ReadAllAvailable()
+        )
 
 
 def test_partition_when_its_broker_is_away_then_waits(

@@ -116,6 +116,23 @@ def test_wrong_uses_are_usage_errors_or_name_the_option(
     assert empty.stderr == f"error: the first line of '{secret}' has no password\n"
 
 
+def test_password_when_it_is_no_utf_8_then_is_refused_and_not_shown(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.touch(0o600)
+    secret.write_bytes(b"caf\xe9\n")
+    reader, writer = os.pipe()
+    os.write(writer, secret.read_bytes())
+    os.close(writer)
+
+    for given in (("--password-file", str(secret)), ("--password-fd", str(reader))):
+        result = invoke("topic", "list", "-b", "127.0.0.1:1", "--user", "alice", *given)
+        assert result.status == ExitStatus.USAGE
+        assert "is no UTF-8 text" in result.stderr
+        assert "caf" not in result.stderr
+
+
 def test_password_of_a_descriptor_or_the_environment_is_never_shown(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ def start_pipeline() -> Iterator[StartPipeline]:
     spark_words += [f"--spark-conf={name}={value}" for name, value in conf.items()]
 
     def start(*words: str, temporary: Path, on_spark: bool = True) -> subprocess.Popen[bytes]:
-        more = spark_words if on_spark else []
+        more = spark_words if on_spark else ["--local"]
         job = subprocess.Popen(
             [sys.executable, "-m", "pylogctl", "pipeline", *words, "--quiet", *more],
             cwd=REPOSITORY,

@@ -36,7 +36,7 @@ def test_audit_when_a_load_is_behind_and_then_lacks_a_file_then_says_late_and_lo
 ) -> None:
     lake = tmp_path / "lake"
     where = ("--broker", at(running_broker))
-    load = ("pipeline", "load", "t", "--to", str(lake), "--format", form, *where, "-q")
+    load = ("pipeline", "load", "t", "--to", str(lake), "--format", form, *where, "--local", "-q")
     audit = ("pipeline", "audit", "audit", "--time-field", "ts", "--load", str(lake), *where)
     more = ("--output", "json", "--all", "--fail-above", "0")
     produce(running_broker, "producer", [START_MS + at * 1000 for at in range(10)])
@@ -74,7 +74,7 @@ def test_audit_when_a_load_has_columns_of_avro_then_counts_its_messages(
     report(running_broker, "producer", {START_MS: 3})
     lake, where = str(tmp_path / "lake"), ("--broker", at(running_broker), "--output", "json")
     avro = ("--avro-schemas", str(tmp_path), "--avro-reader", "1")
-    assert invoke("pipeline", "load", "t", "--to", lake, *avro, *where).status == 0
+    assert invoke("pipeline", "load", "t", "--to", lake, *avro, *where, "--local").status == 0
 
     result = invoke("pipeline", "audit", "audit", "--load", lake, "--all", *where)
 

@@ -24,11 +24,12 @@ Load = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def load(invoke: Invoke, running_broker: Broker, tmp_path: Path) -> Load:
-    """Run `pipeline load`; returns status, stdout and stderr."""
+    """Run `pipeline load`, without Spark by default; returns status, stdout and stderr."""
 
-    def run(*args: str, dry: bool = True) -> tuple[int, str, str]:
+    def run(*args: str, dry: bool = True, local: bool = True) -> tuple[int, str, str]:
         where = ("--broker", f"127.0.0.1:{running_broker.port}", "--to", str(tmp_path / "lake"))
-        result = invoke("pipeline", "load", *where, *args, *(("--dry-run",) if dry else ()))
+        flags = [flag for flag, is_set in (("--dry-run", dry), ("--local", local)) if is_set]
+        result = invoke("pipeline", "load", *where, *args, *flags)
         return result.status, result.text, result.stderr
 
     return run
@@ -71,19 +72,19 @@ def test_load_when_there_is_nothing_then_spark_is_not_started(
     monkeypatch.setattr("pylogctl.pipeline.engine.open_spark", None)
     publish(running_broker, "events", [b"x"])
 
-    assert load("events", "--until", "start", "--master", "local[2]", dry=False)[:1] == (0,)
+    assert load("events", "--until", "start", dry=False, local=False)[0] == 0
 
 
 @pytest.mark.parametrize(
     ("words", "master", "is_on_spark"),
     [
-        ((), None, False),
+        ((), None, True),
         (("--master", "local[2]"), None, True),
-        (("--spark-conf", "spark.driver.memory=2g"), None, True),
-        ((), "local[2]", True),
+        (("--local",), None, False),
+        (("--local",), "local[2]", False),
     ],
 )
-def test_load_when_options_name_spark_then_it_is_used_else_this_machine(
+def test_load_when_not_told_to_be_local_then_runs_on_spark(
     load: Load,
     running_broker: Broker,
     monkeypatch: pytest.MonkeyPatch,
@@ -103,8 +104,25 @@ def test_load_when_options_name_spark_then_it_is_used_else_this_machine(
         monkeypatch.setenv("PYLOGCTL_MASTER", master)
     publish(running_broker, "events", [b"x"])
 
-    assert load("events", *words, dry=False)[0] == 0
+    assert load("events", *words, dry=False, local=False)[0] == 0
     assert len(opened) == is_on_spark
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--master", "local[2]"), "--master"),
+        (("--spark-conf", "spark.driver.memory=2g"), "--spark-conf"),
+    ],
+)
+def test_load_when_local_and_spark_is_named_then_is_refused(
+    load: Load, words: tuple[str, ...], named: str
+) -> None:
+    status, _, stderr = load("events", *words)
+
+    assert status == ExitStatus.USAGE
+    assert named in stderr
+    assert "cannot be used with --local" in stderr
 
 
 @pytest.mark.parametrize(
@@ -145,25 +163,23 @@ def test_load_when_the_directory_has_something_else_then_is_a_conflict(
 
 
 @pytest.mark.parametrize(
-    ("words", "package", "name"),
-    [
-        (("--master", "local[2]"), "pyspark", "PySpark"),
-        (("--master", "local[2]"), "pyarrow", "PyArrow"),
-        ((), "pyarrow", "PyArrow"),
-    ],
+    ("local", "package", "name"),
+    [(False, "pyspark", "PySpark"), (False, "pyarrow", "PyArrow"), (True, "pyarrow", "PyArrow")],
 )
-def test_load_when_a_package_is_missing_then_says_how_to_install_it(
-    load: Load, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], package: str, name: str
+def test_load_when_a_package_is_missing_then_says_how_to_install_it_and_what_needs_less(
+    load: Load, monkeypatch: pytest.MonkeyPatch, local: bool, package: str, name: str
 ) -> None:
     def find(wanted: str) -> object:
         return None if wanted == package else importlib.util.find_spec(wanted)
 
     monkeypatch.setattr("broker.spark.runtime.requirements.find_spec", find)
 
-    status, _, stderr = load("events", *words)
+    status, _, stderr = load("events", local=local)
 
     assert status == ExitStatus.CONFIG
-    assert stderr == f"error: {name} is not installed; try: pip install 'pylogctl[spark]'\n"
+    first, *others = stderr.splitlines()
+    assert first == f"error: {name} is not installed; try: pip install 'pylogctl[spark]'"
+    assert others == ([] if local else ["  --local needs only PyArrow, no PySpark and no Java"])
 
 
 def test_files_when_given_by_path_then_are_planned(
@@ -171,7 +187,7 @@ def test_files_when_given_by_path_then_are_planned(
 ) -> None:
     publish(running_broker, "events", [b"0000"] * 50)
     data = str(running_broker.config.data_dir)
-    to = ("--to", str(tmp_path / "lake"), "--dry-run")
+    to = ("--to", str(tmp_path / "lake"), "--dry-run", "--local")
 
     result = invoke("pipeline", "load", "--path", data, *to, "--output", "csv")
     refused = invoke("pipeline", "load", "--path", data, *to, "--from", "-5")
@@ -230,10 +246,10 @@ def test_compact_when_loads_are_small_then_joins_them(
         publish(running_broker, "events", [b"0000"] * 10)
         assert load("events", dry=False)[0] == ExitStatus.OK
 
-    plan = invoke("pipeline", "compact", lake, "--dry-run", "--output", "jsonl")
-    done = invoke("pipeline", "compact", lake, "--output", "csv")
+    plan = invoke("pipeline", "compact", lake, "--local", "--dry-run", "--output", "jsonl")
+    done = invoke("pipeline", "compact", lake, "--local", "--output", "csv")
     again = invoke("pipeline", "compact", lake)
-    missing = invoke("pipeline", "compact", str(tmp_path / "none"))
+    missing = invoke("pipeline", "compact", str(tmp_path / "none"), "--local")
 
     (group,) = [json.loads(line) for line in plan.text.splitlines()]
     assert (group["files"], group["messages"]) == (3, 30)

@@ -472,6 +472,7 @@ def test_sql_when_on_segment_files_then_variables_that_name_a_cluster_are_not_he
     ("query", "more", "status", "message"),
     [
         ("SELEC 1", (), 2, "error: line 1, column 1: Syntax error at or near 'SELEC'\n"),
+        ("SELEC 1", (JSON,), 2, "error: line 1, column 1: Syntax error at or near 'SELEC'\n"),
         ("SELECT a FROM events", (), 2, "error: line 1, column 8: A column, variable, or"),
         ("SELECT 1 AS a, 2 AS a", (), 2, "error: two columns are called 'a'\n"),
         (
@@ -497,6 +498,12 @@ def test_sql_when_on_segment_files_then_variables_that_name_a_cluster_are_not_he
             (),
             2,
             "error: a time cannot be printed, as its year is not one of 1 to 9999",
+        ),
+        (
+            "SELECT 1 AS n, array(text) AS `my.words` FROM events",
+            ("--into", "nested.csv"),
+            2,
+            "error: CSV has no values of the type ARRAY<STRING> of the column 'my.words': convert",
         ),
         ("SELECT 1", ("--columns", "x"), 2, "error: no column 'x'"),
         ("SELECT 1", ("-t", "nope"), 3, "error: topic 'nope' is not in these files"),
@@ -547,7 +554,8 @@ def test_records_when_of_any_type_then_are_values_of_json(spark: SparkSession) -
     table = spark.sql(
         "SELECT timestamp'2026-01-02 03:04:05.25Z' AS a, timestamp_ntz'2026-01-02 03:04:05' AS b, "
         "date'2026-01-02' AS c, 1.50BD AS d, double('NaN') AS e, unhex('ff') AS f, NULL AS g, "
-        "array(1, NULL) AS h, map('k', named_struct('x', unhex('00'))) AS i, 0.1 AS j, true AS k"
+        "array(1, NULL) AS h, map('k', named_struct('x', unhex('00'))) AS i, 0.1 AS j, true AS k, "
+        "array(double('Infinity'), -double('Infinity')) AS l"
     )
     schema: StructType = table.schema
     rows: list[Row] = table.collect()
@@ -557,8 +565,9 @@ def test_records_when_of_any_type_then_are_values_of_json(spark: SparkSession) -
 
     assert as_json == {
         "a": "2026-01-02T03:04:05.250Z", "b": "2026-01-02T03:04:05", "c": "2026-01-02",
-        "d": Decimal("1.50"), "e": "nan", "f": "/w==", "g": None, "h": [1, None],
+        "d": Decimal("1.50"), "e": "NaN", "f": "/w==", "g": None, "h": [1, None],
         "i": {"k": {"x": "AA=="}}, "j": Decimal("0.1"), "k": True,
+        "l": ["Infinity", "-Infinity"],
     }  # fmt: skip
     assert (as_text["h"], as_text["i"]) == ("[1,null]", '{"k":{"x":"AA=="}}')
 

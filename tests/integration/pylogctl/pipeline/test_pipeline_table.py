@@ -71,6 +71,7 @@ def test_command_when_the_package_of_a_table_is_missing_then_says_how_to_get_it(
         ((), "either --to DIR"),
         (("--into-table", "iceberg:/data/events"), "is a path"),
         (("--into-table", "delta:a.b", "--format", "json"), "--format and"),
+        (("--into-table", "delta:a.b", "--local"), "cannot be used with --local"),
     ],
 )
 def test_load_when_options_of_a_table_do_not_fit_then_is_refused_before_spark_starts(

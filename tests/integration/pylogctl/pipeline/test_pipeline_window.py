@@ -229,27 +229,34 @@ def test_join_when_the_table_is_not_there_then_says_so(invoke: Invoke, table: st
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
-        ("users.json", '{"id":"ada"}\nno json\n', "has lines that are not JSON objects"),
-        ("users.csv", "id,name\nada\n", "Malformed CSV record: ada"),
+        ("users.json", b'{"id":"ada"}\nno json\n', "line 2: is not a JSON object"),
+        ("users.json", b'{"id":"a"}{"id":"b"}\n', "line 1: is not a JSON object"),
+        ("users.json", b'{"id":"zo\xeb"}\n', "line 1: byte 0xeb is not UTF-8"),
+        ("users.csv", b"id,name\nada\n", "line 2: fields: 1, columns: 2"),
+        ("users.csv", b"id,name\nada,Ada\nzoe,Zo\xeb\n", "line 3: byte 0xeb is not UTF-8"),
+        ("users.csv", b'id,name\nada,"Ada\nzoe,Zoe\n', "line 2: a quote is not closed"),
+        ("users.csv", b'id,name\nada,"Ada\nzoe,"Zoe"\n', "line 2: a quote is not closed"),
     ],
 )
-def test_join_when_the_table_is_malformed_then_says_so(
-    spark: SparkSession,
+def test_join_when_the_table_is_malformed_then_says_so_before_spark_starts(
     write_segments: WriteSegments,
     invoke: Invoke,
     tmp_path: Path,
     name: str,
-    lines: str,
+    lines: bytes,
     message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("pylogctl.pipeline.jobs.open_spark_for", None)
     data = write_segments([event("ada", 1)])
     table = tmp_path / name
-    table.write_text(lines)
+    table.write_bytes(lines)
     command = ("pipeline", "join", "events", "--path", str(data), "--key-field", ".user")
 
     result = invoke(*command, "--table", str(table), "--table-column", "id")
 
-    assert (result.status, message in result.stderr) == (2, True)
+    assert result.status == 2
+    assert result.stderr.startswith(f"error: '{table}' {message}")
 
 
 @pytest.mark.spark

@@ -484,6 +484,7 @@ def test_produce_when_told_to_keep_partitions_uses_those_of_the_json(
         (["--csv-column", "nam"], b"id,name\n", "no column 'nam' in line 1; did you mean 'name'?"),
         (["--csv-column", "b"], b"a,b\n1,2\n3\n", "line 3: 1 fields, none for column 'b'"),
         (["--csv-column", "b"], b'a,b\n1,"2"x\n', "line 2: "),
+        (["--csv-column", "b"], b'a,b\n1,"2\n3,4\n5,6\n', "line 2: unexpected end of data"),
     ],
 )
 def test_produce_when_a_message_is_bad_says_which_and_ends_with_a_usage_error(

@@ -88,6 +88,13 @@ def test_wait_that_lasts_is_announced() -> None:
     assert stderr.getvalue() == "waiting for ZooKeeper at h:1\n"
 
 
+def test_wait_that_lasts_is_announced_again_and_again() -> None:
+    env, stderr, _ = _env(tty=False)
+    with announced_wait(env, "Spark to start", after_s=0.01, every_s=0.01):
+        wait_until(lambda: stderr.getvalue().count("\n") > 2, "three lines")
+    assert set(stderr.getvalue().splitlines()) == {"waiting for Spark to start"}
+
+
 def test_wait_that_is_over_at_once_is_not_announced() -> None:
     env, stderr, _ = _env(tty=False)
     with announced_wait(env, "ZooKeeper at h:1"):
