@@ -63,7 +63,7 @@ def set_value(env: Environment, path: str, value: bytes, *, version: int | None)
 
 def create(env: Environment, path: str, value: bytes) -> None:
     """Create a persistent node and its missing parents."""
-    with zookeeper_session(env) as session:
+    with zookeeper_session(env, may_be_new=True) as session:
         changes = registry_nodes.plan_creation(session, path, value)
         _carry_out(env, session, CHANGES_OF_VALUES, changes, _asks(env, "create", path))
 
@@ -99,7 +99,7 @@ def export(env: Environment, path: str) -> None:
 
 def import_nodes(env: Environment, file: str, *, execute: bool) -> None:
     """Make nodes as an export has them; only show the plan without `execute`."""
-    with _opened(env, file) as lines, zookeeper_session(env) as session:
+    with _opened(env, file) as lines, zookeeper_session(env, may_be_new=True) as session:
         changes = registry_nodes.plan_import(session, registry_nodes.decode_lines(lines))
         ask = _asks(env, "import", file)
         _carry_out(env, session, CHANGES_OF_VALUES, changes, ask, is_shown_only=not execute)
