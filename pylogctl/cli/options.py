@@ -47,7 +47,7 @@ from pylogctl.cli.environment import (
     parse_properties,
 )
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.selection import TopicPatterns
+from pylogctl.cli.selection import TopicPatterns, split_patterns
 
 _CommandFunction = Callable[..., None]
 
@@ -356,7 +356,8 @@ def _make_topic_patterns(
     blacklist: list[str] | None = None,
 ) -> TopicPatterns:
     return TopicPatterns(
-        (*(include or ()), *(whitelist or ())), (*(exclude or ()), *(blacklist or ()))
+        split_patterns((*(include or ()), *(whitelist or ()))),
+        split_patterns((*(exclude or ()), *(blacklist or ()))),
     )
 
 
@@ -364,9 +365,11 @@ def topic_patterns(include_help: str) -> OptionGroup:
     """Return `--include` and `--exclude`, whose value is a `TopicPatterns`."""
 
     class _Patterns(Choice):
-        include: list[str] | None = option("--include RE", "Selection", include_help)
+        include: list[str] | None = option("--include RE[,..]", "Selection", include_help)
         exclude: list[str] | None = option(
-            "--exclude RE", "Selection", "Leave out topics whose whole name matches (repeatable)."
+            "--exclude RE[,..]",
+            "Selection",
+            "Leave out topics whose whole name matches (repeatable).",
         )
 
     return OptionGroup(_Patterns.parameters(), _make_topic_patterns)
