@@ -33,7 +33,7 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl produce')
         commands='' words='@topic'
-        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --time-field --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --time-field --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress --dry-run -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --time-field --output -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
@@ -41,7 +41,7 @@ __pylogctl_tables() {
         valued='--include --exclude -p --partition -o --offset --wait-for-topic --order -g --group --commit --metrics-port --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --max-attempts -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd -X --timeout --progress -c --context --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
-        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --allow-missing --from --from-context --to --to-context --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --allow-missing --from --from-context --to --to-context --output --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-o --offset -n --max-messages --rate --on-corrupt --from --from-context --to --to-context --output -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl cluster')
         commands='describe health recover keys rotate-key changes' words=''
@@ -153,7 +153,7 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl user add')
         commands='' words=''
-        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --timeout --dry-run -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--password-file --password-fd -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --timeout -c --context --log-format --color' ;;
     'pylogctl user list')
         commands='' words=''
@@ -161,11 +161,11 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl user password')
         commands='' words=''
-        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--password-file --password-fd --generate -Z --zookeeper --zk-credential --zk-tls-config --tls --tls-ca --tls-cert --tls-key --timeout --dry-run -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--password-file --password-fd -Z --zookeeper --zk-credential --zk-tls-config --tls-ca --tls-cert --tls-key --timeout -c --context --log-format --color' ;;
     'pylogctl user quota')
         commands='' words=''
-        options='--bytes-in --bytes-out --work --connections --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--bytes-in --bytes-out --work --connections --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config --timeout --dry-run -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--bytes-in --bytes-out --work --connections --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config --timeout -c --context --log-format --color' ;;
     'pylogctl user remove')
         commands='' words=''
@@ -301,7 +301,7 @@ __pylogctl_tables() {
         valued='-t --topic -p --partition -o --offset --rate --output -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl log move')
         commands='' words=''
-        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl log compare')
         commands='' words='@topic'
@@ -353,23 +353,23 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress --dry-run -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--to --format --file-size --into-table --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline compact')
         commands='' words='@dir'
-        options='--file-size --keep --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--file-size --keep --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields --progress --dry-run -y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--file-size --keep --master --spark-conf --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='-t --topic --path --from --until --json-payloads --schema --allow-data-loss --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-t --topic --path --from --until --schema --corrupt --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
-        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--table --table-column --within --how --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --metrics-port --into-table --into --to-topic --master --spark-conf --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --progress -c --context --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
@@ -385,7 +385,7 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper --zk-credential --zk-tls-config -X -c --context --log-format --color -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout --columns --sort --progress' ;;
     'pylogctl perf produce')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress --dry-run -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--messages --duration --interval --save --threads --compat07 --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress --dry-run -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--messages --duration --interval --save --threads --size --payload-file --batch -z --codec --rate --warmup --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf consume')
         commands='' words='@topic'
@@ -393,7 +393,7 @@ __pylogctl_tables() {
         valued='--messages --duration --interval --save --threads -p --partition -o --offset --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf e2e')
         commands='' words='@topic'
-        options='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort --no-header --raw-numbers --wide --help-fields -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -y --yes --no-input -c --context -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--messages --duration --interval --save --rate --size -z --codec --warmup --output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -X --progress -c --context --log-format --color' ;;
     'pylogctl perf compare')
         commands='' words=''
@@ -497,11 +497,11 @@ __pylogctl_tables() {
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl context use')
         commands='' words='@context'
-        options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='-y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl context add')
         commands='' words=''
-        options='-Z --zookeeper --zk-credential --zk-tls-config -b --broker --protected --read-only --tls --tls-ca --tls-cert --tls-key --user --password-file -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='-Z --zookeeper --zk-credential --zk-tls-config -b --broker --protected --read-only --tls --tls-ca --tls-cert --tls-key --user --password-file -y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='-Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --log-format --color' ;;
     'pylogctl context current')
         commands='' words=''
@@ -509,7 +509,7 @@ __pylogctl_tables() {
         valued='--log-format --color' ;;
     'pylogctl context rename')
         commands='' words='@context'
-        options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='-y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl context test')
         commands='' words='@context'
@@ -517,7 +517,7 @@ __pylogctl_tables() {
         valued='--timeout --log-format --color' ;;
     'pylogctl context remove')
         commands='' words='@context'
-        options='-q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='-y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl doctor')
         commands='' words=''
@@ -525,7 +525,7 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper --zk-credential --zk-tls-config -b --broker --tls-ca --tls-cert --tls-key --user --password-file --password-fd --timeout -c --context --log-format --color' ;;
     'pylogctl completion')
         commands='' words='bash zsh fish'
-        options='--install --dry-run -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--install --dry-run -y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--log-format --color' ;;
     'pylogctl man')
         commands='' words='broker produce consume copy cluster top topic config user acl group retry log mirror metrics audit pipeline perf zk web context doctor completion man help version offsets formats framing patterns exit-codes environment properties segment'

@@ -218,7 +218,9 @@ Topic = Annotated[
     *shared.OUTPUT,
     *shared.CONNECTION,
     *shared.PROGRESS,
+    *shared.CONFIRM,
     exits=READS,
+    changes=False,  # only with --to-topic
     first="-t --path --from --until --json-payloads --schema --into --to-topic --into-table "
     "--master",
     examples=(
@@ -278,7 +280,9 @@ def sql(
     *shared.OUTPUT,
     *shared.CONNECTION,
     *shared.PROGRESS,
+    *shared.CONFIRM,
     exits=READS,
+    changes=False,  # only with --to-topic
     first="--size --session --key-field --time-field --pattern --top --path --stream "
     "--into --to-topic",
     examples=(
@@ -332,7 +336,9 @@ def window(
     *shared.OUTPUT,
     *shared.CONNECTION,
     *shared.PROGRESS,
+    *shared.CONFIRM,
     exits=READS,
+    changes=False,  # only with --to-topic
     first="--table --key-field --time-field --pattern --within --path --stream "
     "--into --to-topic --master",
     examples=(

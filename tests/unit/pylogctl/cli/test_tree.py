@@ -39,6 +39,16 @@ def test_every_command_has_examples_that_name_it(node: CommandNode) -> None:
     assert all("pylogctl" in example for example in node.facts.examples)
 
 
+def test_every_command_that_changes_something_takes_yes() -> None:
+    changing = {}
+    for node in LEAVES:
+        names = {option.name for option in node.options}
+        if node.facts.changes or not names.isdisjoint(("dry_run", "execute", "to_topic")):
+            changing[node.name] = "assume_yes" in names
+    assert {"pylogctl produce", "pylogctl topic create", "pylogctl log move"} <= changing.keys()
+    assert {name for name, takes_yes in changing.items() if not takes_yes} == set()
+
+
 @pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
 def test_every_option_has_help_and_every_value_a_name(node: CommandNode) -> None:
     for option in node.options:
