@@ -253,7 +253,7 @@ __pylogctl_tables() {
         valued='--output --columns --sort --log-format --color' ;;
     'pylogctl retry drain')
         commands='' words='@dir'
-        options='--all --exec -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--all --exec -y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--exec --log-format --color' ;;
     'pylogctl log')
         commands='dump grep index verify stat recover repair split merge replay move compare' words=''
@@ -289,11 +289,11 @@ __pylogctl_tables() {
         valued='--to --output --columns --sort --log-format --color' ;;
     'pylogctl log split')
         commands='' words='@file'
-        options='--at --to --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--at --to --output --columns --sort --no-header --raw-numbers --wide --help-fields -y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--at --to --output --columns --sort --log-format --color' ;;
     'pylogctl log merge')
         commands='' words='@file'
-        options='--to --output --columns --sort --no-header --raw-numbers --wide --help-fields -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
+        options='--to --output --columns --sort --no-header --raw-numbers --wide --help-fields -y --yes --no-input -q --quiet -v --verbose --log-format --color --debug -h --help --help-all'
         valued='--to --output --columns --sort --log-format --color' ;;
     'pylogctl log replay')
         commands='' words='@file'

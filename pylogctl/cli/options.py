@@ -442,9 +442,9 @@ def accepts(
     groups. `first` has the flags that help shows first, if the command has many. `exits` are
     statuses beside OK, USAGE, BUG, signals, and `_EXITS` of its options; with `reports_failures`
     these are part of its result. With `dumps_properties` the command handles `-X dump` itself, as
-    it has more sources of settings. `changes` says whether it changes a cluster, if that is not
-    what its options say: those that do have `--yes` or `--dry-run`. Each that changes anything
-    takes `--yes`, asked or not, so that scripts need not know which ask.
+    it has more sources of settings. `changes` says whether it changes its cluster, or what it
+    has instead, if that is not what its options say: those that do have `--yes` or `--dry-run`.
+    Each takes `--yes`, asked or not, so that scripts need not know which ask.
     """
     names = {option.name for option in options}
     asks = "assume_yes" in names
