@@ -219,11 +219,17 @@ def resolve(
 
     An offset out of range is moved to the nearest valid one, and `warn` gets a sentence about it;
     with `strict` it is an `OffsetOutOfRangeError`. An offset inside a message is a
-    `NotABoundaryError`; `stored` is an `ArgumentError`, as there is no group here.
+    `NotABoundaryError`; `stored` is an `ArgumentError`, as there is no group here. A range that
+    ends before it starts is empty, which `warn` gets, too.
     """
     resolver = _Resolver(partition, source, strict=strict, warn=warn)
     start = resolver.position(offsets.start or Mark.LATEST, is_end=False)
     end = None if offsets.end is None else resolver.position(offsets.end, is_end=True)
+    if warn is not None and end is not None and end < start:
+        warn(
+            f"{partition}: the range is empty: it ends at {end.offset}, before its start at "
+            f"{start.offset}"
+        )
     return ReadRange(start, end)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from broker import deadlines
 from broker.admin.brokers import request_status
 from broker.admin.recovery import find_unknown
+from broker.admin.topics import TopicInfo, shape_of
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
@@ -69,10 +70,17 @@ class HealthCheck(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The checks of a cluster, and its brokers at the same look: live are those that responded."""
+    """The checks of a cluster, and what it has at the same look.
+
+    Attributes:
+        checks: each with what is not as it should be.
+        brokers: live are those that responded.
+        topics: without their sizes.
+    """
 
     checks: tuple[HealthCheck, ...]
     brokers: tuple[BrokerInfo, ...] = ()
+    topics: tuple[TopicInfo, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -194,7 +202,8 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
         for text in lost_logs_of(id, status)
     )
     losses = losses_check(registry, connect_unless_silent, lost_logs)
-    return Health((*checks, losses), brokers)
+    topics = tuple(shape_of(one.topic, one.partitions, None) for one in metadata.topics)
+    return Health((*checks, losses), brokers, topics)
 
 
 def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:

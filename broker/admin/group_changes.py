@@ -43,6 +43,7 @@ from broker.zk.session import Session
 from broker.zk.values import encode_number
 
 _POLL_S = 0.1
+_RECONNECT_S = 1.0
 _NAMED_MEMBERS = 5
 
 
@@ -217,6 +218,24 @@ def apply_changes(
             details={"groups": groups},
         ) from error
     return [one for path, one in needed.items() if path not in done]
+
+
+def unmade(session: Session, changes: Iterable[Change]) -> list[Change]:
+    """Return the changes whose offsets are stored as they were; none if that cannot be read.
+
+    The session is of no use afterwards but for its end.
+    """
+    session.prepare_stop(_RECONNECT_S)
+    by_path = {paths.offset(one.group, one.partition): one for one in changes}
+    with suppress(CoordinationError):
+        found = session.get_many(by_path)
+        return [
+            one
+            for path, one in by_path.items()
+            if (one.current and one.current.version)
+            == (found[path][1].version if path in found else None)
+        ]
+    return []
 
 
 def _replace(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -20,7 +19,7 @@ from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
 from broker.clock import Clock
 from broker.consumer.membership import GroupView
-from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutError
+from broker.errors import BrokerError
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
 from broker.zk.session import Session
@@ -340,7 +339,7 @@ class GroupObserver:
         groups only.
         """
         cluster = self.cluster
-        known: dict[str, list[TopicPartition]] = {}
+        known: dict[str, set[TopicPartition]] = {}
         found = []
         self._samples.keep(groups)
         with TopicFacts(cluster, self.connect) as facts:
@@ -349,11 +348,25 @@ class GroupObserver:
                 snapshot = self.snapshot(group)
                 for topic in snapshot.topics:
                     if topic not in known:
-                        known[topic] = cluster.assigned(topic)
-                lags = [
-                    self._partition_lag(snapshot, one, facts, exists=one in known[one.topic])
+                        known[topic] = set(cluster.assigned(topic))
+                wanted = [
+                    one
                     for one in partitions_of(snapshot, known)
                     if not topics or one.topic in topics
+                ]
+                existing = {one for one in wanted if one in known[one.topic]}
+                ends = facts.ends_of(existing)
+                for error in facts.unreadable:
+                    raise error
+                lags = [
+                    self._samples.observe(
+                        snapshot,
+                        one,
+                        ends.get(one),
+                        exists=one in existing,
+                        time_ms=self.clock.time_ms(),
+                    )
+                    for one in wanted
                 ]
                 if count is not None:  # called with the bytes of each chunk that was read
                     lags = [_counted(one, facts, count) for one in lags]
@@ -374,25 +387,9 @@ class GroupObserver:
             self.lag(group, topics=topics)
             time.sleep(max(0.0, min(interval_s, left_s)))
 
-    def _partition_lag(
-        self,
-        snapshot: GroupSnapshot,
-        partition: TopicPartition,
-        facts: TopicFacts,
-        *,
-        exists: bool,
-    ) -> ObservedPartition:
-        ends = None
-        if exists:
-            with suppress(BrokerUnreachableError, RequestTimeoutError):
-                ends = facts.ends(partition)
-        return self._samples.observe(
-            snapshot, partition, ends, exists=exists, time_ms=self.clock.time_ms()
-        )
-
 
 def partitions_of(
-    snapshot: GroupSnapshot, live: Mapping[str, Sequence[TopicPartition]]
+    snapshot: GroupSnapshot, live: Mapping[str, Collection[TopicPartition]]
 ) -> list[TopicPartition]:
     """Return the partitions of a group's offsets and owners, and the live ones of its topics."""
     found = {*snapshot.offsets, *snapshot.owners}

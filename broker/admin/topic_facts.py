@@ -9,7 +9,8 @@ import json
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from broker import errors
@@ -268,16 +269,38 @@ class TopicFacts:
 
         return self._ask(partition, ask)
 
-    def summary(self, topic: str, partitions: Sequence[PartitionMetadata]) -> TopicSummary:
-        """Return the partitions of a topic, and their ends if all are known."""
-        led = [one for one in partitions if self._is_led(one)]
+    def ends_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Ends]:
+        """Return the ends of those partitions whose brokers tell them."""
+        led: dict[int, list[TopicPartition]] = {}
+        for one in partitions:
+            led.setdefault(self._cluster.leader_id(one), []).append(one)
+        found: dict[TopicPartition, Ends] = {}
+        for some in led.values():
+            with suppress(*_NO_FACTS):
+                told = self._ask(some[0], partial(self.positions.readable, some))
+                found |= {one: Ends(*ends) for one, ends in told.items()}
+            for one in some:
+                if one not in found:
+                    with suppress(*_NO_FACTS):
+                        found[one] = self.ends(one)
+        return found
+
+    def summaries(self, topics: Topics) -> list[TopicSummary]:
+        """Return the partitions of each topic, and their ends if all are known."""
+        led = [one for some in topics.values() for one in some if self._is_led(one)]
         for one in led:
             self._cluster.note_leader(one.partition, one.leader)
-        try:
-            ends = {one.partition: self.ends(one.partition) for one in led}
-        except _NO_FACTS:
-            return TopicSummary(topic, partitions, None)
-        return TopicSummary(topic, partitions, ends if len(led) == len(partitions) else None)
+        found = self.ends_of([one.partition for one in led])
+        return [
+            TopicSummary(
+                topic,
+                partitions,
+                {one.partition: found[one.partition] for one in partitions}
+                if found.keys() >= {one.partition for one in partitions}
+                else None,
+            )
+            for topic, partitions in topics.items()
+        ]
 
     def describe(self, partition: TopicPartition, *, now_ms: int) -> PartitionFacts:
         """Return the facts about an existing partition; `now_ms` is since 1970."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
@@ -24,16 +24,12 @@ from broker.admin.topic_facts import (
 )
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
+from broker.client.list_offsets import OffsetLister
 from broker.client.selection import topic_without_partitions
 from broker.consumer.boundaries import BoundaryFinder
 from broker.ids import NO_LEADER
-from broker.protocol.client_requests import (
-    ListOffsetsRequest,
-    OffsetKind,
-    OffsetQuery,
-)
 from broker.protocol.codec import Message
-from broker.protocol.responses import LISTED_OFFSETS, BrokerAddress, PartitionMetadata
+from broker.protocol.responses import BrokerAddress, PartitionMetadata
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
 
 _POLL_S = 0.05
@@ -148,38 +144,21 @@ def _infos(cluster: Cluster, connect: Connect, topics: Topics) -> list[TopicInfo
     led: dict[int, list[TopicPartition]] = {}
     for partitions in topics.values():
         for one in partitions:
-            led.setdefault(one.leader, []).append(one.partition)
+            if one.leader != NO_LEADER:
+                cluster.note_leader(one.partition, one.leader)
+                led.setdefault(one.leader, []).append(one.partition)
     sizes: dict[TopicPartition, int] = {}
-    for broker in cluster.brokers():
-        if broker.id in led:
-            sizes |= _sizes_at(connect, broker, led[broker.id])
+    with OffsetLister(cluster, connect) as offsets:
+        for some in led.values():
+            with suppress(*_SILENCE, errors.LeaderNotAvailableError):
+                found = offsets.readable(some)
+                sizes |= {one: end - start for one, (start, end) in found.items()}
     infos = []
     for topic, partitions in sorted(topics.items()):
         known = [sizes.get(one.partition) for one in partitions]
         total = sum(size for size in known if size is not None)
         infos.append(shape_of(topic, partitions, None if None in known else total))
     return infos
-
-
-def _sizes_at(
-    connect: Connect, broker: BrokerAddress, partitions: Sequence[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """Return the readable bytes of partitions, by one request to their leader."""
-    queries = tuple(OffsetQuery(one, OffsetKind.LATEST, 0) for one in partitions)
-    try:
-        with closing(connect(broker)) as connection:
-            if not connection.understands(ListOffsetsRequest):
-                return {}
-            listed = LISTED_OFFSETS.decode(connection.call(ListOffsetsRequest(queries)))
-    except _SILENCE:
-        return {}
-    # a broker that has no log yet of a partition does not know its topic
-    known = (errors.NO_ERROR, errors.UnknownTopicError.code)
-    return {
-        one.partition: max(0, one.high_watermark - one.log_start_offset)
-        for one in listed
-        if one.error in known
-    }
 
 
 def await_shown(

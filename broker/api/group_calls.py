@@ -107,6 +107,15 @@ class GroupCalls(Access):
                 observer.sample(group, samples=10)
             return lag_of(observer.lag(group)[0])
 
+    def _look_at_group(self, group: str) -> tuple[GroupInfo, Lag]:
+        """Return a group and its lag by one reading of it."""
+        from broker.admin.group_info import info_of, lag_of
+
+        group_of(group)
+        with self._call():
+            found = self._observer(group).lag(group)[0]
+            return info_of(found.snapshot), lag_of(found)
+
     def verify_group(self, group: str) -> list[GroupProblem]:
         """Return what is wrong with how a group's partitions are assigned; nothing if it is sound.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
@@ -116,6 +116,26 @@ class OffsetLister:
             return Watermarks(self.earliest(partition), self.latest(partition), None)
         found = self.query(partition, OffsetKind.LOG_END)
         return Watermarks(found.log_start_offset, found.high_watermark, found.offset)
+
+    def readable(self, led: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """Return the ends of what can be read of partitions with one leader, by one request.
+
+        A partition is left out that the broker cannot tell so: `earliest` and `latest` may.
+        """
+        queries = tuple(OffsetQuery(one, OffsetKind.LATEST, 0) for one in led)
+
+        def ask(connection: Connection) -> Iterable[responses.ListedOffset]:
+            if not connection.understands(ListOffsetsRequest):
+                return ()
+            return responses.LISTED_OFFSETS.decode(_call(connection, ListOffsetsRequest(queries)))
+
+        # a broker that has no log yet of a partition does not know its topic
+        known = (errors.NO_ERROR, errors.UnknownTopicError.code)
+        return {
+            one.partition: (one.log_start_offset, max(one.log_start_offset, one.high_watermark))
+            for one in self._at_leader(led[0], ask)
+            if one.error in known
+        }
 
     def finds_boundaries(self, partition: TopicPartition) -> bool:
         """Return whether the broker can find message boundaries; a 0.7 broker cannot."""

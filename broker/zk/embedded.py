@@ -26,6 +26,7 @@ from broker.errors import ConfigError, CoordinationError, LogLockedError, Regist
 from broker.zk.child import ChildProcess
 from broker.zk.health import four_letter_word
 from broker.zk.java import Java, find_java
+from broker.zk.nodes import MAX_REQUEST_BYTES
 from broker.zk.security import NOTE_NAME, SECRET_NAME, ZooKeeperSecurity, make_credential
 from broker.zk.session import Session
 
@@ -67,9 +68,8 @@ _JARS = (
 _HEAP_MB = 512
 _MAX_HEAP_MB = 4096  # for nodes that fill it
 _OUT_OF_MEMORY = 3  # the status of a JVM that has none left
-_MAX_REQUEST_BYTES = 256 << 10
 _JVM_FLAGS = (
-    f"-Djute.maxbuffer={_MAX_REQUEST_BYTES}",
+    f"-Djute.maxbuffer={MAX_REQUEST_BYTES}",
     "-Dzookeeper.jute.maxbuffer.extrasize=1048576",  # of logs and snapshots: earlier ones have more
     "-Xms16m",
     "-Xss256k",

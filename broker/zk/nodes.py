@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+MAX_REQUEST_BYTES = 256 << 10  # to a ZooKeeper that a broker starts; others take about 1 MB
+
 
 class NodeStat(NamedTuple):
     """ZooKeeper's metadata of a node.

@@ -27,6 +27,7 @@ from broker.stats import SharedHistogram
 from broker.zk.handler import Handler
 from broker.zk.handshakes import Handshakes
 from broker.zk.nodes import (
+    MAX_REQUEST_BYTES,
     CheckNode,
     CreateNode,
     DeleteNode,
@@ -55,6 +56,7 @@ DEFAULT_REQUEST_TIMEOUT_S = 10.0
 _REFUSED_AFTER_S = 0.3
 """After so long without a session `start` looks whether all servers refuse connections."""
 _STATUS_WORD = b"srvr\n"  # every ZooKeeper answers it, if only by why it does not
+_FRAME_BYTES = 256  # of a request, around path and value, at most
 _STATUS_TEXT = b"zookeeper"
 _STATUS_BYTES = 4096
 _TLS_ALERT = b"\x15\x03"
@@ -524,11 +526,30 @@ class Session:
                 try:
                     with self._translated(path):
                         outcomes[path] = _result_of(result, deadline_s)
+                except errors.RegistryUnreachableError as error:
+                    if isinstance(error.__cause__, kazoo_errors.ConnectionLoss):
+                        self._blame_size(arguments)
+                    raise
                 except (errors.RegistryNodeNotFoundError, errors.RegistryConflictError) as error:
                     if must_fit:
                         raise
                     outcomes[path] = error
         return outcomes
+
+    def _blame_size(self, arguments: Mapping[str, tuple[object, ...]]) -> None:
+        """Raise an error that names a value for which ZooKeeper has closed the connection."""
+        sizes = {path: len(some[0]) for path, some in arguments.items()
+                 if some and isinstance(some[0], bytes)}  # fmt: skip
+        path = max(sizes, key=lambda one: sizes[one], default="")
+        if path and sizes[path] + len(path) > MAX_REQUEST_BYTES - _FRAME_BYTES:
+            raise errors.CoordinationError(
+                f"ZooKeeper at {self._address.servers} closed the connection at the value of node "
+                f"{path}, of {sizes[path]} bytes: its limit for a request is jute.maxbuffer",
+                hints=[
+                    "that is 1048575 bytes if nothing else is set, and "
+                    f"{MAX_REQUEST_BYTES} in a ZooKeeper that a broker or 'zk start' has started"
+                ],
+            )
 
     def replace_ephemeral(self, path: str, value: bytes, *, version: int) -> None:
         """Replace a node of a version by an ephemeral one of this session, in one step."""

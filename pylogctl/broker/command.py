@@ -15,7 +15,6 @@ from pylogctl.cli.connections import (
     Absence,
     connector,
     open_cluster,
-    validate_chroot,
     zookeeper_session,
 )
 from pylogctl.cli.declarations import argument, flag, option
@@ -249,7 +248,6 @@ def _registered(env: Environment) -> Iterator[BrokerRow]:
     from broker.admin.brokers import away_brokers, registered_brokers
 
     with zookeeper_session(env) as session:
-        validate_chroot(session)
         for one in registered_brokers(session):
             yield BrokerRow(*one)
         for id, topics in away_brokers(session).items():

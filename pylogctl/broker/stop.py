@@ -107,7 +107,7 @@ def _check_users(
     """Validate, or warn if not, that no other broker or member uses a broker's own ZooKeeper."""
     at = env.changed(settings=env.settings._replace(zookeeper=zookeeper))
     try:
-        with zookeeper_session(at) as session:
+        with zookeeper_session(at, may_be_new=True) as session:
             ids = [broker.id for broker in brokers.registered_brokers(session)]
             members = brokers.registered_members(session)
     except RegistryUnreachableError as error:

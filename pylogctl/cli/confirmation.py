@@ -39,7 +39,7 @@ def confirm_name(env: Environment, command: str, name: str, given: str | None) -
         raise CliError(ExitStatus.DECLINED, "not confirmed; nothing changed")
 
 
-def confirm_context(env: Environment, command: str, *, can_say_yes: bool) -> None:
+def confirm_context(env: Environment, command: str, *, can_say_yes: bool = True) -> None:
     """Before a change: refuse it in a read-only context, have the name of a protected one typed.
 
     In scripts `--context` types it, with `--yes` where the command has that.

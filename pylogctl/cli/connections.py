@@ -46,8 +46,8 @@ def zookeeper_security(env: Environment) -> ZooKeeperSecurity | None:
 
 
 @contextmanager
-def zookeeper_session(env: Environment) -> Iterator[Session]:
-    """Open a session with ZooKeeper."""
+def zookeeper_session(env: Environment, *, may_be_new: bool = False) -> Iterator[Session]:
+    """Open a session with ZooKeeper, whose chroot must exist unless it may be new."""
     from broker.zk.session import Session
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
@@ -55,6 +55,8 @@ def zookeeper_session(env: Environment) -> Iterator[Session]:
     with _announced_start(env):
         session.start(timeout_s, retries_refused=False)
     try:
+        if not may_be_new:
+            _validate_chroot(session)
         yield session
     finally:
         session.stop()
@@ -206,13 +208,13 @@ def open_registry(
         registry.start(start_s, retries_refused=waits)
     try:
         if not may_be_new:
-            validate_chroot(registry.session)
+            _validate_chroot(registry.session)
         yield registry
     finally:
         registry.stop()
 
 
-def validate_chroot(session: Session) -> None:
+def _validate_chroot(session: Session) -> None:
     """Validate that the chroot exists: with a misspelled one the cluster would look empty."""
     from broker.zk.paths import parse_connect_string
 

@@ -256,12 +256,12 @@ def _synopsis(leaf: CommandNode) -> str:
 
 
 def _examples(sections: dict[str, str], leaves: list[CommandNode]) -> Iterator[str]:
-    """Yield the examples of the fragment, then those of the help that it lacks."""
+    """Yield the examples of the fragment; of several commands then those of the help it lacks."""
     text = sections.get("EXAMPLES", "")
     yield ".SH EXAMPLES"
     yield from from_markdown(text)
     lines = [line for leaf in leaves for line in leaf.facts.examples if line not in text]
-    if lines:
+    if lines and (len(leaves) > 1 or not text):
         yield from [".PP", ".RS 4", ".nf", *map(escape_literal, lines), ".fi", ".RE"]
 
 

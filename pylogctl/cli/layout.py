@@ -302,9 +302,9 @@ def _fit(
 
 
 class _Wrapper(textwrap.TextWrapper):
-    """Folds text at blanks and after commas, so that the ids of lists remain whole."""
+    """Folds text at blanks and after commas and bars, so that the ids of lists remain whole."""
 
-    wordsep_simple_re = re.compile(r"(\s+|(?<=,)(?=\S))")
+    wordsep_simple_re = re.compile(r"(\s+|(?<=[,|])(?=\S))")
 
 
 def _wrapped(text: str, width: int, mark: str) -> list[str]:

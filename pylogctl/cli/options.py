@@ -47,7 +47,7 @@ from pylogctl.cli.environment import (
     parse_properties,
 )
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.selection import TopicPatterns
+from pylogctl.cli.selection import TopicPatterns, split_patterns
 
 _CommandFunction = Callable[..., None]
 
@@ -61,6 +61,7 @@ class Facts(NamedTuple):
     choices: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     # Options whose value may be left out, by each of their flags.
     optional: Mapping[str, OptionalValue] = MappingProxyType({})
+    changes: bool = False
 
 
 def fill_optional(args: list[str], optional: Mapping[str, OptionalValue]) -> list[str]:
@@ -356,7 +357,8 @@ def _make_topic_patterns(
     blacklist: list[str] | None = None,
 ) -> TopicPatterns:
     return TopicPatterns(
-        (*(include or ()), *(whitelist or ())), (*(exclude or ()), *(blacklist or ()))
+        split_patterns((*(include or ()), *(whitelist or ()))),
+        split_patterns((*(exclude or ()), *(blacklist or ()))),
     )
 
 
@@ -364,9 +366,11 @@ def topic_patterns(include_help: str) -> OptionGroup:
     """Return `--include` and `--exclude`, whose value is a `TopicPatterns`."""
 
     class _Patterns(Choice):
-        include: list[str] | None = option("--include RE", "Selection", include_help)
+        include: list[str] | None = option("--include RE[,..]", "Selection", include_help)
         exclude: list[str] | None = option(
-            "--exclude RE", "Selection", "Leave out topics whose whole name matches (repeatable)."
+            "--exclude RE[,..]",
+            "Selection",
+            "Leave out topics whose whole name matches (repeatable).",
         )
 
     return OptionGroup(_Patterns.parameters(), _make_topic_patterns)
@@ -398,10 +402,10 @@ ToOption = Annotated[
 ]
 """The two clusters of a command; that of `--context`, `-Z` or `-b` if one is not given."""
 
+_ADDRESSES = frozenset(("zookeeper", "brokers"))
 _EXITS = {  # statuses by the shared options of commands that may end with them
     "timeout_s": (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE),
     "user": (ExitStatus.LOGIN, ExitStatus.NOT_ALLOWED),
-    "assume_yes": (ExitStatus.DECLINED,),
 }
 EVERY_GROUP = (
     *GENERAL, *OUTPUT, *CONNECTION, *CONTEXT, *PROPERTIES, *PROGRESS, *CONFIRM, *DRY_RUN, *PAGER,
@@ -438,19 +442,24 @@ def accepts(
     groups. `first` has the flags that help shows first, if the command has many. `exits` are
     statuses beside OK, USAGE, BUG, signals, and `_EXITS` of its options; with `reports_failures`
     these are part of its result. With `dumps_properties` the command handles `-X dump` itself, as
-    it has more sources of settings. `changes` says whether it changes a cluster, if that is not
-    what its options say: those that do have `--yes` or `--dry-run`.
+    it has more sources of settings. `changes` says whether it changes its cluster, or what it
+    has instead, if that is not what its options say: those that do have `--yes` or `--dry-run`.
+    Each takes `--yes`, asked or not, so that scripts need not know which ask.
     """
     names = {option.name for option in options}
+    asks = "assume_yes" in names
     if changes is None:
-        changes = not names.isdisjoint(("assume_yes", "dry_run"))
+        changes = asks or "dry_run" in names
+    if not asks and (changes or "dry_run" in names):
+        options = (*options, *CONFIRM)
+    if asks or (changes and not names.isdisjoint(_ADDRESSES)):
+        exits = (*exits, ExitStatus.DECLINED)
     return lambda function: AcceptingCommand(
         function,
         options,
-        Facts(exits, examples, tuple(first.split()), optional=optional or {}),
+        Facts(exits, examples, tuple(first.split()), optional=optional or {}, changes=changes),
         asks=ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES,
         reports_failures=reports_failures,
-        changes=changes,
     )
 
 
@@ -468,7 +477,6 @@ class AcceptingCommand:
         *,
         asks: frozenset[str],
         reports_failures: bool,
-        changes: bool,
     ) -> None:
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
@@ -477,12 +485,11 @@ class AcceptingCommand:
         names = {option.name for option in options}
         self._function = function
         self._names = names
-        self._has_context = not names.isdisjoint(("zookeeper", "brokers"))
+        self._has_context = not names.isdisjoint(_ADDRESSES)
         self._shared = (*options, *(CONTEXT if self._has_context else ()), *GENERAL)
         self._declared = facts
         self._asks = asks
         self._reports_failures = reports_failures
-        self._changes = changes
 
     @functools.cached_property
     def _parameters(self) -> tuple[dict[str, OptionGroup], list[inspect.Parameter]]:
@@ -527,12 +534,12 @@ class AcceptingCommand:
             takes_brokers = names_source or "brokers" in self._names
             env = in_context(env, context, takes_brokers=takes_brokers)
         settings = env.settings
-        takes_addresses = {"zookeeper", "brokers"} <= self._names
+        takes_addresses = self._names >= _ADDRESSES
         if takes_addresses and not settings.brokers and settings.zookeeper is None:
             from pylogctl.cli.discovery import with_found_broker  # late: loads sockets
 
             env = env.changed(settings=with_found_broker(settings))
-        changes_cluster = self._has_context and _changes_cluster(values, self._changes)
+        changes_cluster = self._has_context and _changes_cluster(values, self._declared.changes)
         target = at_cluster(env, values.get("to_cluster"))
         values = with_groups(values, self._parameters[0])
         if env.settings.properties:
@@ -545,7 +552,7 @@ class AcceptingCommand:
             show_fields(env, ctx.command_path)
         elif self._asks.isdisjoint(env.settings.properties):
             if changes_cluster:
-                confirm_context(target, ctx.command_path, can_say_yes="assume_yes" in self._names)
+                confirm_context(target, ctx.command_path)
             self._function(env, **values)
             if env.left_out:
                 raise typer.Exit(ExitStatus.PARTIAL)

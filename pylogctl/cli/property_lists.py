@@ -11,7 +11,7 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.properties import SCOPES, Layer, Use, given_layers, kind_of, use_of
 from pylogctl.cli.render import render
 
-_Property = Annotated[str, "name for -X and configuration files"]
+_Property = Annotated[str, "name for -X and configuration files", Fit.WHOLE]
 _Scope = Annotated[str, "producer, consumer or broker"]
 
 
@@ -20,9 +20,9 @@ class PropertyRow(Row):
 
     property: _Property
     scope: _Scope
-    type: Annotated[str, "how its text is read", Rank(2)]
-    default: Annotated[str, "value when nothing else is said", Rank(1)]
-    alias: Annotated[Text, "name in Kafka 0.8, if that is another one", Rank(3)]
+    type: Annotated[str, "how its text is read", Rank(2), Fit.WRAP]
+    default: Annotated[str, "value when nothing else is said", Rank(1), Fit.WRAP]
+    alias: Annotated[Text, "name in Kafka 0.8, if that is another one", Rank(3), Fit.WHOLE]
     doc: Annotated[str, "meaning", Fit.WRAP]
 
 
@@ -30,7 +30,7 @@ class SettingRow(Row):
     """A property in effect."""
 
     property: _Property
-    scope: _Scope
+    scope: Annotated[_Scope, Rank(1)]
     value: Annotated[str, "value in effect", Fit.WRAP]
     origin: Annotated[str, "option, -X, PYLOGCTL_X, a file, or default"]
 

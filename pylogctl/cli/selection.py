@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
     from broker.patterns import Pattern
 
 _TOPIC_POLL_S = 0.1
+
+
+def split_patterns(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the patterns of an option that is given several times, or several of them by commas.
+
+    The comma of a repetition such as `a{2,5}` is none between patterns.
+    """
+    return tuple(one.strip() for text in texts for one in re.split(r",(?!\d*\})", text))
 
 
 def compile_patterns(texts: Iterable[str], option: str) -> list[Pattern]:
@@ -47,6 +56,21 @@ def topic_filter(patterns: TopicPatterns) -> Callable[[str], bool]:
         )
 
     return selects
+
+
+def group_pattern(patterns: TopicPatterns) -> str:
+    """Return the regular expression of topics that a group stores, for members of 0.7 as well."""
+    from broker.consumer.membership import joined_filter  # late: loads the ZooKeeper client
+
+    compile_patterns(patterns.include, "--include")  # so that an error names the malformed one
+    compile_patterns(patterns.exclude, "--exclude")
+    for pattern in (*patterns.include, *patterns.exclude):
+        # members of 0.7 would change such a pattern
+        if re.search(r"[\s,]|^[\"']|[\"']$", pattern):
+            raise UsageError(
+                f"a pattern of a group has no blank, comma or quote at its ends: '{pattern}'"
+            )
+    return joined_filter(*patterns)
 
 
 def wait_for_topics(

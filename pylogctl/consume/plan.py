@@ -6,7 +6,6 @@ All options are validated here, before a connection is made.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,7 +21,7 @@ from pylogctl.cli.errors import UsageError
 from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.offsets import Span, make_span, validate_order
 from pylogctl.cli.properties import CONSUME
-from pylogctl.cli.selection import compile_patterns
+from pylogctl.cli.selection import group_pattern
 from pylogctl.consume.exec_options import NO_COMMAND
 from pylogctl.consume.options import FOR_EVER, Chosen, Form, Options, Reading
 from pylogctl.format.envelope import PayloadEncoding, write_envelope
@@ -136,7 +135,7 @@ def _group_options(options: Options) -> GroupOptions | None:
     from broker.admin.groups import validate_group_name  # late: loads the ZooKeeper client
 
     validate_group_name(given.group)
-    pattern = _group_pattern(patterns.include, patterns.exclude)
+    pattern = group_pattern(patterns)
     return GroupOptions(given.group, given.commit, pattern, given.metrics_port)
 
 
@@ -283,21 +282,6 @@ def _validate_selection(
     ranges = [span.spec.default, *(offsets for _, offsets in span.spec.partitions)]
     if any(offsets.end is not None for offsets in ranges):
         raise UsageError("with --group an offset has no END; use -e to stop at the end")
-
-
-def _group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
-    """Return the regular expression by which a group chooses topics."""
-    from broker.consumer.membership import joined_filter
-
-    compile_patterns(include, "--include")
-    compile_patterns(exclude, "--exclude")
-    for pattern in (*include, *exclude):
-        # members of version 0.7 would change such a pattern
-        if re.search(r"[\s,]|^[\"']|[\"']$", pattern):
-            raise UsageError(
-                f"with --group a pattern has no blank, comma or quote at its ends: '{pattern}'"
-            )
-    return joined_filter(include, exclude)
 
 
 class Request(NamedTuple):

@@ -55,6 +55,7 @@ def list_entries(env: Environment, directory: DirArgument) -> None:
         ExitStatus.CONFLICT,
         ExitStatus.PARTIAL,
     ),
+    changes=True,
     examples=(
         "pylogctl retry drain failed --exec 'bill --at {offset}'",
         "pylogctl retry drain failed --all --exec 'pylogctl produce orders-failed --whole'",

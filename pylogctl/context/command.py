@@ -49,6 +49,7 @@ def show(
 @app.command("use", cls=Command)
 @accepts(
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
+    changes=True,
     examples=("pylogctl context use prod", "pylogctl context use -"),
 )
 def use(env: Environment, name: str = argument("CONTEXT", "Name; - for the one before.")) -> None:
@@ -61,6 +62,7 @@ def use(env: Environment, name: str = argument("CONTEXT", "Name; - for the one b
 @accepts(
     *SECURITY[:-1],  # a descriptor is open in one run only
     exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
+    changes=True,
     examples=(
         "pylogctl context add dev -Z localhost:2181/dev",
         "pylogctl context add prod -b b1:9093 --tls-ca ca.pem --user me --password-file secret",
@@ -128,6 +130,7 @@ def current(env: Environment) -> None:
 @app.command("rename", cls=Command)
 @accepts(
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
+    changes=True,
     examples=("pylogctl context rename prod prod-west",),
 )
 def rename(
@@ -166,6 +169,7 @@ def test(
 @app.command("remove", cls=Command)
 @accepts(
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
+    changes=True,
     examples=("pylogctl context remove dev",),
 )
 def remove(env: Environment, name: str = argument("CONTEXT", "Name.")) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ClusterAuthorizationError
 from broker.units import format_size
-from pylogctl.cli.connections import connector, validate_chroot, zookeeper_session
+from pylogctl.cli.connections import connector, zookeeper_session
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError
 from pylogctl.doctor import security
@@ -199,7 +199,6 @@ def _registered_brokers(env: Environment) -> tuple[list[BrokerAddress], dict[int
     from broker.protocol.responses import BrokerAddress
 
     with zookeeper_session(env) as session:
-        validate_chroot(session)
         live = [BrokerAddress(one.id, one.host, one.port) for one in registered_brokers(session)]
         return live, away_brokers(session)
 

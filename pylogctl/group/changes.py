@@ -7,7 +7,9 @@ over it. Old offsets are saved before they are replaced.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from broker.admin.group_changes import (
     apply_changes,
@@ -17,6 +19,7 @@ from broker.admin.group_changes import (
     delete_group,
     nodes_of,
     offset_changed,
+    unmade,
 )
 from broker.admin.group_plans import Change, plan_clone, plan_import, plan_removal
 from broker.admin.groups import list_groups, require_group, validate_group_name
@@ -136,9 +139,8 @@ def delete(env: Environment, group: str, *, confirmed: str | None, if_exists: bo
         nodes = nodes_of(session, group)
         if not env.settings.dry_run:
             confirm_name(env, "group delete", group, confirmed)
-            if changes := plan_removal(observer.snapshot(group)):
-                _save(env, changes)
-            delete_group(session, group)
+            with _saved(env, session, plan_removal(observer.snapshot(group))):
+                delete_group(session, group)
     action = "delete" if env.settings.dry_run else "deleted"
     render(env, NODES, [NodeRow(group, path, action) for path in nodes])
     if env.settings.dry_run:
@@ -267,9 +269,8 @@ def _write(env: Environment, session: Session, changes: Sequence[Change], *, for
         # Members may have joined while the question was open.
         for group in groups:
             check_inactive(session, group, advice="nothing changed")
-    for group in groups:
-        _save(env, [one for one in changes if one.group == group])
-    unwritten = apply_changes(session, changes, force=force)
+    with _saved(env, session, changes) as unwritten:
+        unwritten += apply_changes(session, changes, force=force)
     env.note(f"{counted(len(changes) - len(unwritten), 'offset')} changed")
     if unwritten:
         raise offset_changed(unwritten)
@@ -277,22 +278,47 @@ def _write(env: Environment, session: Session, changes: Sequence[Change], *, for
         env.warn("members of the group may write over the new offsets")
 
 
-def _save(env: Environment, changes: Sequence[Change]) -> None:
-    """Save the offsets of a group that changes replace; print the command that restores them."""
-    group = changes[0].group
-    path = new_undo_file(env, group)
-    # JSON lines, with null where there is no offset.
+@contextmanager
+def _saved(env: Environment, session: Session, changes: Sequence[Change]) -> Iterator[list[Change]]:
+    """Save the offsets that changes replace; afterwards tell how to restore those replaced.
+
+    Gives a list for the changes that were not made.
+    """
+    before = [
+        one
+        for one in changes
+        if one.is_needed and (one.current is None or one.current.offset is not None)
+    ]
+    files = {one.group: new_undo_file(env, one.group) for one in before}
+    for group, path in files.items():
+        _write_offsets(path, [one for one in before if one.group == group])
+    left: list[Change] = []
+    try:
+        yield left
+    except BaseException:
+        left += unmade(session, before)
+        raise
+    finally:
+        for group, path in files.items():
+            made = [one for one in before if one.group == group and one not in left]
+            _write_offsets(path, made)
+            if made:
+                tell_undo(env, path, ["group", "import", group])
+            else:
+                path.unlink()
+
+
+def _write_offsets(path: Path, changes: Sequence[Change]) -> None:
+    """Write offsets as JSON lines, with null where there is none."""
     lines = [
         json.dumps(
             {
-                "group": group,
+                "group": one.group,
                 "topic": one.partition.topic,
                 "partition": one.partition.name,
                 "offset": one.current_offset,
             }
         )
         for one in changes
-        if one.is_needed and (one.current is None or one.current.offset is not None)
     ]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    tell_undo(env, path, ["group", "import", group])

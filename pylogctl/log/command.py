@@ -427,6 +427,7 @@ def repair(
 @accepts(
     *shared.OUTPUT,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
+    changes=True,
     examples=("pylogctl log split data/orders_0/00000000000000000000.pylog --at 4096 --to parts",),
 )
 def split(
@@ -447,6 +448,7 @@ def split(
 @accepts(
     *shared.OUTPUT,
     exits=(*READS, ExitStatus.CONFLICT),
+    changes=True,
     examples=("pylogctl log merge archive/orders_0-0 --to whole",),
 )
 def merge(

@@ -9,14 +9,14 @@ from typing import NamedTuple
 from broker.admin.groups import GroupSnapshot
 from broker.client.cluster import are_same
 from broker.client.list_offsets import OffsetLister
-from broker.consumer.membership import TopicFilter, Whitelist, joined_filter
+from broker.consumer.membership import TopicFilter, Whitelist
 from broker.consumer.offset_store import RegistryOffsets
 from broker.tools.mirror_routes import TopicMap, counts_like
 from broker.topic import TopicPartition
 from broker.zk.session import Session
 from pylogctl.cli.connections import Side
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.selection import compile_patterns
+from pylogctl.cli.selection import TopicPatterns, group_pattern
 from pylogctl.mirror.document import Errors, PlanRow, StatusRow
 from pylogctl.mirror.errors import RouteError
 
@@ -38,13 +38,8 @@ def make_selection(
 ) -> MirrorSelection:
     """Return the selection of the options; all topics without any."""
     options = (include, exclude, substitutions)
-    return MirrorSelection(_topic_filter(include, exclude), TopicMap(substitutions), options)
-
-
-def _topic_filter(include: Sequence[str], exclude: Sequence[str]) -> TopicFilter:
-    compile_patterns(include, "--include")  # so that an error names the malformed one
-    compile_patterns(exclude, "--exclude")
-    return Whitelist(joined_filter(include, exclude))
+    pattern = group_pattern(TopicPatterns(tuple(include), tuple(exclude)))
+    return MirrorSelection(Whitelist(pattern), TopicMap(substitutions), options)
 
 
 def check_no_loop(selection: MirrorSelection, source: Side, target: Side) -> bool:

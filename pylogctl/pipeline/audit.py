@@ -15,7 +15,7 @@ from pylogctl.audit.run import no_tier
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.render import render
-from pylogctl.cli.selection import compile_patterns
+from pylogctl.cli.selection import compile_patterns, split_patterns
 from pylogctl.pipeline.document import AUDIT, AuditRow, audit_row
 from pylogctl.pipeline.options import SparkChoice
 from pylogctl.pipeline.reading import Reading, plan_reading
@@ -49,7 +49,7 @@ def run_audit(
         found = tally_events(read_messages(session, events.of_batch(), columns=["value"]))
         if found.problem_count:
             env.leave_out(f"{found.problem_count} messages of '{audit_topic}' are no audit events")
-        patterns = compile_patterns(include, "--include")
+        patterns = compile_patterns(split_patterns(include), "--include")
         tallied = {
             window: counts
             for window, counts in found.tallied.items()

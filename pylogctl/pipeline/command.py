@@ -217,7 +217,9 @@ Topic = Annotated[
     *shared.OUTPUT,
     *shared.CONNECTION,
     *shared.PROGRESS,
+    *shared.CONFIRM,
     exits=READS,
+    changes=False,  # only with --to-topic
     first="-t --path --from --until --json-payloads --schema --into --to-topic --into-table "
     "--master",
     examples=(
@@ -280,7 +282,9 @@ def sql(
     *shared.OUTPUT,
     *shared.CONNECTION,
     *shared.PROGRESS,
+    *shared.CONFIRM,
     exits=READS,
+    changes=False,  # only with --to-topic
     first="--size --session --key-field --time-field --pattern --top --path --stream "
     "--into --to-topic",
     examples=(
@@ -334,7 +338,9 @@ def window(
     *shared.OUTPUT,
     *shared.CONNECTION,
     *shared.PROGRESS,
+    *shared.CONFIRM,
     exits=READS,
+    changes=False,  # only with --to-topic
     first="--table --key-field --time-field --pattern --within --path --stream "
     "--into --to-topic --master",
     examples=(

@@ -28,7 +28,7 @@ Topics = Annotated[list[str] | None, argument("TOPIC...", "Topics to read.")]
 Include = Annotated[
     list[str] | None,
     option(
-        "--include RE",
+        "--include RE[,..]",
         "Selection",
         "Instead of TOPIC: topics whose whole name matches (repeatable).",
     ),

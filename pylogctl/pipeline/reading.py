@@ -34,6 +34,7 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.security import security_of
+from pylogctl.cli.selection import split_patterns
 from pylogctl.pipeline.options import NO_LOSS, NO_READ, LossChoice, ReadChoice, SparkChoice
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def read_options(
     if topics:
         selection = parse_topics(",".join(topics))
     elif include:
-        pattern = "|".join(f"(?:{pattern})" for pattern in include)
+        pattern = "|".join(f"(?:{pattern})" for pattern in split_patterns(include))
         selection = Selection(pattern=parse_topic_pattern(pattern, "--include"))
     return ReadOptions(
         where=Where(paths=paths) if paths else cluster_of(env),

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from broker.admin.sampling import Sampler
 from broker.admin.topic_facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages
 from broker.client.cluster import Cluster
 from broker.client.selection import causes_of_absence, find_partitions
@@ -53,7 +52,7 @@ def list_topics(env: Environment, selects: Callable[[str], bool], *, with_count:
             render(env, columns, [{"name": name} for name in names])
             return
         known = facts.metadata(names)
-        summaries = [facts.summary(name, known.get(name, ())) for name in names]
+        summaries = facts.summaries({name: known.get(name, ()) for name in names})
         counts = {}
         if with_count:
             total = sum(one.size_bytes or 0 for one in summaries)
@@ -172,6 +171,8 @@ def sample(
     payload_format: PayloadForm,
 ) -> None:
     """Render some messages of each partition."""
+    from broker.admin.sampling import Sampler  # late: other commands read no messages
+
     show_payload = PAYLOAD_TEXTS[payload_format]
     with open_side(env) as side, BoundaryFinder(side.cluster, side.connect) as positions:
 

@@ -175,7 +175,7 @@ def quota(
     wanted = quotas.parse(bytes_in, bytes_out, work, connections)
     if wanted and user is None:
         raise UsageError("USER is missing", hints=["'<default>' is for all others"])
-    with zookeeper_session(env) as session:
+    with zookeeper_session(env, may_be_new=True) as session:
         if wanted and user is not None:
             quotas.change(env, session, user, wanted)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.admin.registry_acls import change_acls, check_brokers, compare_acls
 from broker.units import counted
 from pylogctl.cli.confirmation import confirm
-from pylogctl.cli.connections import validate_chroot, zookeeper_session
+from pylogctl.cli.connections import zookeeper_session
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.render import render
@@ -21,7 +21,6 @@ def change(env: Environment, *, is_secured: bool) -> None:
                 "nodes are closed to all but the user of a credential, and none is given",
                 hints=["give that of the brokers: --zk-credential FILE"],
             )
-        validate_chroot(session)
         check_brokers(session, is_secured=is_secured)
         found = list(compare_acls(session, is_secured=is_secured))
         render(env, ACLS, (AclRow(*one) for one in found))

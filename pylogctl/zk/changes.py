@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from broker.admin import registry_nodes
 from broker.admin.registry_nodes import Action, NodeChange
-from broker.errors import RegistryConflictError
+from broker.errors import CoordinationError, RegistryConflictError
 from broker.units import counted
 from broker.zk.session import Session
 from pylogctl.cli.columns import Document
@@ -39,6 +39,7 @@ from pylogctl.zk.document import (
     difference_row,
 )
 
+_RECONNECT_S = 1.0
 _DONE: dict[Action, str] = {"create": "created", "set": "set", "delete": "deleted"}
 
 
@@ -63,7 +64,7 @@ def set_value(env: Environment, path: str, value: bytes, *, version: int | None)
 
 def create(env: Environment, path: str, value: bytes) -> None:
     """Create a persistent node and its missing parents."""
-    with zookeeper_session(env) as session:
+    with zookeeper_session(env, may_be_new=True) as session:
         changes = registry_nodes.plan_creation(session, path, value)
         _carry_out(env, session, CHANGES_OF_VALUES, changes, _asks(env, "create", path))
 
@@ -99,7 +100,7 @@ def export(env: Environment, path: str) -> None:
 
 def import_nodes(env: Environment, file: str, *, execute: bool) -> None:
     """Make nodes as an export has them; only show the plan without `execute`."""
-    with _opened(env, file) as lines, zookeeper_session(env) as session:
+    with _opened(env, file) as lines, zookeeper_session(env, may_be_new=True) as session:
         changes = registry_nodes.plan_import(session, registry_nodes.decode_lines(lines))
         ask = _asks(env, "import", file)
         _carry_out(env, session, CHANGES_OF_VALUES, changes, ask, is_shown_only=not execute)
@@ -220,7 +221,11 @@ def _loaded(kept_plan: BinaryIO) -> Iterator[NodeChange]:
 def _make(env: Environment, session: Session, changes: Iterable[NodeChange]) -> None:
     """Make changes, save what they replace, and tell what was made and how it is undone."""
     with closing(_Undo(env)) as undo:
-        made, failed = registry_nodes.apply_changes(session, changes, undo.save)
+        try:
+            made, failed = registry_nodes.apply_changes(session, changes, undo.save)
+        except CoordinationError:
+            undo.forget_unmade(session)
+            raise
         if failed:
             undo.forget(set(failed))
     env.note(
@@ -257,6 +262,14 @@ class _Undo:
         self._file.seek(0)
         self._file.truncate()
         self._file.writelines(kept)
+
+    def forget_unmade(self, session: Session) -> None:
+        """Leave out nodes that are as they were; all are kept where that cannot be read."""
+        session.prepare_stop(_RECONNECT_S)
+        self._file.seek(0)
+        with suppress(CoordinationError):
+            wanted = registry_nodes.plan_import(session, registry_nodes.decode_lines(self._file))
+            self.forget({one.path for one in wanted if one.action == "keep"})
 
     def close(self) -> None:
         """Tell how to restore what the file has; delete it if that is nothing."""

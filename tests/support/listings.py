@@ -960,16 +960,28 @@ LISTINGS: Mapping[str, Listing] = {
         property_lists.LIST,
         [
             property_lists.PropertyRow(
-                "request.required.acks",
-                "producer",
-                "0, 1 or -1",
-                "1",
-                "acks",
-                "Which replicas have a message before the broker says so: none, the leader, all in "
-                "sync.",
+                "replica.high.watermark.checkpoint.interval.ms",
+                "broker",
+                "integer",
+                "5000",
+                None,
+                "between writes of high watermarks to disk",
             ),
             property_lists.PropertyRow(
-                "fetch.min.bytes", "consumer", "bytes", "1", None, "Least that a fetch waits for."
+                "security.protocol",
+                "producer",
+                "PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL",
+                "PLAINTEXT",
+                None,
+                "SSL for TLS; with SASL a user logs in",
+            ),
+            property_lists.PropertyRow(
+                "topic.flush.intervals.ms",
+                "broker",
+                "topic:integer,topic:integer",
+                "",
+                "log.flush.interval.ms.per.topic",
+                "the same of single topics",
             ),
         ],
     ),
@@ -982,7 +994,9 @@ LISTINGS: Mapping[str, Listing] = {
                 ",".join(f"{_host(id)}:9092" for id in range(3)),
                 "/etc/pylogctl/producer.properties",
             ),
-            property_lists.SettingRow("request.required.acks", "producer", "-1", "-X"),
+            property_lists.SettingRow(
+                "replica.high.watermark.checkpoint.interval.ms", "broker", "5000", "default"
+            ),
         ],
     ),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
 from starlette.requests import Request
@@ -81,7 +83,7 @@ async def show_messages(request: Request) -> Response:
         filter=contains,
         wanted=wanted,
         limit=limit,
-        rows=[_row(topic, one, wanted) for one in found.rows],
+        rows=[_row(topic, one, wanted) for one in _newest_first(found.rows)],
         summary=_summary(found),
         problems=[
             one for one in (_STOPPED[found.stopped], "" if chosen else _left_out(every)) if one
@@ -101,6 +103,12 @@ async def show_messages(request: Request) -> Response:
             cursor=cursor_of(found.start),
         ),
     )
+
+
+def _newest_first(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the messages of each partition, the newest of it first."""
+    for _, some in groupby(rows, key=lambda one: one.partition):
+        yield from reversed(list(some))
 
 
 def _positions(

@@ -169,6 +169,7 @@ def page(request: Request, template: str, section: str, **values: Any) -> HTMLRe
         "here": request.url.path,
         "section": section,
         "searched": "",
+        "shows_not_ok": request.query_params.get("show") == "not-ok",
         "hides_messages": site_of(request).hides_messages,
     }
     return HTMLResponse(_environment().get_template(template).render(common | values))

@@ -34,7 +34,7 @@ from pylogctl.web.sampler import PARTS_OF_TIME, TIMED, Sampler
 from pylogctl.web.site import Route, site_of
 
 _T = TypeVar("_T")
-_LIST_ROWS = 200
+_LIST_ROWS = 100
 _FOUND = 100
 _REQUESTS = "RequestMetrics."
 _SOON_S = 4.0  # in which the overview is there although brokers do not respond
@@ -88,11 +88,39 @@ def _chart(sampler: Sampler, title: str, prefix: str, lines: Mapping[str, str]) 
     )
 
 
-def _traffic_charts(sampler: Sampler, prefix: str) -> list[Any]:
-    return [
-        _chart(sampler, "Bytes", prefix, {"in": "in", "out": "out"}),
-        _chart(sampler, "Messages from producers", prefix, {"messages": "messages"}),
-    ]
+def charts_of(sampler: Sampler, prefix: str) -> list[Any]:
+    """Return the charts of the cluster, a topic, group or broker, by the start of its series."""
+    kind = prefix.partition("/")[0]
+    lines: dict[str, dict[str, str]] = {}
+    if kind == "group":
+        lines["Lag"] = {"lag": "lag"}
+        lines["Offsets, all partitions"] = {"position": "position", "end": "end"}
+    elif kind == "broker":
+        lines["Bytes of producers and consumers"] = {"in": "in", "out": "out"}
+        for request in TIMED:
+            parts = {f"{request}_{part}_ms": part for part in PARTS_OF_TIME}
+            lines[f"Time of a {request} request, by part"] = parts
+        lines["Slowest request"] = {f"{request}_max_ms": request for request in TIMED}
+        lines["Processor"] = {"cpu": "cpu"}
+    else:
+        lines["Bytes"] = {"in": "in", "out": "out"}
+        lines["Messages from producers"] = {"messages": "messages"}
+    charts = [_chart(sampler, title, prefix, names) for title, names in lines.items()]
+    if kind == "cluster":
+        slowest = {
+            name: Line(f"broker {name.split('/')[1]}", sampler.points(name))
+            for name in sampler.newest("broker/")
+            if name.endswith("/produce_max_ms")
+        }
+        some = [slowest[name] for name in sorted(slowest)[:4]]
+        charts.append(chart("Slowest request of a broker", some, formatter("produce_max_ms")))
+    return charts
+
+
+async def show_charts(request: Request) -> Response:
+    """Return the charts of a page alone, for its script."""
+    prefix = request.query_params.get("of", "cluster")
+    return page(request, "charts.html", "", charts=charts_of(site_of(request).sampler, prefix))
 
 
 async def show_overview(request: Request) -> Response:
@@ -106,18 +134,16 @@ async def show_overview(request: Request) -> Response:
             return otherwise, str(error)
 
     brokers: Sequence[BrokerInfo] = []
-    no_topics: list[TopicInfo] = []
-    (health, problem), (topics, _) = await asyncio.gather(
-        known(lambda _: sampler.check_health(_SOON_S), None),
-        known(lambda client: client.topics(timeout=_SOON_S), no_topics),
-    )
+    topics: Sequence[TopicInfo] = []
+    health, problem = await known(lambda _: sampler.check_health(_SOON_S), None)
     if health is not None:
-        brokers = health.brokers
+        brokers, topics = health.brokers, health.topics
     elif not problem:  # of Kafka 0.7
         brokers, problem = await known(lambda client: client.brokers(timeout=_SOON_S), brokers)
+        topics, _ = await known(lambda client: client.topics(timeout=_SOON_S), topics)
     newest, lags = sampler.newest(), sampler.lags()
     attention = [*_attention(health), *_late_groups(lags.values())]
-    topics.sort(key=lambda one: -_traffic(one, newest))
+    topics = sorted(topics, key=lambda one: -_traffic(one, newest))
     return page(
         request,
         "overview.html",
@@ -132,17 +158,7 @@ async def show_overview(request: Request) -> Response:
         group_count=len(lags),
         newest=newest,
         problem=problem or sampler.problem,
-        charts=[
-            *_traffic_charts(sampler, "cluster"),
-            chart(
-                "Slowest request of a broker",
-                [
-                    Line(f"broker {one.id}", sampler.points(f"broker/{one.id}/produce_max_ms"))
-                    for one in brokers[:4]
-                ],
-                formatter("produce_max_ms"),
-            ),
-        ],
+        charts=charts_of(sampler, "cluster"),
         top=[_topic_row(sampler, one) for one in topics[:_TOP_TOPICS]],
     )
 
@@ -157,7 +173,7 @@ def _topic_row(sampler: Sampler, topic: TopicInfo) -> dict[str, Any]:
     return {
         "name": topic.name,
         "url": path_of("topics", topic.name),
-        "size_bytes": topic.size_bytes,
+        "state": _state(topic.state),
         "points": " ".join(f"{one.value:.0f}" for one in points),
         "spark": spark(points, f"bytes in of {topic.name}"),
     }
@@ -223,7 +239,7 @@ async def show_topics(request: Request) -> Response:
     """All topics, by a part of their names."""
     site = site_of(request)
     query = request.query_params
-    q, sort, after = query.get("q", ""), query.get("sort", "name"), query.get("after", "")
+    q, sort = query.get("q", ""), query.get("sort", "name")
     found = await site.read(lambda client: client.topics())
     newest = site.sampler.newest("topic/")
     keys: dict[str, Callable[[TopicInfo], Any]] = {
@@ -236,12 +252,13 @@ async def show_topics(request: Request) -> Response:
         "in": lambda one: newest.get(f"topic/{one.name}/in", 0.0),
         "out": lambda one: newest.get(f"topic/{one.name}/out", 0.0),
     }
-    chosen = [one for one in found if q.lower() in one.name.lower()]
+    chosen = [
+        one
+        for one in found
+        if q.lower() in one.name.lower() and _is_wanted(request, _state(one.state))
+    ]
     _sort(chosen, sort, keys)
-    names = [one.name for one in chosen]
-    start = names.index(after) + 1 if after in names else 0
-    rows = chosen[start : start + _LIST_ROWS]
-    has_more = start + len(rows) < len(chosen)
+    shown = _listed(request, chosen, lambda one: one.name)
     return page(
         request,
         "topics.html",
@@ -249,12 +266,35 @@ async def show_topics(request: Request) -> Response:
         q=q,
         sort=sort.removeprefix("-"),
         descending=sort.startswith("-"),
-        total=len(chosen),
-        rows=[_topic_of_list(one) for one in rows],
+        rows=[_topic_of_list(one) for one in shown.pop("rows")],
         newest=newest,
-        first_url=link("/topics", q=q, sort=sort) if start else "",
-        next_url=link("/topics", q=q, sort=sort, after=rows[-1].name) if has_more else "",
+        **shown,
     )
+
+
+def _listed(request: Request, rows: Sequence[_T], name_of: Callable[[_T], str]) -> dict[str, Any]:
+    """Return the rows of a long list after the one that the query names, and links to others.
+
+    The query keeps what it has beside the place.
+    """
+    names = list(map(name_of, rows))
+    after = request.query_params.get("after", "")
+    start = names.index(after) + 1 if after in names else 0
+    end = start + _LIST_ROWS
+    path = request.url.path
+    kept: dict[str, object] = {**request.query_params}
+    kept.pop("after", None)
+    return {
+        "rows": rows[start:end],
+        "total": len(rows),
+        "first_url": link(path, **kept) if start else "",
+        "next_url": link(path, **kept, after=names[end - 1]) if end < len(rows) else "",
+    }
+
+
+def _is_wanted(request: Request, state: State) -> bool:
+    """Return whether a list has a row with this state: with `show=not-ok` only if it is not ok."""
+    return request.query_params.get("show") != "not-ok" or state.kind != "ok"
 
 
 def _topic_of_list(topic: TopicInfo) -> dict[str, Any]:
@@ -283,12 +323,17 @@ async def show_topic(request: Request) -> Response:
         "topic.html",
         "Topics",
         **_of_topic(name, "topic"),
-        partitions=partitions,
+        partition_count=len(partitions),
         partition_state=partition_state,
+        **_listed(
+            request,
+            [one for one in partitions if _is_wanted(request, partition_state(one))],
+            lambda one: one.partition.name,
+        ),
         replicas=max((len(one.replicas) for one in partitions), default=None),
         size_bytes=None if None in sizes else sum(one or 0 for one in sizes),
         newest=site.sampler.newest(f"topic/{name}/"),
-        charts=_traffic_charts(site.sampler, f"topic/{name}"),
+        charts=charts_of(site.sampler, f"topic/{name}"),
         groups=None
         if groups is None
         else [_reader_of(name, one, lags) for one in groups if name in one.topics],
@@ -328,13 +373,22 @@ async def show_groups(request: Request) -> Response:
     site, query = site_of(request), request.query_params
     q, sort = query.get("q", ""), query.get("sort", "name")
     found, lags = await site.read(_groups), site.sampler.lags()
-    rows = None if found is None else [_group_of_list(one, lags) for one in found if q in one.name]
+    rows = (
+        None
+        if found is None
+        else [
+            row
+            for row in (_group_of_list(one, lags) for one in found if q in one.name)
+            if _is_wanted(request, row["status"])
+        ]
+    )
     keys: dict[str, Callable[[dict[str, Any]], Any]] = {
         "name": lambda one: one["name"],
         "status": lambda one: one["status"].kind,
         "lag": lambda one: one["lag_bytes"],
     }
     _sort(rows or [], sort, keys)
+    shown = _listed(request, rows or [], lambda one: one["name"])
     return page(
         request,
         "groups.html",
@@ -342,8 +396,8 @@ async def show_groups(request: Request) -> Response:
         q=q,
         sort=sort.removeprefix("-"),
         descending=sort.startswith("-"),
-        rows=rows,
         newest=site.sampler.newest("group/"),
+        **shown if rows is not None else {"rows": None},
     )
 
 
@@ -374,11 +428,8 @@ async def show_group(request: Request) -> Response:
     """A group: its lag over time, members, and a reset."""
     site, name = site_of(request), request.path_params["group"]
     sampler = site.sampler
-    group, lag = await asyncio.gather(
-        site.read(lambda client: client.describe_group(name)),
-        site.read(lambda client: client.lag(name)),
-    )
-    lag = sampler.judged(lag)
+    group, found = await site.read(lambda client: client._look_at_group(name))
+    lag = sampler.judged(found)
     return page(
         request,
         "group.html",
@@ -388,14 +439,15 @@ async def show_group(request: Request) -> Response:
         by_topic=_by_topic(lag),
         status=_explained(lag.status),
         lag_state=lag_state,
-        newest=sampler.newest(f"group/{name}/"),
-        charts=[
-            _chart(sampler, "Lag", f"group/{name}", {"lag": "lag"}),
-            _chart(sampler, "Offsets, all partitions", f"group/{name}",
-                {"position": "position", "end": "end"}),
-        ],
+        **_listed(
+            request,
+            [one for one in lag.partitions if _is_wanted(request, lag_state(one.status))],
+            lambda one: str(one.partition),
+        ),
+        newest={f"group/{name}/lag": lag.total_bytes},
+        charts=charts_of(sampler, f"group/{name}"),
         allow_changes=site.allow_changes,
-    )  # fmt: skip
+    )
 
 
 def _by_topic(lag: Lag) -> list[tuple[str, int, int | None]]:
@@ -439,25 +491,7 @@ async def show_broker(request: Request) -> Response:
         ],
         settings=settings,
         changed=[name for name, one in (settings or {}).items() if one.value != one.default],
-        charts=[
-            _chart(sampler, "Bytes of producers and consumers", prefix, {"in": "in", "out": "out"}),
-            *(
-                _chart(
-                    sampler,
-                    f"Time of a {request} request, by part",
-                    prefix,
-                    {f"{request}_{part}_ms": part for part in PARTS_OF_TIME},
-                )
-                for request in TIMED
-            ),
-            _chart(
-                sampler,
-                "Slowest request",
-                prefix,
-                {f"{request}_max_ms": request for request in TIMED},
-            ),
-            _chart(sampler, "Processor", prefix, {"cpu": "cpu"}),
-        ],
+        charts=charts_of(sampler, prefix),
     )
 
 
@@ -534,5 +568,6 @@ ROUTES = (
     Route("GET", "/health", show_health),
     Route("GET", "/search", search),
     Route("GET", "/values", newest_values),
+    Route("GET", "/charts", show_charts),
     Route("GET", "/assets/{name}", asset),
 )

@@ -79,7 +79,7 @@ def test_topics_when_there_are_many_then_the_broker_is_asked_a_few_times(
 
         assert len(client.topics()) == 30
 
-    assert len(asked) == 4  # brokers, topics, brokers again, offsets of all partitions
+    assert len(asked) == 3  # brokers, topics, offsets of all partitions
 
 
 def test_topics_when_the_broker_knows_only_07_then_says_what_it_cannot_do(

@@ -18,6 +18,9 @@ import pyte
 import pytest
 
 from broker import Broker
+from broker.config import BrokerConfig
+from broker.consumer.config import ConsumerConfig
+from broker.producer.config import ProducerConfig
 from broker.protocol.codec import encode
 from broker.zk.session import Session
 from pylogctl.cli.columns import Column, ColumnKind, Document, Fit, Row
@@ -25,7 +28,7 @@ from pylogctl.cli.environment import Environment, Streams
 from pylogctl.cli.render import Record, _text
 from tests.integration.pylogctl.group.group_fixtures import await_topic
 from tests.integration.pylogctl.topic.test_topic import fill
-from tests.support.command_line import REPOSITORY, process_environment
+from tests.support.command_line import REPOSITORY, Invoke, process_environment
 from tests.support.listings import END, LISTINGS, MARK
 
 WIDTHS = (80, 100, 130)
@@ -171,6 +174,17 @@ def test_log_commands_fit_the_terminal(words: tuple[str, ...], files: Path, home
 def test_commands_without_a_broker_fit_the_terminal(words: tuple[str, ...], home: Path) -> None:
     lines, _ = on_terminal(home, 80, "pylogctl", *words)
     assert len(lines) > 2
+
+
+@pytest.mark.parametrize("what", ["list", "dump"])
+def test_names_of_settings_are_whole_on_a_terminal_and_in_a_pipe(
+    what: str, home: Path, invoke: Invoke
+) -> None:
+    kinds = (ProducerConfig, ConsumerConfig, BrokerConfig)
+    names = {one.name for kind in kinds for one in kind.PROPERTIES}
+    lines, _ = on_terminal(home, 80, "pylogctl", "-X", what)
+    for shown in (lines, invoke("-X", what).text.splitlines()):
+        assert names <= {line.partition(" ")[0] for line in shown}
 
 
 TOPIC = "payments.settlement.eu-1.transactions-v2"

@@ -37,6 +37,15 @@ async function call(method, path, body) {
   throw new Error([answer.detail ?? response.statusText, ...more].join("; "));
 }
 
+/** Parse a page, running nothing in it. */
+function parsed(path, use) {
+  const request = new XMLHttpRequest();
+  request.open("GET", path);
+  request.responseType = "document";
+  request.onload = () => { if (request.status === 200 && request.response) use(request.response); };
+  request.send();
+}
+
 // Live values: one request each few seconds for all that the page shows.
 
 const live = {
@@ -49,6 +58,7 @@ const live = {
   },
   async refresh() {
     if (this.paused || document.hidden || !this.elements.size) return;
+    for (const one of document.querySelectorAll("live-charts")) one.renew();
     const keys = new Set([...this.elements].map((one) => one.dataset.key));
     try {
       const query = new URLSearchParams([...keys].slice(0, 150).map((key) => ["key", key]));
@@ -84,18 +94,22 @@ customElements.define("live-state", class extends HTMLElement {
   }
   /** Show this state and all else that the page shows of the same look at the cluster. */
   renew() {
-    const request = new XMLHttpRequest(); // parses the page, and runs nothing in it
-    request.open("GET", location.href);
-    request.responseType = "document";
-    request.onload = () => {
+    parsed(location.href, (page) => {
       for (const part of document.querySelectorAll("[data-part]")) {
-        const fresh = request.response?.querySelector(`[data-part="${part.dataset.part}"]`);
+        const fresh = page.querySelector(`[data-part="${part.dataset.part}"]`);
         if (!fresh) continue;
         if (fresh.dataset.look) part.dataset.look = fresh.dataset.look;
         part.replaceChildren(...fresh.childNodes);
       }
-    };
-    request.send();
+    });
+  }
+});
+
+customElements.define("live-charts", class extends HTMLElement {
+  /** Show the charts up to now; while their values are open as a table, leave them in peace. */
+  renew() {
+    if (this.querySelector("details[open]")) return;
+    parsed(this.dataset.url, (page) => this.replaceChildren(...page.querySelectorAll("figure")));
   }
 });
 

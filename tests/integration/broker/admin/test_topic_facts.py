@@ -60,7 +60,7 @@ def facts(cluster: RegisteredCluster) -> Iterator[TopicFacts]:
 def test_summary_when_a_broker_is_down_has_no_ends_and_the_failure_is_noted(
     facts: TopicFacts,
 ) -> None:
-    summary = facts.summary("t", METADATA)
+    (summary,) = facts.summaries({"t": METADATA})
     assert (summary.ends, summary.size_bytes) == (None, None)
     assert ["cannot reach broker 9" in str(one) for one in facts.failures] == [True]
 
@@ -83,7 +83,7 @@ def test_a_broker_that_is_down_is_not_asked_again(
 
 
 def test_check_any_response_raises_only_if_no_broker_responded(facts: TopicFacts) -> None:
-    facts.summary("t", METADATA)
+    facts.summaries({"t": METADATA})
     facts.check_any_response([HERE, GONE])
     facts.check_any_response([])
     with pytest.raises(BrokerUnreachableError, match="broker 9"):

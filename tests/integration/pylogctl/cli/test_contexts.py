@@ -91,10 +91,12 @@ def test_context_when_it_is_protected_then_changes_need_its_name(
     invoke: Invoke, prod: str, pylog_topic: str
 ) -> None:
     assert invoke("context", "use", prod).status == 0
-    refused = invoke("produce", pylog_topic, stdin=b"one\n")
-    assert refused.status == ExitStatus.DECLINED
-    assert refused.stderr == "error: context 'prod' is protected; add --context prod\n"
-    assert invoke("produce", pylog_topic, "--context", prod, stdin=b"one\n").status == 0
+    named = ("--context", prod)
+    for options in ((), named, ("--yes",)):
+        refused = invoke("produce", pylog_topic, *options, stdin=b"one\n")
+        assert refused.status == ExitStatus.DECLINED
+        assert refused.stderr == "error: context 'prod' is protected; add --context prod --yes\n"
+    assert invoke("produce", pylog_topic, *named, "--yes", stdin=b"one\n").status == 0
     assert invoke("topic", "describe", pylog_topic).status == 0
     stop = ("broker", "stop", "0", "--yes")
     assert "add --context prod --yes" in invoke(*stop).stderr

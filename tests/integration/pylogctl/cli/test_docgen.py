@@ -42,6 +42,20 @@ def test_page_of_a_command_has_the_sections_in_order(node: CommandNode) -> None:
     assert headings[-1] == "SEE ALSO"
 
 
+@pytest.mark.parametrize("page", [one for one in PAGES if one.parts[0] == "man"], ids=str)
+def test_page_has_each_section_once(page: Path) -> None:
+    headings = re.findall(r"^\.SH (.+)$", PAGES[page], re.MULTILINE)
+    assert len(set(headings)) == len(headings)
+
+
+def test_page_of_one_command_has_its_examples_in_one_list() -> None:
+    examples = _plain(_page_of(next(one for one in COMMANDS if one.path[1] == "consume")))
+    examples = examples.partition("EXAMPLES")[2].partition("OPTIONS")[0]
+    commands = [line.strip() for line in examples.splitlines() if " pylogctl consume " in line]
+    assert commands
+    assert all(line.startswith("$ ") for line in commands)
+
+
 @pytest.mark.parametrize("node", COMMANDS, ids=lambda node: node.path[1])
 def test_page_of_a_command_has_every_visible_option(node: CommandNode) -> None:
     page = _plain(_page_of(node))

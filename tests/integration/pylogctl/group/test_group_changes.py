@@ -9,9 +9,11 @@ import pytest
 
 from broker import Broker
 from broker.protocol.primitives import INT32
+from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
+from pylogctl.group import changes
 from tests.integration.pylogctl.group.group_fixtures import (
     TOPIC,
     Join,
@@ -115,6 +117,39 @@ def test_delete_when_the_zookeeper_goes_away_midway_is_finished_when_repeated(
     assert len(stored(session, "g")) == 1
     assert command("delete", "g", *CONFIRMED).status == ExitStatus.OK
     assert not session.exists(paths.group("g"))
+
+
+def test_delete_when_a_member_joins_while_it_asks_has_no_undo(
+    session: Session, join: Join, command: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(*_: object) -> None:
+        join("g")
+        await_owners(session, "g", 1)
+
+    store(session, "g", {"0-0": 33})
+    monkeypatch.setattr(changes, "confirm_name", answer)
+    result = command("delete", "g")
+    assert result.status == ExitStatus.CONFLICT
+    assert "undo:" not in result.stderr
+
+
+def test_reset_of_offsets_that_change_while_it_asks_has_an_undo_of_the_others(
+    session: Session, command: Invoke, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(*_: object) -> None:
+        session.set(paths.offset("g", TopicPartition(TOPIC, 0, 1)), b"66")
+
+    store(session, "g", {"0-0": 33, "0-1": 44})
+    monkeypatch.setattr(changes, "confirm", answer)
+    reset = ("reset", "g", "--all-topics", "--to", "start", "--execute")
+    result = command(*reset)
+    assert result.status == ExitStatus.CONFLICT
+    assert stored(session, "g") == {"0-0": "0", "0-1": "66"}
+    undo = shlex.split(result.stderr.partition("undo: pylogctl ")[2].splitlines()[0])
+    assert invoke(*undo, "--yes").status == ExitStatus.OK
+    assert stored(session, "g") == {"0-0": "33", "0-1": "66"}
+    session.set(paths.offset("g", TopicPartition(TOPIC, 0, 0)), b"0")
+    assert "undo:" not in command(*reset).stderr  # again nothing but the conflict
 
 
 # rebalance

@@ -347,6 +347,14 @@ def test_lag_of_a_group_without_offsets_is_unknown_and_above_every_limit(
         assert result.text.splitlines()[-1].endswith("UNKNOWN")
 
 
+def test_list_asks_a_broker_once_for_the_ends_of_all_partitions(
+    session: Session, command: Invoke
+) -> None:
+    store(session, "g", {"0-0": 0, "0-1": 11})
+    result = command("list", "-vv", "--output", "csv")
+    assert result.stderr.count(": list offsets, ") == 1
+
+
 def test_lag_shows_age_rate_and_eta_with_a_window_only(session: Session, command: Invoke) -> None:
     store(session, "g", {"0-0": 11})
     pace = {"AGE", "RATE", "ETA"}

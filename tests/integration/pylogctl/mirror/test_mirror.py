@@ -124,6 +124,32 @@ def test_plan_when_both_sides_are_one_then_refuses_to_mirror_a_mirror(
     assert fine.status == ExitStatus.OK
 
 
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("patterns", [("a,c",), ("a, c",), ("a", "c"), ("a|c",)], ids=str)
+def test_patterns_with_a_comma_mean_the_same_in_every_command(
+    start_broker: Callable[..., Broker],
+    zookeeper: str,
+    session: Session,
+    invoke: Invoke,
+    patterns: tuple[str, ...],
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    for topic in ("a", "b", "c"):
+        fill(broker, topic, [topic.encode()])
+        await_registered(session, topic)
+    given = [word for pattern in patterns for word in ("--include", pattern)]
+    at = ("-Z", zookeeper)
+    read = ("--from-beginning", "-e", *given, *at)
+    for options in ((), ("--group", "g")):
+        assert sorted(invoke("consume", *options, *read).text.split()) == ["a", "c"]
+    table = ("--no-header", "--columns")
+    listed = invoke("topic", "list", *given, *table, "name", *at)
+    assert listed.text.split() == ["a", "c"], listed.stderr
+    planned = invoke("mirror", "run", "--dry-run", "--topic-map", "s/^/m./", *given,
+                     *table, "topic", *at)  # fmt: skip
+    assert planned.text.split() == ["a", "c"], planned.stderr
+
+
 def test_verify_when_order_and_compression_differ_then_agrees(
     pair: tuple[Broker, Broker], mirror: Invoke
 ) -> None:

@@ -150,8 +150,20 @@ def test_list_when_topics_are_on_several_brokers_sums_them_up(
     assert (record["brokers"], record["partitions"], record["bytes"]) == ([1, 2], 2, 30)
 
 
+def test_list_asks_a_broker_once_for_the_ends_of_all_partitions(
+    start_broker: Callable[..., Broker], invoke: Invoke
+) -> None:
+    broker = start_broker(num_partitions=8)
+    for index in range(8):
+        fill(broker, "t", [b"x" * index], index=index)
+    fill(broker, "u", [b"one"])
+    result = invoke("topic", "list", "-b", at(broker), "-vv", "--output", "json")
+    assert [row["bytes"] for row in rows(result)] == [8 * 10 + sum(range(8)), 13]
+    assert result.stderr.count(": list offsets, ") == 1
+
+
 def test_list_when_no_broker_answers_is_unreachable(invoke: Invoke) -> None:
-    result = invoke("topic", "list", "-b", "127.0.0.1:1", "--timeout", "50ms")
+    result = invoke("topic", "list", "-b", "127.0.0.1:1", "--timeout", "10s")
     assert result.status == ExitStatus.UNREACHABLE
     assert "cannot reach 127.0.0.1:1" in result.stderr
 

@@ -64,7 +64,7 @@ def test_overview_leads_to_the_messages_of_a_topic(page: Page) -> None:
     page.get_by_role("link", name="Newer").click()
     first = page.locator("td.value details").first
     first.locator("summary").first.click()
-    expect(first.locator(".tree")).to_contain_text("id: 95")
+    expect(first.locator(".tree")).to_contain_text("id: 119")
 
 
 def test_hostile_payloads_and_names_are_text(page: Page) -> None:
@@ -84,14 +84,19 @@ def test_values_change_by_themselves_until_paused(page: Page, served: Served) ->
     page.clock.install()
     page.goto("/topics/orders")
     shown = page.locator('live-value[data-key="topic/orders/messages"]')
+    figures = page.locator("live-charts figure")
     page.evaluate("document.querySelector('live-value').textContent = 'old'")
+    page.evaluate("document.querySelector('live-charts').replaceChildren()")
     page.clock.run_for(6000)
     expect(shown).not_to_have_text("old")
+    expect(figures).to_have_count(2)
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Continue")).to_be_visible()
     page.evaluate("document.querySelector('live-value').textContent = 'old'")
+    page.evaluate("document.querySelector('live-charts').replaceChildren()")
     page.clock.run_for(20_000)
     expect(shown).to_have_text("old")
+    expect(figures).to_have_count(0)
 
 
 def test_keyboard_alone_reaches_everything(page: Page) -> None:

@@ -4,8 +4,9 @@ import html
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -152,13 +153,14 @@ def test_messages_page_back_to_the_first_and_on_to_the_last_without_a_gap(served
         while path:
             _, text, _ = served.get(path)
             rows = re.findall(r'<th scope="row"><a href="([^"]*)"', text)
-            seen = [*rows, *seen] if way == "Older" else [*seen, *rows]
+            seen = [*seen, *rows] if way == "Older" else [*rows, *seen]
             found = re.search(rf'href="([^"]*)">{way}</a>', text)
             path = html.unescape(found[1]) if found else ""
         return seen
 
     path = "/topics/orders/messages?limit=50&partition=0-1"
     older = walk(path, "Older")
+    assert older == sorted(older, key=lambda url: -int(url.rpartition("/")[2]))  # newest first
     assert len(older) == len(set(older)) == 120
     assert walk(f"{path}&from=start", "Newer") == older
     both = walk("/topics/orders/messages?limit=50&from=start", "Newer")
@@ -214,6 +216,70 @@ def test_cursor_keeps_places_inside_compressed_sets() -> None:
     assert cursor_of(parse_cursor("orders", text)) == text
 
 
+def test_charts_of_a_page_come_alone_up_to_the_last_look(served: Served) -> None:
+    for path in ("/", "/topics/orders", "/groups/billing", "/brokers/0"):
+        _, text, _ = served.get(path)
+        (found,) = (of for tag, of in Markup(text).elements if tag == "live-charts")
+        assert found["data-url"]
+        served.site.sampler.look()
+        served.site.sampler.look_at_groups()
+        status, charts, _ = served.get(found["data-url"])
+        assert status == 200
+        titles = re.findall(r"<figcaption>([^<]*)", charts)
+        assert titles
+        assert titles == re.findall(r"<figcaption>([^<]*)", text)
+        before = text.partition("<live-charts")[2].partition("</live-charts>")[0]
+        assert charts.count('<tr><th scope="row">') > before.count('<tr><th scope="row">')
+
+
+def test_lists_have_100_rows_a_page_and_a_filter_of_those_that_are_not_ok() -> None:
+    with memory_cluster(2) as cluster, cluster.connect() as client, serve(client) as served:
+        client.create_topic("big", partitions_per_broker=120)
+        client.create_topic("fine", partitions=1, brokers=[0])
+        cluster.brokers[1].close()
+        wait_until(lambda: not client.brokers()[1].is_live, "its deregistration")
+
+        def rows(path: str) -> tuple[list[str], str]:
+            _, text, _ = served.get(path)
+            found = re.search(r'rel="next" href="([^"]*)"', text)
+            table = text.partition("<tbody>")[2].partition("</tbody>")[0]
+            names = re.findall(r'<tr><th scope="row">.*?<a href="[^"]*">([^<]*)</a>', table)
+            return names, html.unescape(found[1]) if found else ""
+
+        for query, count in (("", 240), ("?show=not-ok", 120)):
+            path, seen, sizes = f"/topics/big{query}", [], []
+            while path:
+                names, path = rows(path)
+                seen += names
+                sizes.append(len(names))
+            assert sizes == [100] * (count // 100) + [count % 100]
+            assert len(set(seen)) == count
+            assert {name[0] for name in seen} == ({"1"} if query else {"0", "1"})
+        assert rows("/topics")[0] == ["big", "fine"]
+        assert rows("/topics?show=not-ok")[0] == ["big"]
+
+
+def test_overview_and_group_are_of_one_reading(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = served.client
+    asked: list[str] = []
+
+    def noted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*args: Any, **named: Any) -> Any:
+            asked.append(name)
+            return call(*args, **named)
+
+        return noting
+
+    for name in ("topics", "brokers", "health", "describe_group", "lag", "_look_at_group"):
+        monkeypatch.setattr(client, name, noted(name, getattr(client, name)))
+    for path, reading in (("/", "health"), ("/groups/billing", "_look_at_group")):
+        asked.clear()
+        assert served.get(path)[0] == 200
+        assert asked == [reading]
+
+
 def test_pages_without_zookeeper_say_that_there_are_no_groups(
     pylog_own_broker: MakeBroker,
 ) -> None:
@@ -249,6 +315,7 @@ def test_pages_when_a_broker_is_gone_then_show_it_in_one_reading() -> None:
             assert re.findall(r'State"><span class="state state-\w+">(\w+)', text) == [
                 "running",
                 "down",
+                *(["offline"] if path == "/" else []),  # the state of the topic
             ], path
             if path == "/":
                 assert "<dd>1/2</dd>" in text

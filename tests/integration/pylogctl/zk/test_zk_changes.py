@@ -242,3 +242,41 @@ def test_rm_when_nodes_change_after_the_plan_was_shown_then_deletes_only_what_it
     assert invoke(*undo_of(result.stderr)).status == ExitStatus.OK
     assert session.get("/a/deep/text")[0] == tree["/a/deep/text"]
     assert session.get("/a/bytes")[0] == b"newer"
+
+
+@pytest.mark.parametrize("verb", ["create", "set"])
+def test_value_above_the_limit_of_zookeeper_is_told_with_both_sizes(
+    invoke: Invoke, zookeeper: str, session: Session, verb: str
+) -> None:
+    session.create("/x", b"1")
+    path = "/x" if verb == "set" else "/x/y"
+    result = invoke("zk", verb, path, "-", "--yes", "-Z", zookeeper, stdin=b"x" * 2_000_000)
+    assert result.status == ExitStatus.REMOTE
+    assert f"at the value of node {path}, of 2000000 bytes" in result.stderr
+    assert "jute.maxbuffer" in result.stderr
+    assert "1048575 bytes if nothing else is set" in result.stderr
+    assert values_of(session, "/x") == {"/x": b"1"}
+    assert "undo:" not in result.stderr
+
+
+@pytest.mark.parametrize("options", [("--yes", "--dry-run"), ("--no-input",)])
+def test_change_that_was_not_made_has_no_undo(
+    invoke: Invoke, zookeeper: str, session: Session, options: tuple[str, ...]
+) -> None:
+    session.create("/x", b"1")
+    assert "undo:" not in invoke("zk", "set", "/x", "2", *options, "-Z", zookeeper).stderr
+    assert session.get("/x")[0] == b"1"
+
+
+def test_import_that_fails_midway_has_an_undo_of_what_was_made(
+    invoke: Invoke, zookeeper: str, session: Session
+) -> None:
+    session.create("/y", b"1")
+    lines = json.dumps({"path": "/x", "value": "2"}) + "\n"
+    lines += json.dumps({"path": "/y", "value": "y" * 2_000_000}) + "\n"
+    arguments = ("zk", "import", "--file", "-", "--execute", "--yes", "-Z", zookeeper)
+    result = invoke(*arguments, stdin=lines.encode())
+    assert result.status == ExitStatus.REMOTE
+    assert session.get("/x")[0] == b"2"
+    assert "1 node deleted" in invoke(*undo_of(result.stderr)).stderr
+    assert values_of(session, "/") == {"/": b"", "/y": b"1"}

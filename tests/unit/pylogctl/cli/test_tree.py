@@ -38,6 +38,16 @@ def test_every_command_has_examples_that_name_it(node: CommandNode) -> None:
     assert all("pylogctl" in example for example in node.facts.examples)
 
 
+def test_every_command_that_changes_something_takes_yes() -> None:
+    changing = {}
+    for node in LEAVES:
+        names = {option.name for option in node.options}
+        if node.facts.changes or not names.isdisjoint(("dry_run", "execute", "to_topic")):
+            changing[node.name] = "assume_yes" in names
+    assert {"pylogctl produce", "pylogctl topic create", "pylogctl log move"} <= changing.keys()
+    assert {name for name, takes_yes in changing.items() if not takes_yes} == set()
+
+
 @pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
 def test_every_option_has_help_and_every_value_a_name(node: CommandNode) -> None:
     for option in node.options:
@@ -86,7 +96,10 @@ def test_command_may_end_as_its_connections_and_questions_do(node: CommandNode) 
     connects = "--timeout" in flags and node.path[1] != "doctor"  # which reports what fails
     network = {ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE}
     assert (network <= set(node.facts.exits)) == connects
-    assert (ExitStatus.DECLINED in node.facts.exits) == ("--yes" in flags)
+    never_asks = node.path[1] in ("context", "completion") or node.name.endswith(
+        ("pipeline load", "pipeline compact", "retry drain", "log split", "log merge")
+    )
+    assert (ExitStatus.DECLINED in node.facts.exits) == ("--yes" in flags and not never_asks)
 
 
 @pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
