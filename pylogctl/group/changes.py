@@ -301,7 +301,8 @@ def _saved(env: Environment, session: Session, changes: Sequence[Change]) -> Ite
     finally:
         for group, path in files.items():
             made = [one for one in before if one.group == group and one not in left]
-            _write_offsets(path, made)
+            if made and left:
+                _write_offsets(path, made)
             if made:
                 tell_undo(env, path, ["group", "import", group])
             else:

@@ -112,13 +112,15 @@ def _address_of(listen: str) -> tuple[str, int]:
 
 def _token(env: Environment, file: Path | None) -> str | None:
     if file is not None:
-        token, origin = file.read_text(encoding="utf-8").strip(), str(file)
+        token, origin = file.read_text(encoding="utf-8", errors="replace").strip(), str(file)
     elif (given := env.environ.get(_TOKEN_VARIABLE)) is not None:
         token, origin = given.strip(), _TOKEN_VARIABLE
     else:
         return None
     if len(token) < _MIN_TOKEN:
         raise UsageError(f"the token of {origin} has less than {_MIN_TOKEN} characters")
+    if not token.isascii():
+        raise UsageError(f"the token of {origin} has characters that are not ASCII")
     return token
 
 

@@ -86,6 +86,9 @@ def test_web_when_its_token_is_short_or_not_there_then_it_refuses(
     result = invoke("web", "--token-file", str(file))
     assert (result.status, "less than 16 characters" in result.stderr) == (2, True)
     assert "short" not in result.stderr
+    file.write_bytes(b"\xe4" * 20)
+    result = invoke("web", "--token-file", str(file))
+    assert (result.status, "characters that are not ASCII" in result.stderr) == (2, True)
 
 
 def test_web_when_the_port_is_in_use_then_it_says_so(invoke: Invoke) -> None:
