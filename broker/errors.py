@@ -624,6 +624,9 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
     )
 }
 
+NAME_OF_CODE = {code: kind.__name__ for code, kind in ERROR_OF_CODE.items()}
+"""The names of errors in the protocol's documents and in metrics."""
+
 # Tracebacks and pickles have the names by which programs catch them.
 for _kind, _name in {
     BrokerError: "Error",
