@@ -234,7 +234,8 @@ class Reader(Iterator[Message]):
 
     Errors while iterating: `CorruptMessage` before a message whose CRC or structure is wrong;
     `OffsetOutOfRange` if retention has removed what comes next; `Unreachable` or `TimedOut` if a
-    broker gave no sign for the timeout of `read`.
+    broker gave no sign for the timeout of `read`. They end it, and are raised again when more is
+    asked for, until `close`.
     """
 
     __module__ = "pylogctl"
