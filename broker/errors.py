@@ -624,6 +624,30 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
     )
 }
 
+NAME_OF_CODE = {code: kind.__name__ for code, kind in ERROR_OF_CODE.items()}
+"""The names of errors in the protocol's documents and in metrics."""
+
+# Tracebacks and pickles have the names by which programs catch them.
+for _kind, _name in {
+    BrokerError: "Error",
+    QueueFullError: "BufferFull",
+    ConflictError: "Conflict",
+    InvalidMessageError: "CorruptMessage",
+    DeliveryFailedError: "DeliveryFailed",
+    GroupActiveError: "GroupActive",
+    InvalidTopicError: "InvalidName",
+    NotABoundaryError: "NotABoundary",
+    NotEnoughReplicasError: "NotEnoughReplicas",
+    UnsupportedVersionError: "NotSupported",
+    OffsetOutOfRangeError: "OffsetOutOfRange",
+    PartialError: "Partial",
+    ServerError: "Refused",
+    MessageSizeTooLargeError: "TooLarge",
+    TopicExistsError: "TopicExists",
+}.items():
+    _kind.__module__, _kind.__name__, _kind.__qualname__ = "pylogctl", _name, _name
+del _kind, _name
+
 
 def error_for_code(code: int, message: str, detail: int = -1) -> ServerError:
     """Return the exception for a wire code other than `NO_ERROR`; `UnknownServerError` if unknown.

@@ -1,4 +1,4 @@
-"""Which partitions a text means: `0`, `2-0`, `*-0`, `0,1`, `0..3`.
+"""Which partitions a text means: `0`, `2-0`, `*-0`, `0,1`, `0..3`, `orders[2-0]`.
 
 It is for options of commands too, and so loads little.
 """
@@ -14,21 +14,26 @@ if TYPE_CHECKING:
     from broker.topic import TopicPartition
 
 # compiled where it is used: commands import this at each start
-_ITEM = r"(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?"
-_HINT = "valid: 0 (of every broker), 2-0 (broker-partition), *-0, 0,1, 0..3"
+_ITEM = r"\s*(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?\s*"
+_NAMED = r"(.+)\[(\d+)-(\d+)\]"  # `str` of a partition
+_HINT = "valid: 0 (of every broker), 2-0 (broker-partition), *-0, 0,1, 0..3, TOPIC[2-0]"
 
 
 class PartitionPattern(NamedTuple):
-    """Partitions of a home broker (None for any) with an index from `first` to `last`."""
+    """Partitions of a home broker and a topic (None for any), with indices `first` to `last`."""
 
     home: int | None
     first: int
     last: int
+    topic: str | None = None
 
     def matches(self, partition: TopicPartition) -> bool:
         """Whether the pattern selects a partition."""
-        home_matches = self.home is None or self.home == partition.home
-        return home_matches and self.first <= partition.index <= self.last
+        return (
+            self.first <= partition.index <= self.last
+            and self.home in (None, partition.home)
+            and self.topic in (None, partition.topic)
+        )
 
 
 class PartitionList(NamedTuple):
@@ -44,12 +49,14 @@ class PartitionList(NamedTuple):
 
 def parse_partition_list(text: str) -> PartitionList:
     """Return the patterns of a `--partition` value."""
-    return PartitionList(text, tuple(parse_partition(item) for item in text.split(",")))
+    return PartitionList(text, tuple(parse_partition(item.strip()) for item in text.split(",")))
 
 
 def parse_partition(text: str) -> PartitionPattern:
     """Return the pattern of one item."""
-    match = re.fullmatch(_ITEM, text.strip())
+    if named := re.fullmatch(_NAMED, text):
+        return PartitionPattern(int(named[2]), int(named[3]), int(named[3]), named[1])
+    match = re.fullmatch(_ITEM, text)
     if match is None:
         raise ArgumentError(f"not a partition: '{text}'", hints=[_HINT])
     home, first, last = match.groups()

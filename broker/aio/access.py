@@ -8,7 +8,7 @@ that uses those up does not stop it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
@@ -18,7 +18,7 @@ from broker.aio.send_loop import SendLoop
 from broker.api.access import limit_of
 from broker.api.client import Client
 from broker.api.errors import Closed
-from broker.api.values import Timeout
+from broker.api.values import Timeout, number_of
 from broker.client.cluster import Cluster, Connect
 from broker.producer import unclosed
 from broker.protocol.responses import BrokerAddress
@@ -30,6 +30,7 @@ TURN_MESSAGES = 1000
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_T = TypeVar("_T")
 
 
 class AsyncAccess:
@@ -144,6 +145,19 @@ class AsyncAccess:
         self._threads.shutdown(wait=False)
         self._look_ups.shutdown(wait=False)
         return closed
+
+
+async def polled(messages: AsyncIterator[_T], timeout: float) -> _T | None:
+    """Return the next message; None after so many seconds, or at the end."""
+    number_of("timeout", timeout, 0)
+    limit = asyncio.timeout(timeout)
+    try:
+        async with limit:
+            return await anext(messages, None)
+    except TimeoutError:
+        if limit.expired():
+            return None
+        raise
 
 
 class OneTask:

@@ -15,7 +15,7 @@ from functools import wraps
 from inspect import isawaitable
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask
+from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask, polled
 from broker.api.errors import Closed, translated
 from broker.api.group import Group, OnChange
 from broker.api.values import UNSET, Timeout
@@ -231,6 +231,15 @@ class AsyncGroup(AsyncIterator[Message]):
                 await self._pause()
             if not await self._load():
                 raise StopAsyncIteration
+
+    async def poll(self, timeout: float) -> Message | None:
+        """Return the next message; None after so many seconds without one.
+
+        Raises:
+            Closed: the group was left.
+        """
+        await self._open()
+        return await polled(self, timeout)
 
     async def _pause(self) -> None:
         """Give other tasks their turn, and wait for the session with ZooKeeper."""

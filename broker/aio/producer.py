@@ -297,7 +297,7 @@ class AsyncProducer:
         topic: str,
         value: Value,
         *,
-        key: bytes | str | None = None,
+        key: Value | None = None,
         partition: PartitionLike | None = None,
         timeout: Timeout = UNSET,
     ) -> AsyncDelivery:
@@ -328,7 +328,7 @@ class AsyncProducer:
         topic: str,
         values: Iterable[Value],
         *,
-        key: bytes | str | None = None,
+        key: Value | None = None,
         partition: PartitionLike | None = None,
         timeout: Timeout = UNSET,
     ) -> AsyncDelivery:
@@ -339,7 +339,7 @@ class AsyncProducer:
         self,
         topic: str,
         payloads: list[bytes],
-        key: bytes | str | None,
+        key: Value | None,
         partition: PartitionLike | None,
         timeout: Timeout,
         give_up_s: float | None = None,

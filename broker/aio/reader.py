@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Collection, Generator, Iterator
 from contextlib import suppress
 from itertools import compress
 
-from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask
+from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask, polled
 from broker.aio.cluster_reader import AsyncClusterReader
-from broker.api.errors import Closed, translated
+from broker.api.errors import Closed, Error, translated
 from broker.api.reader import one_of, poll_times, ranges_of, reading_of
 from broker.api.values import Batch, PartitionLike, Place, Start, Stop, Timeout, cut_to
 from broker.consumer.arrivals import Arrivals
@@ -61,6 +61,7 @@ class AsyncReader(AsyncIterator[Message]):
         self._beginning: asyncio.Task[None] | None = None
         self._source: AsyncClusterReader | None = None
         self._is_closed = False
+        self._why_closed: Error | None = None  # None if it is at its end
         self._one_task = OneTask("reader")
         self._readers: list[PartitionReader] = []  # that have data which is not decoded
         self._fault: tuple[PartitionReader, Fault] | None = None  # behind what is in hand
@@ -90,7 +91,7 @@ class AsyncReader(AsyncIterator[Message]):
         with self._one_task:
             await self._begun()
             if self._is_closed:  # meanwhile
-                await self.close()
+                await self._end(self._why_closed)
 
     async def _begun(self) -> None:
         """Wait until it has begun; if this is cancelled it continues to do so."""
@@ -105,7 +106,7 @@ class AsyncReader(AsyncIterator[Message]):
     async def _begin(self) -> None:
         self._access.check()
         if self._is_closed:
-            raise Closed("the reader is closed, or has ended")
+            raise Closed("the reader is closed")
         access = self._access
         timeout_s = access.seconds(self._timeout)
         response_s, max_wait_ms = poll_times(timeout_s, self._idle_s)
@@ -148,13 +149,23 @@ class AsyncReader(AsyncIterator[Message]):
             if not await self._load():
                 raise StopAsyncIteration
 
+    async def poll(self, timeout: float) -> Message | None:
+        """Return the next message; None after so many seconds without one, and at the end at once.
+
+        Raises:
+            Closed: the reader was closed.
+        """
+        if self._why_closed is not None:
+            raise self._why_closed
+        return await polled(self, timeout)
+
     async def _load(self) -> bool:
         """Take the next messages in hand; return False at the end."""
         with self._one_task:
             if self._turn_end < len(self._in_hand):
                 await asyncio.sleep(0)
             elif (reader := await self._next_data()) is None:
-                await self.close()
+                await self._end(None)
                 return False
             else:
                 self._decode(reader)
@@ -188,13 +199,15 @@ class AsyncReader(AsyncIterator[Message]):
                     return Batch(
                         reader.partition, start, data[: found.valid_bytes], skip, reader.end
                     )
-            await self.close()
+            await self._end(None)
             return None
 
     async def _next_data(self) -> PartitionReader | None:
         """Return a partition that has data, None at the end; no data are lost by cancellation."""
         if not self._is_closed:
             await self._begun()
+        elif self._why_closed is not None and not isinstance(self._why_closed, Closed):
+            raise self._why_closed
         source = self._source
         try:
             with translated():
@@ -206,8 +219,8 @@ class AsyncReader(AsyncIterator[Message]):
                     if not found:  # all are read, or it is idle
                         return None
                     self._readers = list(found)
-        except Exception:
-            await self.close()
+        except Exception as error:
+            await self._end(error if isinstance(error, Error) else None)
             raise
         return None
 
@@ -231,12 +244,12 @@ class AsyncReader(AsyncIterator[Message]):
         Raises:
             ArgumentError: the reader has not exactly one such partition, or `place` is malformed.
             NotABoundary, OffsetOutOfRange: no message is at this offset.
-            Closed: the reader is closed, or has ended.
+            Closed: the reader was closed, or has ended; after a failure that error again.
         """
         await self._open()
         source = self._source
         if source is None or self._is_closed:
-            raise Closed("the reader is closed, or has ended")
+            raise self._why_closed or Closed("the reader has ended")
         chosen = one_of(partition, self.positions)
         access = self._access
         with self._one_task, translated():
@@ -253,6 +266,11 @@ class AsyncReader(AsyncIterator[Message]):
 
     async def close(self) -> None:
         """End the iteration and close its connections; by any task."""
+        await self._end(Closed("the reader is closed"))
+
+    async def _end(self, why: Error | None) -> None:
+        if not self._is_closed or isinstance(why, Closed):
+            self._why_closed = why
         self._is_closed = True
         self._drop_in_hand()
         if self._source is not None:

@@ -9,16 +9,18 @@ from weakref import WeakSet
 
 from broker.aio.access import AsyncAccess
 from broker.aio.producer import AsyncDelivery, AsyncProducer
-from broker.api.client import acks_of, codec_of
+from broker.api.client import codec_of
 from broker.api.errors import Closed, DeliveryFailed, Error, Partial, TimedOut
 from broker.api.producer import BATCH_BYTES, BUFFER_BYTES
 from broker.api.values import (
     UNSET,
+    AcksLike,
     PartitionLike,
     Receipt,
     Timeout,
     Unset,
     Value,
+    acks_of,
     payload_of,
     seconds_of,
 )
@@ -43,9 +45,9 @@ class SendCalls:
         topic: str,
         value: Value,
         *,
-        key: bytes | str | None = None,
+        key: Value | None = None,
         partition: PartitionLike | None = None,
-        acks: Acks = Acks.COMMITTED,
+        acks: AcksLike = Acks.COMMITTED,
         timeout: Timeout = UNSET,
     ) -> Receipt:
         """Send a message, and return where it is once the brokers have acknowledged it.
@@ -57,7 +59,7 @@ class SendCalls:
             value: the message; text as UTF-8.
             key: chooses the partition by its hash, and is not stored; else any partition.
             partition: the target; one that the topic has.
-            acks: `COMMITTED` (flushed, and on all replicas in sync), `WRITTEN`, or `NONE`.
+            acks: `COMMITTED`, `"all"` (flushed, and on all replicas in sync), `WRITTEN` or `NONE`.
             timeout: seconds; by default the client's.
 
         Raises:
@@ -81,9 +83,9 @@ class SendCalls:
         topic: str,
         values: Iterable[Value],
         *,
-        key: bytes | str | None = None,
+        key: Value | None = None,
         partition: PartitionLike | None = None,
-        acks: Acks = Acks.COMMITTED,
+        acks: AcksLike = Acks.COMMITTED,
         timeout: Timeout = UNSET,
     ) -> list[Receipt]:
         """Send messages, and return where each is; in this order if they go to one partition.
@@ -127,7 +129,7 @@ class SendCalls:
     def producer(
         self,
         *,
-        acks: Acks = Acks.COMMITTED,
+        acks: AcksLike = Acks.COMMITTED,
         codec: Codec | Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none",
         linger: float = 0.0,
         batch_bytes: int = BATCH_BYTES,
@@ -161,7 +163,7 @@ class SendCalls:
         self._producers.add(producer)
         return producer
 
-    def _make_producer(self, acks: Acks, client: object, **named: Any) -> AsyncProducer:
+    def _make_producer(self, acks: AcksLike, client: object, **named: Any) -> AsyncProducer:
         producer = AsyncProducer(
             self._access.cluster,
             self._access.connect_blocking,
@@ -182,8 +184,9 @@ class SendCalls:
         if self._sends_no_more:
             raise Closed("the client is closed")
 
-    def _sender(self, acks: Acks) -> AsyncProducer:
+    def _sender(self, given: AcksLike) -> AsyncProducer:
         self._check()
+        acks = acks_of(given)
         sender = self._senders.get(acks)
         if sender is None:
             sender = self._senders[acks] = self._make_producer(acks, None)

@@ -319,10 +319,9 @@ class SendLoop:
         base_offset: int,
         error: errors.BrokerError | None,
     ) -> None:
-        if error is not None and self.is_ended:
+        if isinstance(error, errors.ProducerClosedError):
             error = errors.ProducerClosedError(
-                f"the producer was closed before this was delivered to {outgoing.partition} "
-                f"({error})"
+                f"the producer was closed before this was delivered to {outgoing.partition}"
             )
         if isinstance(error, errors.MessageSizeTooLargeError):
             self._lanes[home].accumulator.take_back(outgoing, error.limit)

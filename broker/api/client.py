@@ -34,12 +34,14 @@ from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
 from broker.api.values import (
     UNSET,
+    AcksLike,
     PartitionLike,
     Receipt,
     Start,
     Stop,
     Timeout,
     Value,
+    acks_of,
     callable_of,
     number_of,
     seconds_of,
@@ -249,9 +251,9 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         topic: str,
         value: Value,
         *,
-        key: bytes | str | None = None,
+        key: Value | None = None,
         partition: PartitionLike | None = None,
-        acks: Acks = Acks.COMMITTED,
+        acks: AcksLike = Acks.COMMITTED,
         timeout: Timeout = UNSET,
     ) -> Receipt:
         """Send a message, and return where it is once the brokers have acknowledged it.
@@ -261,7 +263,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             value: the message; text as UTF-8.
             key: chooses the partition by its hash, and is not stored; else any partition.
             partition: the target; one that the topic has.
-            acks: `COMMITTED` (flushed, and on all replicas in sync), `WRITTEN`, or `NONE`.
+            acks: `COMMITTED`, `"all"` (flushed, and on all replicas in sync), `WRITTEN` or `NONE`.
             timeout: seconds; by default the client's.
 
         Raises:
@@ -280,9 +282,9 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         topic: str,
         values: Iterable[Value],
         *,
-        key: bytes | str | None = None,
+        key: Value | None = None,
         partition: PartitionLike | None = None,
-        acks: Acks = Acks.COMMITTED,
+        acks: AcksLike = Acks.COMMITTED,
         timeout: Timeout = UNSET,
     ) -> list[Receipt]:
         """Send messages, and return where each is; in this order if they go to one partition.
@@ -323,7 +325,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
     def producer(
         self,
         *,
-        acks: Acks = Acks.COMMITTED,
+        acks: AcksLike = Acks.COMMITTED,
         codec: Codec | Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none",
         linger: float = 0.0,
         batch_bytes: int = BATCH_BYTES,
@@ -362,7 +364,8 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             )
         )
 
-    def _sender(self, acks: Acks) -> Producer:
+    def _sender(self, given: AcksLike) -> Producer:
+        acks = acks_of(given)
         with self._lock:
             self._raise_if_closed()
             sender = self._producers.get(acks)
@@ -370,7 +373,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 sender = self._producers[acks] = Producer(
                     self._cluster,
                     self._connect,
-                    acks=acks_of(acks),
+                    acks=acks,
                     timeout_s=self._timeout_s,
                     retries=self._retries,
                     counts=self._counts,
@@ -661,15 +664,6 @@ def codec_of(name: object) -> Codec:
     except (KeyError, ValueError):
         valid = ", ".join(one.name.lower() for one in Codec)
         raise ArgumentError(f"there is no codec '{name}'; valid: {valid}") from None
-
-
-def acks_of(given: object) -> Acks:
-    """Return the acknowledgements that a value means."""
-    try:
-        return Acks(given)  # type: ignore[arg-type]  # an error if it is none
-    except ValueError:
-        valid = ", ".join(f"Acks.{one.name}" for one in Acks)
-        raise ArgumentError(f"acks is one of {valid}, not {given!r}") from None
 
 
 def filter_of(given: object) -> PayloadFilter | None:

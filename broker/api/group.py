@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from copy import copy
 from itertools import islice
@@ -201,7 +202,23 @@ class Group(Iterator[Message]):
         self._raise_if_in_use()  # a generator that runs would raise `ValueError`
         return next(self._messages)
 
-    def _iterate(self) -> Iterator[Message]:
+    def poll(self, timeout: float) -> Message | None:
+        """Return the next message; None after so many seconds without one.
+
+        Raises:
+            Closed: the group was left.
+        """
+        self._raise_if_closed()
+        self._raise_if_in_use()
+        number_of("timeout", timeout, 0)
+        idle_s, self._stream.timeout_s = self._stream.timeout_s, timeout
+        try:
+            is_over = inspect.getgeneratorstate(self._messages) == inspect.GEN_CLOSED
+            return next(iter(self) if is_over else self._messages, None)
+        finally:
+            self._stream.timeout_s = idle_s
+
+    def _iterate(self) -> Generator[Message]:
         if self._is_closed:
             return
         self._user = threading.current_thread()

@@ -218,7 +218,7 @@ class Producer:
         topic: str,
         value: Value,
         *,
-        key: bytes | str | None = None,
+        key: Value | None = None,
         partition: PartitionLike | None = None,
         timeout: Timeout = UNSET,
     ) -> Delivery:
@@ -247,7 +247,7 @@ class Producer:
         topic: str,
         values: Iterable[Value],
         *,
-        key: bytes | str | None = None,
+        key: Value | None = None,
         partition: PartitionLike | None = None,
         timeout: Timeout = UNSET,
     ) -> Delivery:
@@ -258,7 +258,7 @@ class Producer:
         self,
         topic: str,
         payloads: list[bytes],
-        key: bytes | str | None,
+        key: Value | None,
         partition: PartitionLike | None,
         timeout: Timeout,
     ) -> Delivery:

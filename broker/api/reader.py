@@ -10,9 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
+from queue import Empty
 
 from broker import deadlines
-from broker.api.errors import Closed, translated
+from broker.api.errors import Closed, Error, translated
 from broker.api.values import (
     Batch,
     PartitionLike,
@@ -21,6 +22,7 @@ from broker.api.values import (
     Stop,
     cut_to,
     matcher_of,
+    number_of,
     positions_of,
     topic_of,
 )
@@ -232,7 +234,8 @@ class Reader(Iterator[Message]):
 
     Errors while iterating: `CorruptMessage` before a message whose CRC or structure is wrong;
     `OffsetOutOfRange` if retention has removed what comes next; `Unreachable` or `TimedOut` if a
-    broker gave no sign for the timeout of `read`.
+    broker gave no sign for the timeout of `read`. They end it, and are raised again when more is
+    asked for, until `close`.
     """
 
     __module__ = "pylogctl"
@@ -266,6 +269,7 @@ class Reader(Iterator[Message]):
         self._is_wanted = None if payload_filter is None else payload_filter.compile()
         self._limit = limit
         self._closed = threading.Event()
+        self._why_closed: Error | None = None  # None if it is at its end
         self._in_hand: list[Message] = []
         self._left = iter(self._in_hand)
         self._fault: tuple[PartitionReader, Fault] | None = None  # behind what is in hand
@@ -309,10 +313,29 @@ class Reader(Iterator[Message]):
             if not self._load():
                 raise StopIteration
 
+    def poll(self, timeout: float) -> Message | None:
+        """Return the next message; None after so many seconds without one, and at the end at once.
+
+        A lost broker is waited for as by the iteration, which can take longer.
+
+        Raises:
+            Closed: the reader was closed.
+        """
+        number_of("timeout", timeout, 0)
+        if self._why_closed is not None:
+            raise self._why_closed
+        self._source.give_up_s = time.monotonic() + timeout
+        try:
+            return next(self, None)
+        except Empty:
+            return None
+        finally:
+            self._source.give_up_s = None
+
     def _load(self) -> bool:
         """Take the messages of the next chunk in hand; return False at the end."""
         if self._limit == 0 or (reader := self._next_chunk()) is None:
-            self.close()
+            self._end(None)
             return False
         partition, is_wanted = reader.partition, self._is_wanted
         messages, valid_bytes, fault = decode_messages(
@@ -338,23 +361,30 @@ class Reader(Iterator[Message]):
             self._take(reader, found.valid_bytes, found.fault, found.entry_count)
             if found.valid_bytes:
                 return Batch(reader.partition, start, data[: found.valid_bytes], skip, reader.end)
-        self.close()
+        self._end(None)
         return None
 
     def _next_chunk(self) -> PartitionReader | None:
-        """Return a partition that has data, None at the end."""
+        """Return a partition that has data, None at the end; `Empty` if `poll` is over."""
+        if self._closed.is_set():
+            if self._why_closed is None or isinstance(self._why_closed, Closed):
+                return None
+            raise self._why_closed
         try:
             with translated():
                 self._raise_fault()
-                return None if self._closed.is_set() else next(self._chunks, None)
+                found = next(self._chunks, None)
         except ValueError as error:
             if inspect.getgeneratorstate(self._chunks) == inspect.GEN_RUNNING:
                 raise RuntimeError("another thread uses this reader at this moment") from error
-            self.close()
+            self._end(None)
             raise
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self._end(error if isinstance(error, Error) else None)
             raise
+        if isinstance(found, Empty):
+            raise found
+        return found
 
     def _take(
         self, reader: PartitionReader, valid_bytes: int, fault: Fault, message_count: int
@@ -376,10 +406,10 @@ class Reader(Iterator[Message]):
         Raises:
             ArgumentError: the reader has not exactly one such partition, or `place` is malformed.
             NotABoundary, OffsetOutOfRange: no message is at this offset.
-            Closed: the reader is closed, or has ended.
+            Closed: the reader was closed, or has ended; after a failure that error again.
         """
         if self._closed.is_set():
-            raise Closed("the reader is closed, or has ended")
+            raise self._why_closed or Closed("the reader has ended")
         chosen = one_of(partition, self.positions)
         with translated(), deadlines.Limit(self._timeout_s):
             ranges = ranges_of(self._cluster, self._connect, [chosen], place, None)
@@ -390,10 +420,16 @@ class Reader(Iterator[Message]):
 
     def _abandon(self) -> None:
         """End the iteration; see `Client`."""
+        self._why_closed = Closed("the reader is closed")
         self._closed.set()
 
     def close(self) -> None:
         """End the iteration and close its connections; from any thread."""
+        self._end(Closed("the reader is closed"))
+
+    def _end(self, why: Error | None) -> None:
+        if not self._closed.is_set() or isinstance(why, Closed):
+            self._why_closed = why
         if self._closed.is_set():
             return
         self._closed.set()
@@ -441,8 +477,11 @@ def _with_timeout(connection: Connection, timeout_s: float) -> Connection:
 
 def _ready(
     source: ClusterReader, idle_s: float | None, closed: threading.Event
-) -> Generator[PartitionReader, None, None]:
-    """Give partitions that have data, until all are read, it is idle for so long, or `closed`."""
+) -> Generator[PartitionReader | Empty, None, None]:
+    """Give partitions that have data, until all are read, it is idle for so long, or `closed`.
+
+    `Empty` when a poll is over.
+    """
     quiet_since_s = time.monotonic()
     with source:
         for ready in source.polls():
@@ -456,3 +495,5 @@ def _ready(
             is_idle = idle_s is not None and now_s - quiet_since_s >= idle_s
             if is_idle or closed.is_set():
                 return
+            while source.give_up_s is not None and time.monotonic() >= source.give_up_s:
+                yield Empty()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from broker.errors import ArgumentError
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.positions import Absolute, ByTime, Mark, Position, parse_range
+from broker.protocol.client_requests import Acks
 from broker.protocol.codec import Message, decode_messages
 from broker.times import epoch_ms
 from broker.topic import MessagePosition, TopicPartition
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
     import pyarrow
 
 Value = bytes | str | bytearray | memoryview
-"""A message; text is sent as UTF-8."""
+"""A message, or its key; text is sent as UTF-8."""
+
+AcksLike = Acks | Literal["all", -1, 0, 1]
+"""Acknowledgements, also by the words and numbers of Kafka: `"all"` is `Acks.COMMITTED`."""
 
 PartitionLike = int | str | TopicPartition
-"""A partition: `"2-0"` (home broker and index), a `TopicPartition`, or an index on every broker."""
+"""A partition: `"2-0"` (home broker and index), a `TopicPartition`, its `str` (`"orders[2-0]"`),
+or an index on every broker."""
 
 Place = int | str | datetime
 """A place in a partition: an offset, a word of `--offset` such as `"@-10m"`, or a time."""
@@ -122,14 +127,18 @@ class Batch:
 
 def payload_of(value: object) -> bytes:
     """Return the bytes of one message; `TypeError` for anything but bytes and text."""
+    if (found := _bytes_of(value)) is not None:
+        return found
+    hint = "; for several messages: send_many" if isinstance(value, list | tuple) else ""
+    raise TypeError(f"give one message as bytes or str, not {type(value).__name__}{hint}")
+
+
+def _bytes_of(value: object) -> bytes | None:
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
-    hint = "; for several messages: send_many" if isinstance(value, list | tuple) else ""
-    raise TypeError(f"give one message as bytes or str, not {type(value).__name__}{hint}")
+    return bytes(value) if isinstance(value, bytearray | memoryview) else None
 
 
 def payloads_of(values: Iterable[Value]) -> list[bytes]:
@@ -174,11 +183,19 @@ def callable_of(name: str, value: object) -> None:
 
 def key_of(key: object) -> bytes | None:
     """Return the bytes of a key."""
-    if key is None or isinstance(key, bytes):
-        return key
-    if isinstance(key, str):
-        return key.encode()
+    found = _bytes_of(key)
+    if found is not None or key is None:
+        return found
     raise TypeError(f"give the key as bytes or str, not {type(key).__name__}")
+
+
+def acks_of(given: object) -> Acks:
+    """Return the acknowledgements that a value means."""
+    try:
+        return Acks.COMMITTED if given == "all" else Acks(given)  # type: ignore[arg-type]  # an error if it is none
+    except ValueError:
+        valid = ", ".join(f"Acks.{one.name}" for one in Acks)
+        raise ArgumentError(f"acks is 'all' or one of {valid}, not {given!r}") from None
 
 
 def topic_of(topic: object) -> str:

@@ -157,6 +157,8 @@ class ClusterReader:
         )
         self._stopped = threading.Event()
         self._has_threads = False
+        self.give_up_s: float | None = None
+        """When a poll stops waiting for chunks, on the monotonic clock; None: when brokers do."""
         # whether the last poll was answered without a chunk: by a 0.7 broker at the end of its log
         self.is_at_end_of_07 = False
         self._replicas.refresh_if_due(self._topics)
@@ -491,7 +493,8 @@ class ClusterReader:
 
     def _next_chunks(self) -> list[Chunk]:
         self.is_at_end_of_07 = False
-        if len(self._sources) == 1 and not self._has_threads:
+        give_up_s = self.give_up_s
+        if len(self._sources) == 1 and not self._has_threads and give_up_s is None:
             source = self._sources[0]
             if source.wait_s:
                 deadlines.sleep(source.wait_s)
@@ -502,10 +505,11 @@ class ClusterReader:
                 self._has_threads = True
                 for source in self._sources:
                     self._start_thread(source)
+            wait_s = max(self._max_wait_ms / 1000, _QUEUE_WAIT_S)
+            if give_up_s is not None:
+                wait_s = min(wait_s, max(0.0, give_up_s - time.monotonic()))
             try:
-                source, found = self._queue.get(
-                    timeout=max(self._max_wait_ms / 1000, _QUEUE_WAIT_S)
-                )
+                source, found = self._queue.get(timeout=wait_s)
             except queue.Empty:
                 return []
         if source not in self._sources:

@@ -429,7 +429,7 @@ class BrokerSenders(dict[int, BrokerSender]):
         self._rules = rules
         self._results = results
         self._note_presence = note_presence
-        self._is_aborted = False
+        self.is_aborted = False
 
     def __missing__(self, broker_id: int) -> BrokerSender:
         connection = BrokerConnection(
@@ -444,7 +444,7 @@ class BrokerSenders(dict[int, BrokerSender]):
         sender = self[broker_id] = BrokerSender(
             connection, self._rules, self._results, counts=self._counts
         )
-        if self._is_aborted:
+        if self.is_aborted:
             connection.abort()
         return sender
 
@@ -460,7 +460,7 @@ class BrokerSenders(dict[int, BrokerSender]):
 
     def abort(self) -> None:
         """Make requests under way, and all later ones, fail at once; from any thread."""
-        self._is_aborted = True
+        self.is_aborted = True
         for sender in list(self.values()):
             sender.connection.abort()
 

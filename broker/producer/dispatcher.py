@@ -299,10 +299,14 @@ class Dispatcher:
     def _lose(self, sender: BrokerSender, error: errors.BrokerError) -> None:
         """Take back the sets in flight on a lost connection."""
         sets, error = sender.take_back(error)
+        is_cut = False
         if isinstance(error, errors.BrokerStoppedError):
             self.written.note_stopped(
                 {one.partition for one in self.routes.values() if one.sender is sender}
             )
+        elif self._senders.is_aborted:  # by this end
+            is_cut = True
+            error = errors.ProducerClosedError("the producer was closed")
         for one, may_be_stored in sets.items():
             route = self.routes[one.partition]
             route.in_flight -= 1
@@ -313,10 +317,10 @@ class Dispatcher:
             elif error.is_retriable:
                 self._return(route, one, error, may_be_stored=may_be_stored)
             else:
-                self._fail(one, error)
+                self._fail(one, (is_cut and route.error) or error)
         if not error.is_retriable:
-            for partition in {one.partition for one in sets}:
-                self._give_up(self.routes[partition], error)
+            for route in {self.routes[one.partition] for one in sets}:
+                self._give_up(route, (is_cut and route.error) or error)
 
     def _return(
         self, route: Route, one: PendingSet, error: errors.BrokerError, *, may_be_stored: bool

@@ -503,8 +503,9 @@ def settings_of(config: ProducerConfig) -> dict[str, Any]:
 
 
 def acks_of(config: ProducerConfig) -> Acks:
-    """Return the acknowledgements that a setting names, by number or as `auto`."""
-    return Acks.AUTO if config.acks == "auto" else Acks(int(config.acks))
+    """Return the acknowledgements that a setting names, by number or as `all` or `auto`."""
+    named = {"all": Acks.COMMITTED, "auto": Acks.AUTO}
+    return named.get(config.acks) or Acks(int(config.acks))
 
 
 def codec_of(config: ProducerConfig) -> Codec:

@@ -195,7 +195,7 @@ class SenderThread(LoopThread):
             rest = self._accumulator.take_all()
         for outgoing in rest:
             self.dispatcher.note_failed(outgoing)
-            self._complete(outgoing, -1, self._closed_error(outgoing, None))
+            self._complete(outgoing, -1, self._closed_error(outgoing))
         self.dispatcher.close()
 
     def _take(self) -> list[OutgoingSet] | None:
@@ -259,17 +259,16 @@ class SenderThread(LoopThread):
         outgoing.encode(self._packer)
 
     def _end_set(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
-        if error is not None and self._is_aborted:
-            error = self._closed_error(outgoing, error)
+        if isinstance(error, ProducerClosedError):
+            error = self._closed_error(outgoing)
         if isinstance(error, MessageSizeTooLargeError):
             with self._lock:
                 self._accumulator.take_back(outgoing, error.limit)
         self._complete(outgoing, base_offset, error)
 
-    def _closed_error(self, outgoing: OutgoingSet, error: BrokerError | None) -> BrokerError:
-        why = "" if error is None else f" ({error})"
+    def _closed_error(self, outgoing: OutgoingSet) -> BrokerError:
         return ProducerClosedError(
-            f"the producer was closed before this was delivered to {outgoing.partition}{why}"
+            f"the producer was closed before this was delivered to {outgoing.partition}"
         )
 
     def _complete(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, ClassVar, Final, final
 
 from broker.topic import TopicPartition
@@ -11,7 +12,7 @@ from broker.topic import TopicPartition
 
 @final
 class Message:
-    """A message as it was read; it cannot be changed or subclassed.
+    """A message as it was read; it cannot be changed or subclassed, and is equal by its fields.
 
     Attributes:
         topic, partition: where it is.
@@ -59,6 +60,14 @@ class Message:
         shown = self.value if len(self.value) <= 40 else self.value[:40] + b".."
         return f"Message({self.topic}[{self.partition.name}] at {self.offset}: {shown!r})"
 
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return bool(_fields_of(self) == _fields_of(other))
+
+    def __hash__(self) -> int:
+        return hash(_fields_of(self))
+
     def text(self, encoding: str = "utf-8") -> str:
         """Return the value as text; `UnicodeDecodeError` if it is none."""
         return self.value.decode(encoding)
@@ -70,9 +79,12 @@ class Message:
         return json.loads(self.value)
 
 
+_fields_of = attrgetter(*Message.__match_args__)
+
+
 def adopt(compiled: type) -> None:
     """Give the class of the compiled codec what is written in Python here."""
-    for name in ("__doc__", "__match_args__", "__repr__", "text", "json"):
+    for name in ("__doc__", "__match_args__", "__repr__", "__eq__", "__hash__", "text", "json"):
         setattr(compiled, name, Message.__dict__[name])
     for name in ("key", "timestamp", "headers"):
         setattr(compiled, name, getattr(Message, name))

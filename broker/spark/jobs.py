@@ -210,7 +210,7 @@ def watched_query(spark: SparkSession, on_tasks: Callable[[TaskCounts], None]) -
         yield
 
 
-_OURS = re.compile(r"^(?:broker\.[a-z_.]+\.)(\w+): (.+)$", re.MULTILINE)
+_OURS = re.compile(r"^(?:broker\.[a-z_.]+|pylogctl)\.(\w+): (.+)$", re.MULTILINE)
 _LAST_LINE = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)
 _CAUSE = re.compile(r"(Error|Exception): (\[[A-Z0-9_.]+\] [^\n]*?SQLSTATE: (\w+))", re.MULTILINE)
 # classes of SQL states: unsupported; data that an expression cannot take; syntax; and the state of
@@ -232,9 +232,10 @@ def cause_of(failure: BaseException) -> BrokerError:
     if isinstance(failure, BrokerError):
         return failure
     text = str(failure)
+    kinds = {one.__name__: one for one in vars(errors).values() if isinstance(one, type)}
     for name, message in reversed(_OURS.findall(text)):
-        kind = getattr(errors, name, None)
-        if isinstance(kind, type) and issubclass(kind, BrokerError):
+        kind = kinds.get(name)
+        if kind is not None and issubclass(kind, BrokerError):
             return kind(message.strip())
     if isinstance(failure, PySparkException) and (failure.getSqlState() or "").startswith(
         _OF_THE_QUERY

@@ -211,7 +211,7 @@ def e2e_row(found: E2eResult, *, rate: float, acks: str, flush: str | None) -> E
 
 def flush_text(flush: Mapping[str, Any], topic: str, acks: str) -> str:
     """Return when a broker flushes a topic, in words; `flush` is a part of its status."""
-    if acks == "-1":
+    if acks in ("-1", "all"):
         return "before each acknowledgement"
     interval_ms = flush["topic_intervals_ms"].get(topic, flush["interval_ms"])
     text = f"after {flush['interval_messages']} messages or {interval_ms}ms"

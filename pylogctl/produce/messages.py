@@ -243,7 +243,8 @@ def partition_for(
     """
     known = producer.partitions(topic)
     fitting = [one for one in known if pattern.matches(one)]
-    if not fitting and producer.is_new(topic) and pattern.first == pattern.last:
+    is_of_topic = pattern.topic in (None, topic)
+    if not fitting and producer.is_new(topic) and is_of_topic and pattern.first == pattern.last:
         homes = [one.home for one in known if pattern.home in (None, one.home)]
         fitting = [TopicPartition(topic, home, pattern.first) for home in homes]
     if len(fitting) == 1:

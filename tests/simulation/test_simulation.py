@@ -62,7 +62,7 @@ SITUATIONS = (
     "outcomes unknown: NotLeaderError",
     "partitions added",
     "partitions restored",
-    "publishes refused: NotEnoughReplicasError",
+    "publishes refused: NotEnoughReplicas",
     "publishes refused: StorageError",
     "requests repeated late",
     "retention held back",

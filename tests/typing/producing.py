@@ -12,6 +12,7 @@ def send(address: str) -> pylogctl.Receipt:
     with pylogctl.connect([address, "other:9093"], timeout=5) as client:
         assert_type(client, pylogctl.Client)
         receipt = client.send("orders", "one", key=b"k", acks=pylogctl.Acks.WRITTEN, timeout=None)
+        client.send("orders", "one", key=bytearray(b"k"), acks="all")
         assert_type(receipt.partition, pylogctl.TopicPartition)
         assert_type(receipt.offset, int)
         assert_type(client.send_many("orders", ["one", b"two"]), list[pylogctl.Receipt])
@@ -34,7 +35,7 @@ def mistake(client: pylogctl.Client) -> None:
     """Make the mistakes that checkers find."""
     client.send("orders", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     client.send_many("orders", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    client.send("orders", "one", acks="all")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    client.send("orders", "one", acks="most")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     client.send("orders", "one", on_delivery=note)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     client.producer(codec="zip")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     pylogctl.conect("a")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]

@@ -305,7 +305,7 @@ def time_counts(times: Iterable[tuple[str, GroupTimes]]) -> dict[str, Any]:
 def error_readings(counted: RequestErrors) -> Iterator[Reading]:
     """Yield the counts of refusals, by group and the name of the error."""
     for (group, code), count in sorted(counted.counts.copy().items()):
-        name = errors.ERROR_OF_CODE.get(code, errors.UnknownServerError).__name__
+        name = errors.NAME_OF_CODE.get(code, errors.UnknownServerError.__name__)
         words = _CAPITAL.sub(r"_\1", name.removesuffix("Error")).lower()
         yield Reading(REQUEST_ERROR, count, (group.name.lower(), words))
 

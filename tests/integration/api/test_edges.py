@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import time
@@ -24,7 +25,7 @@ def send_bytes(client: pylogctl.Client) -> None:
 BAD: list[tuple[Callable[[pylogctl.Client], object], type[Exception], str]] = [
     (lambda c: c.send_many("t", "abc"), TypeError, "several messages, such as a list, not str"),
     (send_bytes, TypeError, "not bytes"),
-    (lambda c: c.send("t", "x", acks="all"), ValueError, "acks is one of Acks.NONE"),  # type: ignore[arg-type]
+    (lambda c: c.send("t", "x", acks="most"), ValueError, "acks is 'all' or one of Acks.NONE"),  # type: ignore[arg-type]
     (lambda c: c.send("t", "x", timeout=-1), ValueError, "timeout is at least 0"),
     (lambda c: c.send("t", "x", timeout="1"), TypeError, "timeout as a number, not str"),  # type: ignore[arg-type]
     (lambda c: c.producer(codec=None), ValueError, "no codec 'None'"),  # type: ignore[arg-type]
@@ -64,6 +65,66 @@ def test_client_when_given_bad_input_then_says_what_is_wrong(
         client.send("t", "x")
         with pytest.raises(kind, match=re.escape(text)):
             call(client)
+
+
+def test_partition_when_given_as_it_is_printed_then_is_this_one(
+    pylog: pylogctl.Client, pylog_topic: str
+) -> None:
+    pylog.create_topic(pylog_topic, partitions=2)
+    text = str(pylogctl.TopicPartition(pylog_topic, 0, 1))
+
+    receipt = pylog.send(pylog_topic, "x", partition=text)
+    pylog.send_many(pylog_topic, ["y"], partition=text)
+    with pylog.producer() as producer:
+        producer.send(pylog_topic, "z", partition=text)
+
+    assert str(receipt.partition) == text
+    assert [one.text() for one in pylog.read(pylog_topic, partition=text)] == ["x", "y", "z"]
+    second = receipt.next_offset
+    assert [one.text() for one in pylog.read(pylog_topic, start={text: second})] == ["y", "z"]
+    with pylog.read(pylog_topic) as reader:
+        reader.seek(text, second)
+        assert [one.text() for one in reader] == ["y", "z"]
+    assert pylog.count(pylog_topic, partition=text) == 3
+    assert list(pylog.offsets(pylog_topic, "end", partition=text)) == [receipt.partition]
+    assert {one.partition for one in pylog.sample(pylog_topic, 3, partition=text)} == {
+        receipt.partition
+    }
+    with pytest.raises(ValueError, match=re.escape(f"has no partition '{text[:-2]}7]'")):
+        pylog.read(pylog_topic, partition=f"{text[:-2]}7]")
+    with pytest.raises(ValueError, match="has no partition 'other"):
+        pylog.read(pylog_topic, partition="other[0-1]")
+
+
+def test_partition_when_given_to_an_event_loop_as_it_is_printed_then_is_this_one(
+    pylog_broker: Broker, pylog_topic: str
+) -> None:
+    async def main() -> list[str]:
+        async with pylogctl.aconnect(pylog_broker.address) as client:
+            await client.create_topic(pylog_topic, partitions=2)
+            text = str(pylogctl.TopicPartition(pylog_topic, 0, 1))
+            await client.send(pylog_topic, "x", partition=text)
+            async with client.producer() as producer:
+                await producer.send(pylog_topic, "y", partition=text)
+            assert await client.count(pylog_topic, partition=text) == 2
+            return [one.text() async for one in client.read(pylog_topic, partition=text)]
+
+    assert asyncio.run(main()) == ["x", "y"]
+
+
+def test_partition_when_given_to_a_group_as_it_is_printed_then_is_this_one(
+    pylog_group: pylogctl.Client,
+) -> None:
+    receipt = pylog_group.send_many("orders", ["x", "y"], key="k")[0]
+    text = str(receipt.partition)
+    with pylog_group.group("billing", "orders", start={text: "earliest"}) as group:
+        first = next(group)
+        group.seek(text, receipt.offset)
+        assert next(group) == first
+        group.pause(text)
+        group.resume(text)
+    changes = pylog_group.reset("billing", "orders", to=receipt.next_offset, partition=text)
+    assert [(str(one.partition), one.after) for one in changes] == [(text, receipt.next_offset)]
 
 
 @pytest.mark.parametrize("timeout", [-1, "1", True])

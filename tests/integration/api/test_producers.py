@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import pickle
 import time
+from typing import Any
 
 import pytest
 
 import pylogctl
+from broker.api.values import acks_of
+from broker.producer.config import ProducerConfig
 from broker.producer.partitioner import round_robin_partitioner
+from broker.producer.producer import acks_of as acks_of_setting
 from pylogctl.testing import Broker, ephemeral_cluster
 from tests.support.waiting import wait_until
 
@@ -139,13 +144,59 @@ def test_send_when_it_fails_then_its_error_is_raised_and_not_logged_as_well(
     assert [one.getMessage() for one in mine if one.levelno > logging.INFO] == []
 
 
-@pytest.mark.parametrize("value", [bytearray(b"x"), memoryview(b"x")])
-def test_send_when_given_a_buffer_then_sends_its_bytes(
-    pylog: pylogctl.Client, pylog_topic: str, value: bytearray | memoryview
+@pytest.mark.parametrize("value", [b"x", "x", bytearray(b"x"), memoryview(b"x")])
+def test_send_when_value_and_key_are_text_or_buffers_then_sends_their_bytes(
+    pylog: pylogctl.Client, pylog_topic: str, value: bytes | str | bytearray | memoryview
 ) -> None:
-    pylog.send(pylog_topic, value)
-    pylog.send_many(pylog_topic, [value])
-    assert [one.value for one in pylog.read(pylog_topic)] == [b"x", b"x"]
+    async def send_from_a_loop() -> None:
+        async with pylogctl.aconnect(pylog.brokers()[0].address) as client:
+            await client.send(pylog_topic, value, key=value)
+            await client.send_many(pylog_topic, [value], key=value)
+            async with client.producer() as producer:
+                await producer.send(pylog_topic, value, key=value)
+                await producer.send_many(pylog_topic, [value], key=value)
+
+    pylog.create_topic(pylog_topic, partitions=5)
+    pylog.send(pylog_topic, value, key=value)
+    pylog.send_many(pylog_topic, [value], key=value)
+    with pylog.producer() as producer:
+        producer.send(pylog_topic, value, key=value)
+        producer.send_many(pylog_topic, [value], key=value)
+    asyncio.run(send_from_a_loop())
+
+    expected = pylog.send(pylog_topic, b"x", key=b"x").partition
+    found = list(pylog.read(pylog_topic))
+    assert [(one.value, one.partition) for one in found] == [(b"x", expected)] * 9
+
+
+@pytest.mark.parametrize(
+    "acks", ["all", -1, 1, pylogctl.Acks.WRITTEN, pylogctl.Acks.COMMITTED, pylogctl.Acks.AUTO]
+)
+def test_send_when_acks_are_named_as_in_kafka_then_is_acknowledged(
+    pylog: pylogctl.Client, pylog_topic: str, acks: Any
+) -> None:
+    async def send_from_a_loop() -> list[int]:
+        async with pylogctl.aconnect(pylog.brokers()[0].address) as client:
+            receipt = await client.send(pylog_topic, "x", acks=acks)
+            (other,) = await client.send_many(pylog_topic, ["x"], acks=acks)
+            async with client.producer(acks=acks) as producer:
+                delivery = await producer.send(pylog_topic, "x")
+            return [receipt.offset, other.offset, (await delivery).offset]
+
+    offsets = [pylog.send(pylog_topic, "x", acks=acks).offset]
+    offsets += [one.offset for one in pylog.send_many(pylog_topic, ["x"], acks=acks)]
+    with pylog.producer(acks=acks) as producer:
+        offsets.append(producer.send(pylog_topic, "x").result().offset)
+    offsets += asyncio.run(send_from_a_loop())
+    offsets.append(pylog.send(pylog_topic, "last").offset)  # flushes those before, too
+
+    assert offsets == [one.offset for one in pylog.read(pylog_topic)]
+
+
+def test_acks_when_all_then_are_those_of_every_replica_in_sync() -> None:
+    assert acks_of("all") is acks_of(-1) is pylogctl.Acks.COMMITTED
+    config = ProducerConfig.from_properties({"request.required.acks": "all"})
+    assert acks_of_setting(config) is pylogctl.Acks.COMMITTED
 
 
 def test_values_when_pickled_then_come_back_by_their_public_names(

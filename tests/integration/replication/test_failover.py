@@ -193,7 +193,7 @@ def test_brokers_when_stopped_in_turn_under_load_then_nothing_is_lost_and_gaps_a
         assert "cut off" not in cluster.output_of(broker_id)
     trial.verdict()
     for producer in trial.producers:
-        assert producer.errors.keys() <= {"NotEnoughReplicasError"}  # all else could be sent again
+        assert producer.errors.keys() <= {"NotEnoughReplicas"}  # all else could be sent again
         unknown = [one for one in producer.sent if one.outcome is Outcome.UNKNOWN]
         assert len(unknown) <= 6 * len(trial.partitions)
 

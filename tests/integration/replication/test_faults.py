@@ -218,8 +218,8 @@ def test_partition_when_its_last_in_sync_replica_dies_then_waits_for_it_and_lose
     alone = LoggedProducer(cluster, trial.partitions, "alone", acks=Acks.WRITTEN)
     wait_until(lambda: alone.acknowledged_count >= 20, "messages that the leader alone has")
     producer = trial.producers[0]
-    refused = producer.errors["NotEnoughReplicasError"]
-    wait_until(lambda: producer.errors["NotEnoughReplicasError"] > refused + 3, "refusals")
+    refused = producer.errors["NotEnoughReplicas"]
+    wait_until(lambda: producer.errors["NotEnoughReplicas"] > refused + 3, "refusals")
     end_s = time.monotonic()
     alone.stop()
     trial.producers.append(alone)

@@ -51,7 +51,7 @@ def test_code_when_sent_then_fits_an_int16_and_is_not_the_one_for_success(code: 
     ],
 )
 def test_code_when_it_is_one_of_07s_then_means_what_it_means_there(code: int, name: str) -> None:
-    assert ERROR_OF_CODE[code].__name__ == name
+    assert ERROR_OF_CODE[code] is getattr(errors, name)
 
 
 @pytest.mark.parametrize("code", ERROR_OF_CODE)

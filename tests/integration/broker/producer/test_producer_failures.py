@@ -199,7 +199,7 @@ def test_close_when_queued_messages_could_not_be_sent_in_time_then_raises_once()
     producer = queued(broker)
     producer.send("t", [b"a", b"b"])
 
-    with pytest.raises(DeliveryFailedError, match=r"of 1 send .*closed before this was delivered"):
+    with pytest.raises(DeliveryFailedError, match="of 1 send "):
         producer.close(timeout_s=0.0)
     producer.close()
 

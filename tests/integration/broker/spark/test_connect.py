@@ -47,4 +47,4 @@ def test_topics_when_read_and_loaded_through_connect_then_all_messages_are_there
     assert job.returncode == 0, job.stderr
     count, loaded, progress, cause = json.loads(job.stdout.splitlines()[-1])
     assert (count, loaded, progress) == (90, 100, 1.0)
-    assert cause.startswith("InvalidMessageError: events[0-0]: the message at 1386 is invalid")
+    assert cause.startswith("CorruptMessage: events[0-0]: the message at 1386 is invalid")

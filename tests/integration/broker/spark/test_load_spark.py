@@ -78,7 +78,7 @@ def test_load_when_a_task_fails_for_good_then_says_why_and_leaves_nothing(
     content[-1] ^= 1
     path.write_bytes(content)
 
-    with pytest.raises(Exception, match="InvalidMessageError") as caught:
+    with pytest.raises(Exception, match="CorruptMessage") as caught:
         run_load(spark, LoadRequest(tmp_path / "lake", parse({"path": str(data)})))
 
     cause = cause_of(caught.value)

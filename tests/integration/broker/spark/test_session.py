@@ -189,7 +189,7 @@ def test_session_when_the_jvm_ends_at_once_then_says_where_its_words_are(tmp_pat
     ("text", "cause"),
     [
         (
-            "Job aborted\nbroker.errors.InvalidMessageError: events[0-0]: the message at 5\n\tat x",
+            "Job aborted\npylogctl.CorruptMessage: events[0-0]: the message at 5\n\tat x",
             InvalidMessageError("events[0-0]: the message at 5"),
         ),
         ("broker.errors.DataLossError: gone", DataLossError("gone")),

@@ -414,8 +414,8 @@ def test_close_when_broker_is_away_then_reports_errors_within_the_timeout(
     producer.send("t", [b"3"])
     producer.close(timeout_s=0.1)
     assert Counter(bytes(one.message) for one in reports.all) == {b"1": 1, b"2": 1, b"3": 1}
-    assert all(isinstance(one.error, ProducerClosedError) for one in reports.all)
-    with pytest.raises(ProducerClosedError, match="closed before this was delivered to"):
+    assert all(isinstance(one.error, BrokerUnreachableError) for one in reports.all)
+    with pytest.raises(BrokerUnreachableError):
         delivery.result()
 
 
@@ -436,7 +436,7 @@ def test_close_when_a_message_waits_for_another_attempt_then_says_why_it_failed(
     producer.send("t", [b"1"])
     wait_until(lambda: broker.publish_count == 2, "the attempts without a wait")
     producer.close(timeout_s=1.0)  # time enough to see how the attempt ended
-    assert "(lost)" in str(reports.all[0].error)
+    assert "lost" in str(reports.all[0].error)
 
 
 def test_send_when_producer_is_closed_then_refused() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import ArgumentError
-from broker.partition_patterns import parse_partition_list
+from broker.partition_patterns import parse_partition, parse_partition_list
 from broker.topic import TopicPartition
 
 ALL = [TopicPartition("t", home, index) for home in range(3) for index in range(5)]
@@ -27,16 +27,36 @@ def _selected(text: str) -> set[str]:
         ("2-0,2-1", {"2-0", "2-1"}),
         ("0-3", {"0-3"}),
         ("1-0..3", {"1-0", "1-1", "1-2", "1-3"}),
+        ("t[2-0], t[1-1]", {"2-0", "1-1"}),
+        ("u[2-0]", set()),
     ],
 )
 def test_partition_list_given_a_valid_text_selects(text: str, names: set[str]) -> None:
     assert _selected(text) == names
 
 
-@pytest.mark.parametrize("text", ["", "a", "0,", "-1", "0..", "3..1", "0--1", "*", "0-0-0"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "0,", "-1", "0..", "3..1", "0--1", "*", "0-0-0", "t[0]", "t[*-0]", "[0-0]"]
+)
 def test_partition_list_given_anything_else_is_a_usage_error(text: str) -> None:
     with pytest.raises(ArgumentError, match="not a partition"):
         parse_partition_list(text)
+
+
+@pytest.mark.parametrize(
+    "topic", ["t", "web.log-1_x", "größe", "a b", " a", "a,b", "a[0-0]", "a=b:c"]
+)
+def test_partition_when_printed_then_the_text_means_this_one(topic: str) -> None:
+    partition = TopicPartition(topic, 2, 13)
+    pattern = parse_partition(str(partition))
+
+    assert pattern.matches(partition)
+    others = [
+        partition._replace(topic="u"),
+        partition._replace(home=1),
+        partition._replace(index=1),
+    ]
+    assert not any(map(pattern.matches, others))
 
 
 @given(st.text(alphabet="0123*-.,x ", max_size=12))

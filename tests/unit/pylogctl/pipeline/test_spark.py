@@ -63,7 +63,7 @@ def test_ui_when_asked_for_then_its_address_is_said() -> None:
 def test_failure_when_the_cause_is_ours_then_is_told_and_the_log_is_gone(
     logs: Callable[[], list[Path]],
 ) -> None:
-    error = fail("x\nbroker.errors.InvalidMessageError: events[0-0]: bad\n\tat y", SparkChoice())
+    error = fail("x\npylogctl.CorruptMessage: events[0-0]: bad\n\tat y", SparkChoice())
 
     assert isinstance(error, InvalidMessageError)
     assert str(error) == "events[0-0]: bad"
