@@ -300,7 +300,7 @@ def test_progress_over_archives_ends_at_their_unpacked_size(
 ) -> None:
     path = _segment(tmp_path / "t_0", build_set([b"x" * 1000] * 1000))
     archive_segment(tmp_path / "archive", TopicPartition("t", 0, 0), path)
-    monkeypatch.setattr("pylogctl.cli.progress._LINE_EVERY_S", 0.0)
+    monkeypatch.setattr("pylogctl.cli.progress.LINE_EVERY_S", 0.0)
     result = invoke("log", command, str(tmp_path / "archive"), "-v")
     size = format_size(path.stat().st_size)
     assert f"{command}: {size} of {size}, " in result.stderr
