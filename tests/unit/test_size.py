@@ -15,8 +15,59 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-BUDGET: dict[str, int] = {}
+NOT_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+BUDGET: dict[str, int] = {
+    "broker": 3669,
+    "broker/admin": 5326,
+    "broker/aio": 2968,
+    "broker/api": 3044,
+    "broker/client": 1985,
+    "broker/consumer": 3980,
+    "broker/controller": 1372,
+    "broker/log": 5296,
+    "broker/producer": 3125,
+    "broker/protocol": 3529,
+    "broker/replication": 773,
+    "broker/security": 1349,
+    "broker/server": 12634,
+    "broker/spark": 5982,
+    "broker/tools": 1385,
+    "broker/zk": 4079,
+    "pylogctl": 313,
+    "pylogctl/acl": 269,
+    "pylogctl/audit": 336,
+    "pylogctl/broker": 994,
+    "pylogctl/cli": 5103,
+    "pylogctl/cluster": 496,
+    "pylogctl/config": 563,
+    "pylogctl/consume": 1471,
+    "pylogctl/context": 186,
+    "pylogctl/copy": 284,
+    "pylogctl/doctor": 347,
+    "pylogctl/format": 779,
+    "pylogctl/group": 1318,
+    "pylogctl/help": 280,
+    "pylogctl/log": 1445,
+    "pylogctl/metrics": 212,
+    "pylogctl/mirror": 1172,
+    "pylogctl/perf": 1802,
+    "pylogctl/pipeline": 2371,
+    "pylogctl/produce": 1950,
+    "pylogctl/testing": 595,
+    "pylogctl/top": 1866,
+    "pylogctl/topic": 1333,
+    "pylogctl/user": 357,
+    "pylogctl/web": 3510,
+    "pylogctl/zk": 1047,
+    "pyspark_pylog": 2,
+}
 
 
 def lines_of_code(source: str) -> int:
