@@ -340,7 +340,7 @@ class RootGroup(Group):
 
 def _command_of(app: typer.Typer, name: str) -> TyperCommand | Group:
     """Return the only command of an application, or the group of its commands."""
-    if len(app.registered_commands) == 1:
+    if app.info.help is None:
         command = _made(app.registered_commands[0])
         command.name = name
         return command
