@@ -29,7 +29,6 @@ _OTHERS = {
     "log.merge": ("log.segments",),
     "log.split": ("log.segments",),
     "mirror.run": ("mirror.run", "mirror.plan"),
-    "perf.consume": ("perf.consume", "perf.simple"),
     "pipeline.compact": ("pipeline.load", "pipeline.compact.plan"),
     "top": (
         *("top.brokers", "top.topics", "top.groups", "top.replication", "top.requests"),

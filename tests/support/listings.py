@@ -787,30 +787,6 @@ LISTINGS: Mapping[str, Listing] = {
         ],
     ),
     "perf consume": Listing(perf.CONSUME, [perf.ResultRow(**_figures())]),
-    "perf report": Listing(
-        perf.REPORT,
-        [
-            perf.ReportRow(
-                f"runs/2026-11-26-{name}.json",
-                f"perf {name}",
-                TOPICS[0],
-                **{
-                    key: value
-                    for key, value in _figures().items()
-                    if key not in ("bytes", "p90_ms", "p95_ms", "cpu_s", "rss_bytes")
-                },
-                overhead_bytes=0.41,
-            )
-            for name in ("produce", "consume", "e2e")
-        ],
-    ),
-    "perf compare": Listing(
-        perf.COMPARE,
-        [
-            perf.CompareRow("msg_per_s", 767_754.3, 701_212.9, -8.67, "worse", True),
-            perf.CompareRow("p99_ms", 5.0, 4.1, -18.0, "better", False),
-        ],
-    ),
     "zk ls": Listing(zk.LS, [zk.ChildRow(name) for name in TOPICS]),
     "zk ls --long": Listing(
         zk.LS_LONG, [zk.ChildRow(path, _node(17 * n)) for n, path in enumerate(NODES)]
