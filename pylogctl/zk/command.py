@@ -20,7 +20,7 @@ from pylogctl.cli.options import (
     accepts,
 )
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.zk.paths import HERE, checked_path
+from pylogctl.zk.paths import checked_path
 
 app = new_app("Look into ZooKeeper, change nodes, or start a server.")
 
@@ -44,7 +44,7 @@ _Value = Annotated[str, argument("VALUE", "The value, as it is; - reads it from 
 )
 def ls(
     env: Environment,
-    path: _TreeArgument = HERE,
+    path: _TreeArgument = "/",
     long: bool = flag("-l, --long", "Options", "Show version, size, children and times."),
     recursive: bool = flag("-R, --recursive", "Options", "Show everything below."),
 ) -> None:
@@ -62,7 +62,7 @@ def ls(
 )
 def tree(
     env: Environment,
-    path: _TreeArgument = HERE,
+    path: _TreeArgument = "/",
     depth: int | None = option("--depth N", "Options", "Levels to go down. Default: all.", min=0),
     data: bool = flag("--data", "Options", "Show values too."),
     raw: bool = flag("--raw", "Options", "Do not decode the values of known nodes."),
@@ -152,7 +152,7 @@ def watch(
 @accepts(
     *_READ_OPTIONS, exits=_READS, examples=("pylogctl zk sessions", "pylogctl zk sessions /brokers")
 )
-def sessions(env: Environment, path: _TreeArgument = HERE) -> None:
+def sessions(env: Environment, path: _TreeArgument = "/") -> None:
     """List the sessions with ephemeral nodes: who is registered by which."""
     from pylogctl.zk import reads
 
@@ -240,7 +240,7 @@ def rm(
     exits=_READS,
     examples=("pylogctl zk export /consumers > consumers.jsonl",),
 )
-def export(env: Environment, path: _TreeArgument = HERE) -> None:
+def export(env: Environment, path: _TreeArgument = "/") -> None:
     """Write a node and everything below it as lines of JSON, with exact values."""
     from pylogctl.zk import changes
 
@@ -329,24 +329,6 @@ def open_(env: Environment) -> None:
     from pylogctl.zk import acls
 
     acls.change(env, is_secured=False)
-
-
-@app.command("shell", cls=Command)
-@accepts(
-    *REGISTRY,
-    *TIMEOUT,
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
-    examples=("pylogctl zk shell", "printf 'cd /brokers\nls ids\n' | pylogctl zk shell"),
-)
-def shell(env: Environment) -> None:
-    """Run these commands from a prompt or from standard input, one a line.
-
-    `cd PATH` makes paths relative, `pwd`, `help` and `exit` are known too. The first error of
-    standard input ends it with the status of that command.
-    """
-    from pylogctl.zk.shell import run
-
-    run(env)
 
 
 @app.command("start", cls=Command)
