@@ -85,7 +85,7 @@ def get(
     as_hex: bool = flag("--hex", "Options", "Write it in hexadecimal."),
     as_json: bool = flag("--json", "Options", "Parse it and write it as JSON."),
     raw: bool = flag("--raw", "Options", "Write it exactly, on a terminal too."),
-    show_stat: bool = flag("-s, --stat", "Options", "Show version, size, times and owner too."),
+    show_stat: bool = flag("-s, --stat", "Options", "Show it, version, size, times and owner."),
 ) -> None:
     """Write the value of a node, byte for byte.
 
@@ -93,18 +93,9 @@ def get(
     """
     from pylogctl.zk import reads
 
-    if as_hex + as_json + raw > 1:
-        raise UsageError("only one of --raw, --json and --hex is possible")
+    if as_hex + as_json + raw + show_stat > 1:
+        raise UsageError("only one of --raw, --json, --hex and --stat is possible")
     reads.get(env, path, as_hex=as_hex, as_json=as_json, raw=raw, show_stat=show_stat)
-
-
-@app.command("stat", cls=Command)
-@accepts(*_READ_OPTIONS, exits=_READS, examples=("pylogctl zk stat /brokers/ids/0",))
-def stat(env: Environment, path: PathArgument) -> None:
-    """Show version, size, times and owner of a node."""
-    from pylogctl.zk import reads
-
-    reads.show_stat(env, path)
 
 
 @app.command("find", cls=Command)

@@ -154,6 +154,10 @@ PATHS = [
     for number in range(3)
 ]
 
+_VALUE = zk.ValueRow(
+    NODES[0], f"offset {OFFSET}", "34", _node(171), "0x3a1f00c4e2000017", TIME_MS, "0x1f", "0x1f0a"
+)
+
 LISTINGS: Mapping[str, Listing] = {
     "broker list": Listing(
         broker.LIST,
@@ -808,13 +812,8 @@ LISTINGS: Mapping[str, Listing] = {
             )
         ],
     ),
-    "zk get": Listing(zk.GET, [zk.ValueRow(NODES[0], f"offset {OFFSET}", "34", _node(13))]),
-    "zk stat": Listing(
-        zk.STAT,
-        [
-            zk.StatRow(NODES[0], _node(171), "0x3a1f00c4e2000017", TIME_MS, "0x1f", "0x1f0a", 0, 0),
-        ],
-    ),
+    "zk get": Listing(zk.GET, [_VALUE]),
+    "zk get --stat": Listing(zk.GET_STAT, [_VALUE]),
     "zk find": Listing(
         zk.FIND, [zk.FoundRow(path, f"offset {OFFSET}", _node(13)) for path in NODES]
     ),

@@ -191,7 +191,7 @@ LIVE = [
     ("group", "verify", "billing"),
     ("zk", "ls", "/brokers", "--long"),
     ("zk", "tree", "/brokers"),
-    ("zk", "stat", "/brokers/ids/0"),
+    ("zk", "get", "-s", "/brokers/ids/0"),
 ]
 
 
