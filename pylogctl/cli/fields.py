@@ -23,7 +23,6 @@ _OTHERS = {
     "config.set": ("config.change",),
     "config.unset": ("config.change",),
     "context.show": ("context.list",),
-    "group.clone": ("group.reset",),
     "group.import": ("group.reset",),
     "log.grep": ("log.dump",),
     "log.merge": ("log.segments",),
