@@ -420,15 +420,6 @@ LISTINGS: Mapping[str, Listing] = {
         topic.OFFSETS,
         [topic.OffsetsRow(name, OFFSET - MIB, OFFSET, MIB, 0, 0) for name in _names()],
     ),
-    "topic watermarks": Listing(
-        topic.WATERMARKS,
-        [
-            topic.WatermarksRow(name)
-            if number == 4
-            else topic.WatermarksRow(name, OFFSET - MIB, OFFSET, OFFSET + number, number)
-            for number, name in enumerate(_names())
-        ],
-    ),
     "topic count": Listing(
         topic.COUNT,
         [topic.CountRow(name, OFFSET - MIB, OFFSET, MIB, 12_408, 0, 0) for name in _names()],

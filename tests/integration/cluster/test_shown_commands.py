@@ -65,7 +65,6 @@ READS = {
     "topic sample": MESSAGES,
     "topic describe": ROWS,
     "topic offsets": ROWS,
-    "topic watermarks": ROWS,
     "topic count": ROWS,
 }
 """Lines, or commands, and what each line of their output is about."""

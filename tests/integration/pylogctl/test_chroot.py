@@ -14,7 +14,7 @@ pytestmark = pytest.mark.zookeeper
     "command",
     [
         ("topic", "list"),
-        ("topic", "watermarks", "t"),
+        ("topic", "offsets", "t"),
         ("broker", "list"),
         ("group", "list"),
         ("consume", "t"),

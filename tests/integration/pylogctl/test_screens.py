@@ -178,7 +178,6 @@ LIVE = [
     ("topic", "list"),
     ("topic", "describe", TOPIC),
     ("topic", "offsets", TOPIC),
-    ("topic", "watermarks", TOPIC),
     ("topic", "sample", TOPIC, "-n", "3"),
     ("topic", "count", TOPIC),
     ("broker", "list"),
