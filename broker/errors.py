@@ -221,7 +221,7 @@ class GroupActiveError(BrokerError):
 class ConflictError(BrokerError):
     """What is there does not fit the call, or has changed meanwhile; nothing was changed.
 
-    `reason` is a word for programs, such as `GROUP_EXISTS`.
+    `reason` is a word for programs, such as `OFFSET_CHANGED`.
     """
 
     def __init__(

@@ -58,9 +58,7 @@ SCRAPES: ManagedObject[Scrapes] = ManagedObject(
 )  # fmt: skip
 
 
-def exposition_text(
-    readings: Iterable[Reading], scrapes: Scrapes | None = None, *, of_process: bool = True
-) -> str:
+def exposition_text(readings: Iterable[Reading], scrapes: Scrapes | None = None) -> str:
     """Return the metrics of objects as text, with those of the process and of Python.
 
     With `scrapes`, a metric that cannot be read is left out, and the count of these added.
@@ -69,10 +67,9 @@ def exposition_text(
     from prometheus_client.process_collector import ProcessCollector
 
     registry = CollectorRegistry()
-    if of_process:
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
-        GCCollector(registry=registry)
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
     registry.register(_Collector(readings, scrapes))
     return generate_latest(registry).decode()
 

@@ -176,20 +176,6 @@ def request_status(
         connection.close()
 
 
-def request_exposition(connect: Connect, address: BrokerAddress) -> str:
-    """Request the metrics of a broker in Prometheus' text format."""
-    _, document, error = request_status(connect, address, StatusParts.EXPOSITION)
-    if error is not None:
-        raise error
-    text: str | None = None if document is None else document.get("exposition")
-    if text is None:
-        raise errors.UnsupportedVersionError(
-            f"the broker at {address.host}:{address.port} is too old to show its metrics as text",
-            hints=["try: pylogctl broker status --output json"],
-        )
-    return text
-
-
 def status_of(response: StatusResponse) -> BrokerStatus:
     """Return what a response tells; raise its error if it has one."""
     address, document, error = response

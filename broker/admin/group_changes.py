@@ -14,13 +14,11 @@ from broker.admin.group_plans import (
     Change,
     OffsetRecord,
     Target,
-    plan_clone,
     plan_import,
     plan_removal,
     plan_reset,
 )
 from broker.admin.groups import (
-    GroupSnapshot,
     list_groups,
     read_members,
     require_group,
@@ -91,16 +89,6 @@ def import_group(
         await_inactive(observer.session, group, wait_s)
     changes = plan_import(observer, observer.snapshot(group), offsets)
     return _carry_out(observer.session, group, changes, plan=plan, force=force)
-
-
-def clone_group(
-    observer: GroupObserver, source: str, target: str, *, plan: bool = False
-) -> list[OffsetChange]:
-    """Create a group with the offsets of another one."""
-    validate_group_name(target)
-    check_vacant(observer.session, observer.snapshot(target), source=source)
-    changes = plan_clone(observer.snapshot(source), target)
-    return _carry_out(observer.session, target, changes, plan=plan)
 
 
 def remove_group(
@@ -181,17 +169,6 @@ def _group_active(group: str, members: Sequence[str], text: str) -> GroupActiveE
         hints=[f"members: {', '.join(members[:_NAMED_MEMBERS])}{more}"],
         details={"group": group, "members": list(members)},
     )
-
-
-def check_vacant(session: Session, snapshot: GroupSnapshot, *, source: str) -> None:
-    """Raise unless a group has neither members nor offsets, so that it may be made a clone."""
-    check_inactive(session, snapshot.name, advice="give another name")
-    if snapshot.offsets:
-        raise ConflictError(
-            f"group '{snapshot.name}' exists already and has {len(snapshot.offsets)} offsets",
-            "GROUP_EXISTS",
-            hints=[f"try: pylogctl group reset {snapshot.name} --all-topics --to group:{source}"],
-        )
 
 
 def apply_changes(

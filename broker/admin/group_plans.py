@@ -328,16 +328,6 @@ def _check_current(snapshot: GroupSnapshot, partition: TopicPartition, entry: Of
         )
 
 
-def plan_clone(snapshot: GroupSnapshot, target: str) -> list[Change]:
-    """Plan to give another group the offsets of a group; it fails for those that are useless."""
-    return [
-        Change(target, partition, None, stored.offset)
-        if stored.offset is not None
-        else Change(target, partition, None, None, (_useless(stored),), keeps=True, fails=True)
-        for partition, stored in snapshot.offsets.items()
-    ]
-
-
 def plan_removal(snapshot: GroupSnapshot) -> list[Change]:
     """Plan to remove all offsets of a group."""
     return [

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
-from broker.client.list_offsets import Watermarks
 from broker.client.selection import find_partitions
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
@@ -320,13 +319,6 @@ class TopicFacts:
             return self._ask(partition, ask)
         except _NO_FACTS:
             return PartitionFacts(partition, leader)
-
-    def watermarks(self, partition: TopicPartition) -> Watermarks | None:
-        """Return log start, high watermark and log end; None if the broker does not respond."""
-        try:
-            return self._ask(partition, lambda: self.positions.watermarks(partition))
-        except _NO_FACTS:
-            return None
 
     def written_ms(self, partition: TopicPartition, offset: int, now_ms: int) -> int | None:
         """Return about when the message at an offset was written, by the times of its segment.

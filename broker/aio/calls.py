@@ -176,7 +176,6 @@ class AsyncCalls:
     verify_group: Final = _in_thread(GroupCalls.verify_group)
     reset: Final = _in_thread(GroupCalls.reset)
     import_offsets: Final = _in_thread(GroupCalls.import_offsets)
-    clone_group: Final = _in_thread(GroupCalls.clone_group)
     delete_group: Final = _in_thread(GroupCalls.delete_group)
     rebalance: Final = _in_thread(GroupCalls.rebalance)
 

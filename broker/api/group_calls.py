@@ -229,28 +229,6 @@ class GroupCalls(Access):
                 observer, group, records, plan=plan, force=force, wait_s=wait_inactive
             )
 
-    def clone_group(self, source: str, target: str, *, plan: bool = False) -> list[OffsetChange]:
-        """Create a group with the offsets of another one, and return them.
-
-        Args:
-            source: the group to copy.
-            target: the new one, which must have neither offsets nor members.
-            plan: change nothing, and return what would be created.
-
-        Raises:
-            UnknownGroup: there is no `source`.
-            Conflict, GroupActive: there is a `target`.
-            Partial: some offsets cannot be used; the others are copied.
-            ArgumentError: `target` cannot be the name of a group.
-            NoZooKeeper, Unreachable: see there.
-        """
-        from broker.admin.group_changes import clone_group
-
-        group_of(source)
-        group_of(target)
-        with self._call():
-            return clone_group(self._observer(source), source, target, plan=plan)
-
     def delete_group(
         self, group: str, *, missing_ok: bool = False, plan: bool = False
     ) -> list[OffsetChange]:

@@ -54,10 +54,9 @@ class StatusParts(IntFlag):
     TOPICS = 8  # metrics of each topic
     LOGS = 16  # metrics of each log
     REQUESTS = 32  # how long they took, as histograms
-    EXPOSITION = 64  # all metrics as text for Prometheus
 
 
-ALL_PARTS = ~StatusParts.EXPOSITION
+ALL_PARTS = ~StatusParts(0)
 
 
 def _parts(number: int) -> StatusParts:

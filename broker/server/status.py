@@ -301,8 +301,6 @@ class BrokerStatus:
                 metrics.group_times(self.server.metrics, delays)
             )
         found["metrics"] = self._metrics(phase, address.id, parts, topic, records)
-        if parts & StatusParts.EXPOSITION:
-            found["exposition"] = self.exposition(phase)
         return found
 
     def _replica_records(self) -> list[dict[str, Any]]:

@@ -23,13 +23,11 @@ _OTHERS = {
     "config.set": ("config.change",),
     "config.unset": ("config.change",),
     "context.show": ("context.list",),
-    "group.clone": ("group.reset",),
     "group.import": ("group.reset",),
     "log.grep": ("log.dump",),
     "log.merge": ("log.segments",),
     "log.split": ("log.segments",),
     "mirror.run": ("mirror.run", "mirror.plan"),
-    "perf.consume": ("perf.consume", "perf.simple"),
     "pipeline.compact": ("pipeline.load", "pipeline.compact.plan"),
     "top": (
         *("top.brokers", "top.topics", "top.groups", "top.replication", "top.requests"),

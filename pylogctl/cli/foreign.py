@@ -1,4 +1,4 @@
-"""What the words of other tools, and former ones of ours, are here: of Kafka's scripts, kcat, rpk.
+"""What the words of other tools are here: of Kafka's scripts, kcat, rpk.
 
 Imported only for an error's hint.
 """
@@ -54,25 +54,9 @@ _OPTIONS = {
         ("--consumer-property", "--producer-property", "--property", "--command-config"),
         "properties are given with -X KEY=VALUE; -X list shows them",
     ),
-    # former options of ours
     "--no-color": "colours are chosen with --color never, or NO_COLOR=1",
     "--fetch-size": "bytes of a request: -X fetch.size=1048576",
-    "--max-wait": "how long a broker waits for messages: -X fetch.wait.max.ms=500",
-    "--socket-buffer": "receive buffer of the socket: -X socket.buffersize=2097152",
-    "--commit-interval": "time between commits: -X autocommit.interval.ms=10000",
     "--acks": "acknowledgements: -X request.required.acks=1",
-    "--pretty": "a header line and the payload: -F @full",
-    **dict.fromkeys(
-        ("--from-zookeeper", "--from-broker", "--to-zookeeper", "--to-broker"),
-        "clusters are named with --from and --to: a context, ZOOKEEPER:PORT, or brokers=HOST:PORT",
-    ),
-    "--read-from": "replicas to read from: -X read.from=any, or a rack",
-    "--audit-window": "the window of counts: --audit TOPIC:1m",
-    "--table-format": "the format stands before the name: --into-table iceberg:NAME",
-    "--idle-timeout": "in `perf consume`: -X consumer.timeout.ms=5000",
-    "--driver-memory": "heap of Spark's driver: --spark-conf spark.driver.memory=2g",
-    "--ui": "Spark's pages: --spark-conf spark.ui.enabled=true",
-    "--describe-offsets": "pylogctl group describe GROUP",
 }
 
 _NEEDED = {
@@ -109,7 +93,8 @@ _COMMANDS = {
     **dict.fromkeys(("lag", "reset", "members"), "pylogctl group {} GROUP"),
     **dict.fromkeys(("start", "stop", "status"), "pylogctl broker {}"),
     **dict.fromkeys(("dump", "verify", "grep", "repair"), "pylogctl log {} FILE"),
-    **dict.fromkeys(("get", "stat", "tree"), "pylogctl zk {} PATH"),
+    **dict.fromkeys(("get", "tree"), "pylogctl zk {} PATH"),
+    "stat": "pylogctl zk get --stat PATH",
     **dict.fromkeys(("metadata", "info", "nodes"), _CLUSTER),
     "health": "pylogctl cluster health",
     "sub": "pylogctl consume TOPIC",

@@ -394,11 +394,11 @@ _CLUSTERS = (
 )
 FromOption = Annotated[
     str | None,
-    option("--from, --from-context CLUSTER", "Connection", f"Cluster to read from: {_CLUSTERS}"),
+    option("--from CLUSTER", "Connection", f"Cluster to read from: {_CLUSTERS}"),
 ]
 ToOption = Annotated[
     str | None,
-    option("--to, --to-context CLUSTER", "Connection", f"Cluster to write to: {_CLUSTERS}"),
+    option("--to CLUSTER", "Connection", f"Cluster to write to: {_CLUSTERS}"),
 ]
 """The two clusters of a command; that of `--context`, `-Z` or `-b` if one is not given."""
 

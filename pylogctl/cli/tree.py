@@ -153,14 +153,7 @@ def _label(param: Any) -> str:
 
 
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": sorted(HELP_FLAGS)}
-_ALIASES = {
-    "ls": ("list",),
-    "desc": ("describe",),
-    "rm": ("delete",),
-    # former commands, which others do with an option
-    "mirror plan": ("run", "--dry-run"),
-    "perf simple": ("consume", "--simple"),
-}
+_ALIASES = {"ls": "list", "desc": "describe", "rm": "delete"}
 
 
 def _streams_of(ctx: Any) -> Streams:
@@ -255,11 +248,10 @@ class Group(TyperGroup):
         return None if declared is None else _made(declared)
 
     def expand_alias(self, words: list[str]) -> list[str]:
-        """Replace a hidden alias, or a former command, at the front of the words."""
-        of_group = _ALIASES.get(f"{self.name} {words[0]}")
-        target = of_group or _ALIASES.get(words[0], (words[0],))
-        if words[0] not in self.declared and target[0] in self.declared:
-            return [*target, *words[1:]]
+        """Replace a hidden alias at the front of the words."""
+        target = _ALIASES.get(words[0], "")
+        if words[0] not in self.declared and target in self.declared:
+            return [target, *words[1:]]
         return words
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -340,7 +332,7 @@ class RootGroup(Group):
 
 def _command_of(app: typer.Typer, name: str) -> TyperCommand | Group:
     """Return the only command of an application, or the group of its commands."""
-    if len(app.registered_commands) == 1:
+    if app.info.help is None:
         command = _made(app.registered_commands[0])
         command.name = name
         return command

@@ -15,13 +15,12 @@ from broker.admin.group_changes import (
     apply_changes,
     await_inactive,
     check_inactive,
-    check_vacant,
     delete_group,
     nodes_of,
     offset_changed,
     unmade,
 )
-from broker.admin.group_plans import Change, plan_clone, plan_import, plan_removal
+from broker.admin.group_plans import Change, plan_import, plan_removal
 from broker.admin.groups import list_groups, require_group, validate_group_name
 from broker.admin.rebalance import (
     GroupProblem,
@@ -51,7 +50,7 @@ from pylogctl.group.document import (
     change_row,
 )
 from pylogctl.group.plan import by_group, find_target, plan_reset, read_entries
-from pylogctl.group.reads import open_observer, warn_of_offsets
+from pylogctl.group.reads import open_observer
 
 _DRY_RUN = "nothing changed; this was a dry run"
 
@@ -100,30 +99,6 @@ def import_offsets(
             for change in plan_import(observer, observer.snapshot(name), wanted)
         ]
         _carry_out(env, "group import", observer.session, changes, execute=execute, force=force)
-
-
-def clone(env: Environment, source: str, target: str) -> None:
-    """Create a group with the offsets of another one."""
-    validate_group_name(target)
-    with open_observer(env, source) as observer:
-        snapshot = observer.snapshot(source)
-        warn_of_offsets(env, snapshot)
-        check_vacant(observer.session, observer.snapshot(target), source=source)
-        changes = [one for one in plan_clone(snapshot, target) if not one.fails]
-        if not changes:
-            env.note("no offsets")
-        if env.settings.dry_run:
-            env.note(_DRY_RUN)
-        elif unwritten := apply_changes(observer.session, changes):
-            raise offset_changed(unwritten)
-    render(env, RESET, [change_row(one) for one in changes])
-    if len(changes) < len(snapshot.offsets):
-        raise CliError(
-            ExitStatus.PARTIAL,
-            f"{len(snapshot.offsets) - len(changes)} of {len(snapshot.offsets)} offsets "
-            "cannot be used; not copied",
-            hints=[f"try: pylogctl group describe {source}"],
-        )
 
 
 def delete(env: Environment, group: str, *, confirmed: str | None, if_exists: bool) -> None:

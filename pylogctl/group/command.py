@@ -292,6 +292,7 @@ def export(
     examples=(
         "pylogctl group import --file offsets.txt",
         "pylogctl group import billing --file offsets.jsonl --execute",
+        "pylogctl group export billing | pylogctl group import billing-test --file - --execute -y",
     ),
 )
 def import_offsets(
@@ -311,26 +312,6 @@ def import_offsets(
     from pylogctl.group import changes
 
     changes.import_offsets(env, file, group, execute=execute, force=force, wait_s=wait_inactive)
-
-
-@app.command("clone", cls=Command)
-@accepts(
-    *_CHANGE_OPTIONS,
-    exits=_CHANGES,
-    examples=("pylogctl group clone billing billing-test",),
-)
-def clone(
-    env: Environment,
-    source: str = argument("GROUP", "Group to copy."),
-    target: str = argument("NEW", "Group to create."),
-) -> None:
-    """Create a group with the offsets of another one.
-
-    The new group must not have offsets or members yet.
-    """
-    from pylogctl.group import changes
-
-    changes.clone(env, source, target)
 
 
 @app.command("delete", cls=Command)

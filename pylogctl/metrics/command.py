@@ -1,10 +1,10 @@
-"""`pylogctl metrics`: what Prometheus reads of groups, and the text of one scrape."""
+"""`pylogctl metrics`: what Prometheus reads of groups."""
 
 from __future__ import annotations
 
 from broker.units import ListenAddress
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import argument, flag, option
+from pylogctl.cli.declarations import flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts
@@ -61,32 +61,3 @@ def serve(
     serve_groups(
         env, port, interval_s=interval, window_ms=window, with_partitions=not no_partitions
     )
-
-
-@app.command("dump", cls=Command)
-@accepts(
-    *shared.CONNECTION,
-    exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
-    examples=(
-        "pylogctl metrics dump",
-        "pylogctl metrics dump 2 | promtool check metrics",
-        "pylogctl metrics dump -b broker-1:9092 | grep _replica",
-    ),
-)
-def dump(
-    env: Environment,
-    broker: int | None = argument(
-        "[ID]", "A broker. Default: the one of --broker, or the groups.", default=None
-    ),
-) -> None:
-    """Write what one scrape would read: of a broker, or of all groups.
-
-    A broker need not have been started with --metrics-port. The status of groups is not judged, as
-    that takes time: see `pylogctl metrics serve`.
-    """
-    from pylogctl.metrics.dump import dump_broker, dump_groups
-
-    if broker is None and not env.settings.brokers:
-        dump_groups(env)
-    else:
-        dump_broker(env, broker)

@@ -1,14 +1,11 @@
-"""`pylogctl perf`: measures throughput and latency, and compares saved runs."""
+"""`pylogctl perf`: measures throughput and latency."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import argument, option
+from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts
@@ -19,7 +16,6 @@ app = new_app("Measure throughput and latency.")
 
 _RUNS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFIG)
 _READS = (*_RUNS, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
-_DEFAULT_LIMIT = "5%"
 
 _Topic = Annotated[str, argument("TOPIC", "Topic.")]
 
@@ -33,12 +29,12 @@ _Topic = Annotated[str, argument("TOPIC", "Topic.")]
     *shared.DRY_RUN,
     exits=_RUNS,
     dumps_properties=True,
-    first="--messages --duration --size --payload-file --batch -z --threads --rate --warmup --save",
+    first="--messages --duration --size --payload-file --batch -z --threads --rate --warmup",
     examples=(
         "pylogctl perf produce bench --messages 1000000 --size 200 --batch 50",
         "pylogctl perf produce bench --duration 1m --size 100..2000 --rate 5MiB/s "
         "-X request.required.acks=1",
-        "pylogctl perf produce bench --payload-file app.log --codec snappy --save run.json",
+        "pylogctl perf produce bench --payload-file app.log --codec snappy --output json",
     ),
 )
 def produce(
@@ -71,22 +67,10 @@ def produce(
         rate=None if choice.rate is None else parse_rate(choice.rate),
         is_sequential=config.max_in_flight == 1,
     )
-    options = {
-        "topic": topic,
-        "messages": choice.messages,
-        "duration_s": plan.duration_s,
-        "size": choice.size,
-        "payload_file": None if choice.payload_file is None else str(choice.payload_file),
-        "batch": choice.batch,
-        "threads": choice.threads,
-        "rate": choice.rate,
-        "warmup": choice.warmup,
-        "properties": plans.property_texts(config),
-    }
     if env.settings.dry_run:
         runs.show_plan(env, plan, config)
     else:
-        runs.measure_produce(env, plan, config, options, choice)
+        runs.measure_produce(env, plan, config, choice)
 
 
 @app.command("consume", cls=Command)
@@ -125,7 +109,6 @@ def consume(
     from pylogctl.perf import plan as plans
     from pylogctl.perf import run as runs
     from pylogctl.perf.consume import ConsumePlan, shared_readings, single_reading
-    from pylogctl.perf.document import CONSUME, SIMPLE
 
     partition = choice.partition
     if choice.simple:
@@ -145,24 +128,11 @@ def consume(
         max_wait_ms=config.max_wait_ms,
         min_bytes=config.fetch_min_bytes,
     )
-    options = {
-        "topic": topic,
-        "messages": choice.messages,
-        "duration_s": plan.duration_s,
-        "offset": choice.offset,
-        "partition": None if partition is None else partition.text,
-        "threads": choice.threads,
-        "idle_timeout_s": plan.idle_timeout_s,
-        "properties": plans.property_texts(config),
-    }
     runs.measure_reading(
         env,
-        "perf simple" if choice.simple else "perf consume",
-        SIMPLE if choice.simple else CONSUME,
         single_reading if choice.simple else shared_readings,
         plan,
         config,
-        options,
         choice,
         topic=topic,
         span=make_span(env, choice.offset or [], from_beginning=False, exit_at_end=is_bounded),
@@ -181,8 +151,7 @@ def consume(
     changes=True,
     examples=(
         "pylogctl perf e2e bench --rate 10000/s --size 200",
-        "pylogctl perf e2e bench --rate 500/s --duration 1m --save latency.json "
-        "-X request.required.acks=1",
+        "pylogctl perf e2e bench --rate 500/s --duration 1m -X request.required.acks=1",
     ),
 )
 def e2e(
@@ -205,71 +174,4 @@ def e2e(
     config = plans.producer_config(env, PERF_E2E, choice.codec)
     plans.validate_output(env, choice, compat07=False)
     plan = plans.e2e_plan(env, config, topic, choice)
-    options = {
-        "topic": topic,
-        "messages": plan.message_count,
-        "rate": plan.rate,
-        "size": choice.size,
-        "warmup": plan.warmup_count,
-        "properties": plans.property_texts(config),
-    }
-    runs.measure_e2e(env, plan, config, options, choice)
-
-
-@app.command("compare", cls=Command)
-@accepts(
-    *shared.OUTPUT,
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
-    examples=(
-        "pylogctl perf compare before.json after.json",
-        "pylogctl perf compare before.json after.json --fail-below 5%",
-    ),
-)
-def compare(
-    env: Environment,
-    before: Path = argument("BEFORE", "Saved run."),
-    after: Path = argument("AFTER", "Saved run of the same command."),
-    fail_below: str | None = option(
-        "--fail-below PERCENT",
-        "Options",
-        "Status 12 if the second run is worse by more than this. Verdicts without it: 5%.",
-    ),
-) -> None:
-    """Compare two saved runs, figure by figure.
-
-    The rate decides; for `perf e2e` the median and p99 of the latency. Other differences between
-    the runs are printed on standard error.
-    """
-    from pylogctl.perf.document import compare_runs
-
-    limit = _parse_percent(_DEFAULT_LIMIT if fail_below is None else fail_below)
-    is_worse = compare_runs(env, before, after, limit=limit)
-    if fail_below is not None and is_worse:
-        env.note(f"worse by more than {100 * limit:g}%")
-        raise typer.Exit(ExitStatus.THRESHOLD)
-
-
-def _parse_percent(text: str) -> float:
-    try:
-        percent = float(text.removesuffix("%"))
-    except ValueError:
-        percent = -1.0
-    if not 0 <= percent <= 100:
-        raise UsageError(f"not a percentage: '{text}'", hints=["valid: 5%, 0.5%, 0"])
-    return percent / 100
-
-
-@app.command("report", cls=Command)
-@accepts(
-    *shared.OUTPUT,
-    exits=(ExitStatus.NOT_FOUND,),
-    examples=(
-        "pylogctl perf report *.json",
-        "pylogctl perf report *.json --sort -msg_per_s --output markdown",
-    ),
-)
-def report(env: Environment, files: list[Path] = argument("FILE...", "Saved runs.")) -> None:
-    """List saved runs, a row for each."""
-    from pylogctl.perf.document import list_runs
-
-    list_runs(env, files)
+    runs.measure_e2e(env, plan, config, choice)

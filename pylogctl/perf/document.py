@@ -1,43 +1,27 @@
-"""The rows of `pylogctl perf` and their documents, 0.7's CSV, and files of saved runs."""
+"""The rows of `pylogctl perf` and their documents, and 0.7's CSV."""
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from broker.protocol.compression import Codec
-from broker.units import format_time
-from pylogctl import __version__
 from pylogctl.cli.columns import (
-    HIDDEN,
     Bytes,
     Document,
     Fit,
-    Flag,
     Integer,
     Number,
-    Rank,
     Rate,
     Row,
     Seconds,
     Text,
 )
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import render
 from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.e2e import E2eResult
-from pylogctl.perf.measure import MIB, Interval, Result, latencies_ms
+from pylogctl.perf.measure import MIB, Result, latencies_ms
 from pylogctl.perf.produce import ProducePlan
-
-_RUN_SCHEMA = "pylogctl.perf.run/1"
-_Overhead = Annotated[Number, "bytes of log per message beyond its payload"]
 
 
 class ResultRow(Row):
@@ -61,7 +45,7 @@ class ResultRow(Row):
 class ProduceRow(ResultRow):
     """The result of `perf produce`."""
 
-    overhead_bytes: _Overhead
+    overhead_bytes: Annotated[Number, "bytes of log per message beyond its payload"]
 
 
 class E2eRow(ResultRow):
@@ -88,52 +72,10 @@ class PlanRow(Row):
     threads: Annotated[Integer, "threads with a producer each"]
 
 
-class ReportRow(Row):
-    """A saved run; the command decides which figures it has."""
-
-    file: Annotated[Text, "where the run is saved"]
-    command: Annotated[Text, "what was measured", Fit.WHOLE]
-    topic: Annotated[Text, "name of the topic", Rank(3)]
-    messages: Annotated[Integer, "number of messages", Rank(2)] = None
-    seconds: Annotated[Seconds, "elapsed time", Rank(3)] = None
-    msg_per_s: Annotated[Rate, "messages per second"] = None
-    mib_per_s: Annotated[Number, "MiB of payload per second"] = None
-    p50_ms: Annotated[Number, "latency that half do not exceed", Rank(2)] = None
-    p99_ms: Annotated[Number, "latency that 99 % do not exceed"] = None
-    p99_9_ms: Annotated[Number, "latency that 99.9 % do not exceed", Rank(4)] = None
-    max_ms: Annotated[Number, "longest latency", Rank(4)] = None
-    overhead_bytes: Annotated[_Overhead, Rank(5)] = None
-    acks: Annotated[Text, "requested acknowledgement", HIDDEN] = None
-    flush: Annotated[Text, "when messages are flushed", HIDDEN] = None
-    cpu_s: Annotated[Number, "processor time, in seconds", HIDDEN] = None
-    rss_bytes: Annotated[Bytes, "peak memory", HIDDEN] = None
-    started: Annotated[Text, "start of the run", HIDDEN] = None
-    options: Annotated[Mapping[str, Any] | None, "options and properties", Fit.WRAP, HIDDEN] = None
-    pylogctl: Annotated[Text, "version", HIDDEN] = None
-    git_revision: Annotated[Text, "revision of the checkout it ran from", HIDDEN] = None
-    python: Annotated[Text, "interpreter", HIDDEN] = None
-    platform: Annotated[Text, "system", Fit.WRAP, HIDDEN] = None
-    processors: Annotated[Integer, "number of processors", HIDDEN] = None
-
-
-class CompareRow(Row):
-    """A figure of two runs."""
-
-    figure: Annotated[str, "what was measured", Fit.WHOLE]
-    before: Annotated[Number, "in the first file"]
-    after: Annotated[Number, "in the second file"]
-    change_percent: Annotated[Number, "from the first to the second"]
-    verdict: Annotated[str, "better, worse or same; same is within the limit", Fit.STATE]
-    decides: Annotated[Flag, "whether it counts for --fail-below"]
-
-
 PRODUCE = Document("perf.produce/1", ProduceRow, empty="nothing measured")
 CONSUME = Document("perf.consume/1", ResultRow, empty="nothing measured")
-SIMPLE = Document("perf.simple/1", ResultRow, empty="nothing measured")
 E2E = Document("perf.e2e/1", E2eRow, empty="nothing measured")
 PLAN = Document("perf.produce.plan/1", PlanRow, empty="nothing to send")
-REPORT = Document("perf.report/1", ReportRow, empty="no runs")
-COMPARE = Document("perf.compare/1", CompareRow, empty="nothing to compare")
 
 _PRODUCE_HEADER_07 = (
     "start.time, end.time, compression, message.size, batch.size, total.data.sent.in.MB, MB.sec, "
@@ -142,31 +84,6 @@ _PRODUCE_HEADER_07 = (
 _CONSUME_HEADER_07 = (
     "start.time, end.time, fetch.size, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
 )
-_IS_MORE_BETTER = {
-    "msg_per_s": True,
-    "mib_per_s": True,
-    "p50_ms": False,
-    "p90_ms": False,
-    "p95_ms": False,
-    "p99_ms": False,
-    "p99_9_ms": False,
-    "max_ms": False,
-    "cpu_s": False,
-    "rss_bytes": False,
-    "overhead_bytes": False,
-}
-_DECIDING_FIGURES = {"perf e2e": ("p50_ms", "p99_ms")}  # of other commands: the rate
-_PLATFORM = ("python", "platform", "processors")
-
-
-class PerfRun(NamedTuple):
-    """A measurement, the options to repeat it, and its row in the document of its command."""
-
-    command: str
-    options: Mapping[str, object]
-    result: Result
-    intervals: Sequence[Interval]
-    row: ResultRow
 
 
 def result_fields(result: Result) -> dict[str, Any]:
@@ -251,128 +168,3 @@ def _time_07(time_ms: int) -> str:
     """Return a time as `yyyy-MM-dd HH:mm:ss:SSS` in local time, as 0.7 does."""
     moment = datetime.fromtimestamp(time_ms // 1000).astimezone()
     return f"{moment:%Y-%m-%d %H:%M:%S}:{time_ms % 1000:03d}"
-
-
-def save_run(path: Path, run: PerfRun) -> None:
-    """Write a run and the platform to a JSON file."""
-    document = {
-        "schema": _RUN_SCHEMA,
-        "command": run.command,
-        "options": dict(run.options),
-        "started": format_time(run.result.started_ms),
-        "pylogctl": __version__,
-        "git_revision": _git_revision(),
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "platform": platform.platform(),
-        "processors": os.cpu_count(),
-        "result": run.row.by_column(),
-        "intervals": [
-            {
-                "at_s": round(one.at_s, 3),
-                "seconds": round(one.seconds, 3),
-                "messages": one.message_count,
-                "bytes": one.payload_bytes,
-                "msg_per_s": round(one.messages_per_s, 1),
-                "mib_per_s": round(one.mib_per_s, 3),
-                **one.latencies_ms,
-            }
-            for one in run.intervals
-        ],
-    }
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-
-
-def _git_revision() -> str | None:
-    """Return the revision of the checkout this program runs from; None if it is installed."""
-    checkout = Path(__file__).resolve().parents[2]
-    if not (checkout / ".git").exists():
-        return None
-    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
-
-
-class _SavedRun(NamedTuple):
-    path: Path
-    document: Mapping[str, Any]
-
-    @property
-    def command(self) -> str:
-        return str(self.document["command"])
-
-    @property
-    def result(self) -> Mapping[str, Any]:
-        result: Mapping[str, Any] = self.document["result"]
-        return result
-
-
-def _load_run(path: Path) -> _SavedRun:
-    try:
-        document = json.loads(path.read_bytes())
-    except ValueError:
-        document = None
-    if not isinstance(document, dict) or document.get("schema") != _RUN_SCHEMA:
-        raise UsageError(f"'{path}' is no saved run", hints=["save one with: perf ... --save FILE"])
-    return _SavedRun(path, document)
-
-
-def list_runs(env: Environment, paths: Iterable[Path]) -> None:
-    """Render saved runs, a row for each."""
-    render(env, REPORT, [_report_row(_load_run(path)) for path in paths])
-
-
-def _report_row(run: _SavedRun) -> ReportRow:
-    options = run.document["options"]
-    named = {
-        "acks": options["properties"].get("request.required.acks"),
-        **run.document,
-        **run.result,
-        "file": str(run.path),
-        "topic": options["topic"],
-    }
-    return ReportRow(**named)  # of a file's fields, those that are no column are not shown
-
-
-def compare_runs(env: Environment, before: Path, after: Path, *, limit: float) -> bool:
-    """Compare the figures of two saved runs; return whether a deciding figure is worse.
-
-    Other differences of the runs are warned of. A figure that is worse by at most the share `limit`
-    counts as the same.
-    """
-    old, new = _load_run(before), _load_run(after)
-    if old.command != new.command:
-        raise UsageError(f"'{old.command}' and '{new.command}' cannot be compared")
-    rows = list(_compare(old, new, limit))
-    for difference in _differences(old.document, new.document):
-        env.warn(f"the runs differ in {difference}")
-    render(env, COMPARE, rows)
-    env.flush()
-    return any(one.decides and one.verdict == "worse" for one in rows)
-
-
-def _compare(before: _SavedRun, after: _SavedRun, limit: float) -> Iterator[CompareRow]:
-    """Yield a row of `COMPARE` for each figure that both runs have."""
-    deciding = _DECIDING_FIGURES.get(before.command, ("msg_per_s",))
-    for figure, is_more_better in _IS_MORE_BETTER.items():
-        old, new = before.result.get(figure), after.result.get(figure)
-        if old is None or new is None:
-            continue
-        change = (new - old) / old if old else 0.0
-        gain = change if is_more_better else -change
-        verdict = "worse" if gain < -limit else "better" if gain > limit else "same"
-        change_percent = round(100 * change, 2)
-        yield CompareRow(figure, old, new, change_percent, verdict, figure in deciding)
-
-
-def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the options, properties and parts of the platform that differ."""
-    pairs = [(before[name], after[name], name) for name in _PLATFORM]
-    old, new = (
-        {**one["options"], **one["options"]["properties"], "properties": None}
-        for one in (before, after)
-    )
-    pairs += [(old.get(name), new.get(name), name) for name in sorted(old.keys() | new.keys())]
-    return [f"{name}: {one} and {other}" for one, other, name in pairs if one != other]

@@ -298,7 +298,6 @@ class Intervals:
     """Divides a measurement into intervals of `every_s` seconds and shows each; see the module."""
 
     def __init__(self, env: Environment, every_s: float) -> None:
-        self.done: list[Interval] = []
         self._env = env
         self._every_s = every_s
         self._started_s: float | None = None
@@ -327,7 +326,6 @@ class Intervals:
             seconds = now_s - self._last_s
             new = Interval.of(now_s - self._started_s, seconds, counted.since(self._before))
             self._last_s, self._before = now_s, counted
-            self.done.append(new)
             self._show(new)
 
     def ask_for_line(self, *_: object) -> None:

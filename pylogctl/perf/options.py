@@ -17,9 +17,6 @@ class RunChoice(Choice):
     )
     duration: float | None = option("--duration DUR", "Limits", "Stop after so long.")
     interval: float = option("--interval DUR", "Output", "Time from row to row.", default="1s")
-    save: Path | None = option(
-        "--save FILE", "Output", "Write result, intervals, options and platform to a JSON file."
-    )
 
 
 class LoadChoice(RunChoice):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from broker.client.cluster import Connect
 from broker.consumer.config import ConsumerConfig
 from broker.producer.config import ProducerConfig
-from broker.properties import BaseConfig
 from broker.units import parse_rate, parse_size
 from pylogctl.cli.client_settings import client_settings
 from pylogctl.cli.connections import connector
@@ -29,7 +26,7 @@ _DEFAULT_SIZE = "100"
 
 
 def validate_output(env: Environment, choice: RunChoice, *, compat07: bool) -> None:
-    """Validate before a long run that its result can be written."""
+    """Validate before a long run how its result is to be written."""
     if compat07:
         if env.settings.output not in (None, "csv"):
             raise UsageError(f"--compat07 writes csv, not {env.settings.output}")
@@ -37,9 +34,6 @@ def validate_output(env: Environment, choice: RunChoice, *, compat07: bool) -> N
             raise UsageError("--compat07 has columns of its own; --columns and --sort do not apply")
     if not choice.interval:
         raise UsageError("--interval must be above zero")
-    save = choice.save
-    if save is not None and not save.absolute().parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(save.parent))
 
 
 def parse_sizes(text: str | None) -> SizeRange:
@@ -80,11 +74,6 @@ def idle_timeout_s_of(config: ConsumerConfig, *, has_duration: bool) -> float | 
 def producer_config(env: Environment, use: Use, codec: str | None) -> ProducerConfig:
     """Return the producer's settings: `-X` properties, overridden by `--codec`."""
     return client_settings(env, use, ProducerConfig, {"compression.codec": codec})
-
-
-def property_texts(config: BaseConfig) -> dict[str, str]:
-    """Return all properties of settings as text, by their names."""
-    return {prop.name: config.value_text(prop) for prop in config.PROPERTIES}
 
 
 def connect_with(env: Environment, config: ProducerConfig | ConsumerConfig) -> Connect:

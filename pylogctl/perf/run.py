@@ -1,15 +1,13 @@
 """Runs the commands of `pylogctl perf`: connect, measure, and report the result.
 
-A signal ends a measurement early: its result is reported, and `typer.Exit` raised. `options` are
-reported with a saved run, `choice` says how long to measure and where the figures go.
+A signal ends a measurement early: its result is reported, and `typer.Exit` raised. `choice` says
+how long to measure and where the figures go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 import typer
 
@@ -47,7 +45,6 @@ def measure_produce(
     env: Environment,
     plan: ProducePlan,
     config: ProducerConfig,
-    options: Mapping[str, object],
     choice: LoadChoice,
 ) -> None:
     """Send messages, measure it and report the result."""
@@ -68,11 +65,8 @@ def measure_produce(
             on_tick=shown.tick,
             log_end=partial(_log_end, shared, connect, plan.topic),
         )
-    run = document.PerfRun(
-        "perf produce", options, result, shown.done, document.produce_row(result)
-    )
     csv_07 = document.produce_csv_07(result, plan, codec_of(config)) if choice.compat07 else None
-    _report(env, document.PRODUCE, run, save=choice.save, csv_07=csv_07)
+    _report(env, document.PRODUCE, document.produce_row(result), csv_07)
     _exit_if_interrupted(env, stop.status)
 
 
@@ -107,12 +101,9 @@ def show_plan(env: Environment, plan: ProducePlan, config: ProducerConfig) -> No
 
 def measure_reading(
     env: Environment,
-    command: str,
-    layout: Document,
     open_readings: OpenReadings,
     plan: ConsumePlan,
     config: ConsumerConfig,
-    options: Mapping[str, object],
     choice: LoadChoice,
     *,
     topic: str,
@@ -122,7 +113,6 @@ def measure_reading(
     """Read partitions of a topic, measure it and report the result.
 
     Args:
-        command: such as `perf consume`.
         span: offsets to read.
         wanted: partitions to read; None for all.
     """
@@ -142,11 +132,9 @@ def measure_reading(
             halt=Halt(lambda: stop.is_set),
             on_tick=shown.tick,
         )
-    run = document.PerfRun(
-        command, options, result, shown.done, document.ResultRow(**document.result_fields(result))
-    )
     csv_07 = document.consume_csv_07(result, plan) if choice.compat07 else None
-    _report(env, layout, run, save=choice.save, csv_07=csv_07)
+    row = document.ResultRow(**document.result_fields(result))
+    _report(env, document.CONSUME, row, csv_07)
     _exit_if_interrupted(env, stop.status)
     if end is End.IDLE:
         env.note(f"stopped: no message came for {plan.idle_timeout_s:g}s")
@@ -174,7 +162,6 @@ def measure_e2e(
     env: Environment,
     plan: E2ePlan,
     config: ProducerConfig,
-    options: Mapping[str, object],
     choice: RunChoice,
 ) -> None:
     """Measure end-to-end latency and report it; exit with a timeout if messages are missing."""
@@ -201,8 +188,7 @@ def measure_e2e(
             on_tick=shown.tick,
         )
     row = document.e2e_row(found, rate=plan.rate, acks=config.acks, flush=flush)
-    run = document.PerfRun("perf e2e", options, found.result, shown.done, row)
-    _report(env, document.E2E, run, save=choice.save, csv_07=None)
+    _report(env, document.E2E, row)
     _exit_if_interrupted(env, stop.status)
     if found.missing_count:
         env.note(f"{found.missing_count} messages were sent but not received")
@@ -222,23 +208,16 @@ def _flush_of(cluster: Cluster, connect: Connect, topic: str, acks: str) -> str 
 def _report(
     env: Environment,
     layout: Document,
-    run: document.PerfRun,
-    *,
-    save: Path | None,
-    csv_07: tuple[str, str] | None,
+    row: document.ResultRow,
+    csv_07: tuple[str, str] | None = None,
 ) -> None:
-    """Write a result to standard output, and the run to a file if `save` is given.
-
-    `csv_07` replaces the result by a header and a row, as Kafka 0.7's tools write them.
-    """
+    """Write a result; `csv_07`, header and row as of Kafka 0.7's tools, replaces it."""
     if csv_07 is not None:
         for line in csv_07[1:] if env.settings.no_header else csv_07:
             env.write_line(line)
     else:
-        render(env, layout, [run.row])
+        render(env, layout, [row])
     env.flush()
-    if save is not None:
-        document.save_run(save, run)
 
 
 def _exit_if_interrupted(env: Environment, status: ExitStatus) -> None:

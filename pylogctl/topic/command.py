@@ -507,29 +507,6 @@ def offsets(
     reads.list_offsets(env, topics, wanted)
 
 
-@app.command("watermarks", cls=Command)
-@accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND),
-    examples=(
-        "pylogctl topic watermarks syslog",
-        "pylogctl topic watermarks syslog orders --output jsonl",
-    ),
-)
-def watermarks(
-    env: Environment, topics: _Topics, partition: shared.PartitionsOption = None
-) -> None:
-    """Show the offsets that bound each partition: log start, high watermark, log end.
-
-    Messages between the high watermark and the log end are written but not flushed, so that they
-    cannot be read yet. A broker that does not respond leaves gaps and makes the exit status 6.
-    """
-    from pylogctl.topic import reads
-
-    reads.show_watermarks(env, topics, partition)
-
-
 @app.command("sample", cls=Command)
 @accepts(
     *shared.OUTPUT,

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 from broker.admin.topic_facts import PartitionFacts, ReplicaFacts, TopicSummary, state_of
 from broker.admin.topics import shape_of
-from broker.client.list_offsets import Watermarks
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.columns import (
     HIDDEN,
@@ -160,16 +159,6 @@ class OffsetsRow(Row):
     end_inner: Annotated[Integer, "messages to take of the set at end", HIDDEN]
 
 
-class WatermarksRow(Row):
-    """The ends of a partition."""
-
-    name: PartitionName
-    log_start: Annotated[Integer, "offset of the first message", Rank(2)] = UNKNOWN
-    high_watermark: Annotated[Integer, "offset after the last readable message"] = UNKNOWN
-    log_end: Annotated[Integer, "offset after the last message written", Rank(1)] = UNKNOWN
-    pending_bytes: Annotated[Bytes, "bytes written that are not readable yet"] = UNKNOWN
-
-
 class CountRow(Row):
     """The messages of a range."""
 
@@ -208,7 +197,6 @@ REASSIGN_STATUS = Document(
 )
 DELETE = Document("topic.delete/1", DeleteRow, empty="nothing to delete")
 OFFSETS = Document("topic.offsets/1", OffsetsRow, empty="no partitions")
-WATERMARKS = Document("topic.watermarks/1", WatermarksRow, empty="no partitions")
 COUNT = Document("topic.count/1", CountRow, empty="no partitions")
 SAMPLE = Document("topic.sample/1", SampleRow, empty="no messages")
 LIST_WITH_COUNT = LIST.showing("messages")
@@ -314,14 +302,6 @@ def _range_fields(found: ReadRange | None) -> dict[str, Any]:
         "end_inner": None if end is None else end.inner,
         "bytes": None if end is None else max(0, end.offset - start.offset),
     }
-
-
-def watermarks_row(partition: TopicPartition, found: Watermarks | None) -> WatermarksRow:
-    """Return a row of `WATERMARKS`; `found` is None if the broker did not respond."""
-    if found is None:
-        return WatermarksRow(name_of(partition))
-    pending = None if found.log_end is None else found.log_end - found.high_watermark
-    return WatermarksRow(name_of(partition), *found, pending)
 
 
 def sample_row(message: MessageFacts, show_payload: Callable[[bytes], str]) -> SampleRow:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from broker.admin.topic_facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages
 from broker.client.cluster import Cluster
-from broker.client.selection import causes_of_absence, find_partitions
+from broker.client.selection import find_partitions
 from broker.consumer.boundaries import BoundaryFinder
 from broker.partition_patterns import PartitionList
 from broker.positions import ByTime
@@ -143,23 +143,6 @@ def list_offsets(env: Environment, topics: Iterable[str], wanted: Wanted) -> Non
         found, done = for_each(env, "topics", topics, resolve_one)
         render(env, document.OFFSETS, [row for rows in found for row in rows])
         raise_failures(env, done)
-
-
-def show_watermarks(env: Environment, topics: Iterable[str], wanted: PartitionList | None) -> None:
-    """Render log start, high watermark and log end of partitions."""
-    with _open_facts(env) as (cluster, facts):
-        found, done = for_each(
-            env, "topics", topics, lambda topic: find_partitions(cluster, [topic], wanted)
-        )
-        asked = [one for partitions in found for one in partitions.led]
-        away = [one for partitions in found for one in partitions.away]
-        for cause in causes_of_absence(cluster, away):
-            env.leave_out(cause)
-        known = {one: facts.watermarks(one) for one in asked} | dict.fromkeys(away)
-        rows = [document.watermarks_row(one, known[one]) for one in sorted(known)]
-        facts.check_any_response(asked)
-        render(env, document.WATERMARKS, rows)
-        raise_failures(env, done, *_failures(facts, asked))
 
 
 def sample(

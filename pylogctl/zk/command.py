@@ -20,7 +20,7 @@ from pylogctl.cli.options import (
     accepts,
 )
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.zk.paths import HERE, checked_path
+from pylogctl.zk.paths import checked_path
 
 app = new_app("Look into ZooKeeper, change nodes, or start a server.")
 
@@ -44,7 +44,7 @@ _Value = Annotated[str, argument("VALUE", "The value, as it is; - reads it from 
 )
 def ls(
     env: Environment,
-    path: _TreeArgument = HERE,
+    path: _TreeArgument = "/",
     long: bool = flag("-l, --long", "Options", "Show version, size, children and times."),
     recursive: bool = flag("-R, --recursive", "Options", "Show everything below."),
 ) -> None:
@@ -62,7 +62,7 @@ def ls(
 )
 def tree(
     env: Environment,
-    path: _TreeArgument = HERE,
+    path: _TreeArgument = "/",
     depth: int | None = option("--depth N", "Options", "Levels to go down. Default: all.", min=0),
     data: bool = flag("--data", "Options", "Show values too."),
     raw: bool = flag("--raw", "Options", "Do not decode the values of known nodes."),
@@ -85,7 +85,7 @@ def get(
     as_hex: bool = flag("--hex", "Options", "Write it in hexadecimal."),
     as_json: bool = flag("--json", "Options", "Parse it and write it as JSON."),
     raw: bool = flag("--raw", "Options", "Write it exactly, on a terminal too."),
-    show_stat: bool = flag("-s, --stat", "Options", "Show version, size, times and owner too."),
+    show_stat: bool = flag("-s, --stat", "Options", "Show it, version, size, times and owner."),
 ) -> None:
     """Write the value of a node, byte for byte.
 
@@ -93,18 +93,9 @@ def get(
     """
     from pylogctl.zk import reads
 
-    if as_hex + as_json + raw > 1:
-        raise UsageError("only one of --raw, --json and --hex is possible")
+    if as_hex + as_json + raw + show_stat > 1:
+        raise UsageError("only one of --raw, --json, --hex and --stat is possible")
     reads.get(env, path, as_hex=as_hex, as_json=as_json, raw=raw, show_stat=show_stat)
-
-
-@app.command("stat", cls=Command)
-@accepts(*_READ_OPTIONS, exits=_READS, examples=("pylogctl zk stat /brokers/ids/0",))
-def stat(env: Environment, path: PathArgument) -> None:
-    """Show version, size, times and owner of a node."""
-    from pylogctl.zk import reads
-
-    reads.show_stat(env, path)
 
 
 @app.command("find", cls=Command)
@@ -152,7 +143,7 @@ def watch(
 @accepts(
     *_READ_OPTIONS, exits=_READS, examples=("pylogctl zk sessions", "pylogctl zk sessions /brokers")
 )
-def sessions(env: Environment, path: _TreeArgument = HERE) -> None:
+def sessions(env: Environment, path: _TreeArgument = "/") -> None:
     """List the sessions with ephemeral nodes: who is registered by which."""
     from pylogctl.zk import reads
 
@@ -240,7 +231,7 @@ def rm(
     exits=_READS,
     examples=("pylogctl zk export /consumers > consumers.jsonl",),
 )
-def export(env: Environment, path: _TreeArgument = HERE) -> None:
+def export(env: Environment, path: _TreeArgument = "/") -> None:
     """Write a node and everything below it as lines of JSON, with exact values."""
     from pylogctl.zk import changes
 
@@ -329,24 +320,6 @@ def open_(env: Environment) -> None:
     from pylogctl.zk import acls
 
     acls.change(env, is_secured=False)
-
-
-@app.command("shell", cls=Command)
-@accepts(
-    *REGISTRY,
-    *TIMEOUT,
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
-    examples=("pylogctl zk shell", "printf 'cd /brokers\nls ids\n' | pylogctl zk shell"),
-)
-def shell(env: Environment) -> None:
-    """Run these commands from a prompt or from standard input, one a line.
-
-    `cd PATH` makes paths relative, `pwd`, `help` and `exit` are known too. The first error of
-    standard input ends it with the status of that command.
-    """
-    from pylogctl.zk.shell import run
-
-    run(env)
 
 
 @app.command("start", cls=Command)

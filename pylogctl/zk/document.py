@@ -148,20 +148,11 @@ class ValueRow(Row):
     value: Annotated[str, "the value as text with escapes", Fit.WRAP]
     hex: Annotated[str, "the value in hexadecimal", Fit.WRAP, HIDDEN]
     node: NodeColumns
+    owner: Annotated[Text, "session that owns an ephemeral node", Fit.WHOLE, HIDDEN]
+    created: Annotated[Millis, "when the node was made", HIDDEN]
+    czxid: Annotated[str, "transaction that made it", Fit.WHOLE, HIDDEN]
+    mzxid: Annotated[str, "transaction that last changed it", Fit.WHOLE, HIDDEN]
     decoded: _Decoded = None
-
-
-class StatRow(Row):
-    """All of a node but its value."""
-
-    path: _Path
-    node: NodeColumns
-    owner: Annotated[Text, "session that owns an ephemeral node", Fit.WHOLE]
-    created: Annotated[Millis, "when the node was made"]
-    czxid: Annotated[str, "transaction that made it", Fit.WHOLE]
-    mzxid: Annotated[str, "transaction that last changed it", Fit.WHOLE]
-    cversion: Annotated[Integer, "changes of its children"]
-    aversion: Annotated[Integer, "changes of its access list"]
 
 
 class ReadyRow(Row):
@@ -177,7 +168,7 @@ LS = Document("zk.ls/1", ChildRow, empty="no children")
 LS_LONG = LS.showing(*NodeColumns._fields)
 TREE = Document("zk.tree/1", TreeRow, empty="no nodes")
 GET = Document("zk.get/1", ValueRow, empty="no node")
-STAT = Document("zk.stat/1", StatRow, empty="no node")
+GET_STAT = GET.showing("owner", "created", "czxid", "mzxid")
 FIND = Document("zk.find/1", FoundRow, empty="no node matches")
 WATCH = Document("zk.watch/1", EventRow, empty="")
 CHANGES = Document("zk.change/1", ChangeRow, empty="nothing to change")
@@ -200,17 +191,18 @@ def node_columns(stat: NodeStat) -> NodeColumns:
     )
 
 
-def stat_row(path: str, stat: NodeStat) -> StatRow:
-    """Return the row of `STAT`."""
-    return StatRow(
+def value_row(path: str, value: bytes, stat: NodeStat) -> ValueRow:
+    """Return the row of `GET`."""
+    return ValueRow(
         path,
+        value.decode("utf-8", "backslashreplace"),
+        value.hex(),
         node_columns(stat),
         f"0x{stat.ephemeral_owner:x}" if stat.ephemeral_owner else None,
         stat.ctime_ms,
         f"0x{stat.czxid:x}",
         f"0x{stat.mzxid:x}",
-        stat.cversion,
-        stat.aversion,
+        decode_node(path, value),
     )
 
 

@@ -24,11 +24,11 @@ from pylogctl.cli.render import render
 from pylogctl.zk.document import (
     FIND,
     GET,
+    GET_STAT,
     HEALTH,
     LS,
     LS_LONG,
     SESSIONS,
-    STAT,
     TREE,
     WATCH,
     ChildRow,
@@ -37,10 +37,9 @@ from pylogctl.zk.document import (
     HealthRow,
     SessionRow,
     TreeRow,
-    ValueRow,
     describe_value,
     node_columns,
-    stat_row,
+    value_row,
 )
 
 _POLL_S = 0.2
@@ -112,19 +111,14 @@ def get(
     """Write the value of a node; on a terminal with escapes, unless `raw`."""
     with zookeeper_session(env) as session:
         value, stat = session.get(path)
-    if env.settings.output or env.settings.columns:
-        text = value.decode("utf-8", "backslashreplace")
-        fields = decode_node(path, value)
-        render(env, GET, [ValueRow(path, text, value.hex(), node_columns(stat), fields)])
+    if env.settings.output or env.settings.columns or show_stat:
+        render(env, GET_STAT if show_stat else GET, [value_row(path, value, stat)])
         return
     written = _written(value, path, as_hex=as_hex, as_json=as_json)
     if env.streams.stdout_is_tty and not raw:
         written = printable_bytes(written, keep="\t\n")
     env.write(written)
-    if show_stat:
-        env.write(b"\n")
-        render(env, STAT, [stat_row(path, stat)])
-    elif env.streams.stdout_is_tty and not raw:
+    if env.streams.stdout_is_tty and not raw:
         env.write(b"\n")
 
 
@@ -137,13 +131,6 @@ def _written(value: bytes, path: str, *, as_hex: bool, as_json: bool) -> bytes:
         return json.dumps(json.loads(value), indent=2).encode()
     except ValueError as error:
         raise UsageError(f"the value of '{path}' is not JSON: {error}") from error
-
-
-def show_stat(env: Environment, path: str) -> None:
-    """Show version, size, times and owner of a node."""
-    with zookeeper_session(env) as session:
-        _, stat = session.get(path)
-    render(env, STAT, [stat_row(path, stat)])
 
 
 def find(env: Environment, path: str, pattern: str, *, in_data: bool) -> None:

@@ -22,9 +22,11 @@ from broker.zk import paths
 from broker.zk.session import Session
 from monitoring.dashboard import dashboard as written
 from pylogctl.mirror.metrics import exposition
-from tests.support.command_line import Invoke
+from tests.integration.pylogctl.metrics.test_metrics import Served
+from tests.support.command_line import Invoke, Spawn
 from tests.support.command_line import clean_environment as clean_environment
 from tests.support.command_line import invoke as invoke
+from tests.support.command_line import spawn as spawn
 from tests.support.monitoring import FOLDER, REPOSITORY, alerts, dashboard, queries, series_in
 
 RUNBOOK = (REPOSITORY / "docs/operations/alerts.md").read_text(encoding="utf-8")
@@ -139,7 +141,7 @@ def scraped(
     start_broker: Callable[..., Broker],
     zookeeper: str,
     session: Session,
-    invoke: Invoke,
+    spawn: Spawn,
     tmp_path: Path,
 ) -> set[str]:
     """What two brokers with a replicated topic, a group and a mirror show after some use."""
@@ -151,13 +153,12 @@ def scraped(
         client.create_topic("t", partitions=1, replicas=2)
         client.send("t", b"message")
     session.create(f"{paths.offsets('g', 't')}/0-0", b"0")
-    of_groups = invoke("metrics", "dump", "-Z", zookeeper)
-    assert of_groups.status == 0
+    of_groups = Served(spawn("metrics", "serve", "-Z", zookeeper, "--port", "0")).text()
     partition = TopicPartition("t", 0, 0)
     route = RouteStatus(partition, partition, next_offset=0, error_ms=0)
     of_mirror = exposition([route], {partition: 1}, {partition: 1.0}, ProducerCounts())
     texts = [broker.exposition() for broker in brokers]
-    return series_in("\n".join((*texts, of_groups.text, of_mirror)))
+    return series_in("\n".join((*texts, of_groups, of_mirror)))
 
 
 @pytest.mark.zookeeper

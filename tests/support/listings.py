@@ -154,6 +154,10 @@ PATHS = [
     for number in range(3)
 ]
 
+_VALUE = zk.ValueRow(
+    NODES[0], f"offset {OFFSET}", "34", _node(171), "0x3a1f00c4e2000017", TIME_MS, "0x1f", "0x1f0a"
+)
+
 LISTINGS: Mapping[str, Listing] = {
     "broker list": Listing(
         broker.LIST,
@@ -415,15 +419,6 @@ LISTINGS: Mapping[str, Listing] = {
     "topic offsets": Listing(
         topic.OFFSETS,
         [topic.OffsetsRow(name, OFFSET - MIB, OFFSET, MIB, 0, 0) for name in _names()],
-    ),
-    "topic watermarks": Listing(
-        topic.WATERMARKS,
-        [
-            topic.WatermarksRow(name)
-            if number == 4
-            else topic.WatermarksRow(name, OFFSET - MIB, OFFSET, OFFSET + number, number)
-            for number, name in enumerate(_names())
-        ],
     ),
     "topic count": Listing(
         topic.COUNT,
@@ -787,30 +782,6 @@ LISTINGS: Mapping[str, Listing] = {
         ],
     ),
     "perf consume": Listing(perf.CONSUME, [perf.ResultRow(**_figures())]),
-    "perf report": Listing(
-        perf.REPORT,
-        [
-            perf.ReportRow(
-                f"runs/2026-11-26-{name}.json",
-                f"perf {name}",
-                TOPICS[0],
-                **{
-                    key: value
-                    for key, value in _figures().items()
-                    if key not in ("bytes", "p90_ms", "p95_ms", "cpu_s", "rss_bytes")
-                },
-                overhead_bytes=0.41,
-            )
-            for name in ("produce", "consume", "e2e")
-        ],
-    ),
-    "perf compare": Listing(
-        perf.COMPARE,
-        [
-            perf.CompareRow("msg_per_s", 767_754.3, 701_212.9, -8.67, "worse", True),
-            perf.CompareRow("p99_ms", 5.0, 4.1, -18.0, "better", False),
-        ],
-    ),
     "zk ls": Listing(zk.LS, [zk.ChildRow(name) for name in TOPICS]),
     "zk ls --long": Listing(
         zk.LS_LONG, [zk.ChildRow(path, _node(17 * n)) for n, path in enumerate(NODES)]
@@ -832,13 +803,8 @@ LISTINGS: Mapping[str, Listing] = {
             )
         ],
     ),
-    "zk get": Listing(zk.GET, [zk.ValueRow(NODES[0], f"offset {OFFSET}", "34", _node(13))]),
-    "zk stat": Listing(
-        zk.STAT,
-        [
-            zk.StatRow(NODES[0], _node(171), "0x3a1f00c4e2000017", TIME_MS, "0x1f", "0x1f0a", 0, 0),
-        ],
-    ),
+    "zk get": Listing(zk.GET, [_VALUE]),
+    "zk get --stat": Listing(zk.GET_STAT, [_VALUE]),
     "zk find": Listing(
         zk.FIND, [zk.FoundRow(path, f"offset {OFFSET}", _node(13)) for path in NODES]
     ),

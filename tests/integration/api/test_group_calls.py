@@ -301,25 +301,12 @@ def test_import_offsets_when_given_none_then_removes_it(
     assert client.offsets_of(group) == {at(topic, 1): 55}
 
 
-def test_clone_group_when_the_target_is_new_then_has_the_same_offsets(
+def test_import_offsets_when_they_are_of_another_group_then_has_the_same(
     client: pylogctl.Client, topic: str, group: str
 ) -> None:
     put(client, group, topic, 33, 55)
-    new = f"{group}-new"
-    assert client.clone_group(group, new, plan=True) == client.clone_group(group, new)
-    assert client.offsets_of(new) == client.offsets_of(group)
-    with pytest.raises(pylogctl.Conflict, match="exists already and has 2 offsets"):
-        client.clone_group(group, new)
-
-
-def test_clone_group_when_an_offset_is_no_number_then_copies_the_others(
-    client: pylogctl.Client, session: Session, topic: str, group: str
-) -> None:
-    put(client, group, topic, 33, 55)
-    session.set(paths.offset(group, at(topic)), b"abc")
-    with pytest.raises(pylogctl.Partial, match="is no number: 'abc'"):
-        client.clone_group(group, f"{group}-new")
-    assert client.offsets_of(f"{group}-new") == {at(topic, 1): 55}
+    client.import_offsets(f"{group}-new", client.offsets_of(group))
+    assert client.offsets_of(f"{group}-new") == client.offsets_of(group)
 
 
 def test_delete_group_when_it_is_there_then_is_gone_and_its_offsets_are_returned(
@@ -381,7 +368,6 @@ UNKNOWN: list[Call] = [
     lambda c: c.lag("nope"),
     lambda c: c.verify_group("nope"),
     lambda c: c.reset("nope", to="end"),
-    lambda c: c.clone_group("nope", "new"),
     lambda c: c.delete_group("nope"),
     lambda c: c.rebalance("nope"),
 ]

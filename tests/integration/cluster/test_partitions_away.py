@@ -63,7 +63,6 @@ def topic(cluster: Cluster) -> Iterator[str]:
         ("topic", "count", "{}"),
         ("topic", "offsets", "{}"),
         ("topic", "sample", "{}"),
-        ("topic", "watermarks", "{}"),
         ("copy", "{}", "copied"),
     ],
     ids=" ".join,

@@ -65,7 +65,6 @@ READS = {
     "topic sample": MESSAGES,
     "topic describe": ROWS,
     "topic offsets": ROWS,
-    "topic watermarks": ROWS,
     "topic count": ROWS,
 }
 """Lines, or commands, and what each line of their output is about."""
@@ -636,12 +635,6 @@ ORDERS = {
         lambda client, topic: client.offsets_of(topic)[pylogctl.TopicPartition(topic, 0, 0)],
         0,
     ),
-    "clone_group": Order(
-        lambda client, topic: client.clone_group(topic, f"{topic}-b"),
-        (pylogctl.Partial, pylogctl.Conflict),
-        lambda client, topic: client.offsets_of(f"{topic}-b") == client.offsets_of(topic),
-        True,
-    ),
     "delete_group": Order(
         lambda client, topic: client.delete_group(topic),
         (pylogctl.UnknownGroup, pylogctl.Conflict),
@@ -689,7 +682,7 @@ def test_order_when_given_twice_at_once_and_again_then_one_is_carried_out_and_th
 ) -> None:
     order = ORDERS[name]
     fill(client, topic)
-    if name in ("reset", "import_offsets", "clone_group", "delete_group"):
+    if name in ("reset", "import_offsets", "delete_group"):
         client.import_offsets(topic, client.offsets(topic, "end"))
     if "reassign" in name:
         client.create_topic(f"{topic}-r", partitions=3, replicas=3)

@@ -9,7 +9,7 @@ import pytest
 
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import ShutdownRequest, StatusParts, StatusRequest
+from broker.protocol.extension_requests import ShutdownRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.requests import FetchRequest
 from tests.integration.broker.server.peer import extension_frame, publish_request
@@ -56,7 +56,6 @@ def test_threads_when_every_request_comes_then_none_imports_a_module(
         peer.multifetch(FetchRequest("events", 0, 0, 1000))
         peer.offsets("events", -1)
         peer.status()
-        peer.call(StatusRequest(StatusParts.EXPOSITION))
     for request in REQUESTS:
         if not isinstance(request, ShutdownRequest):
             with process.peer() as peer:  # it may be closed

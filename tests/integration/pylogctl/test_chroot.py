@@ -14,7 +14,7 @@ pytestmark = pytest.mark.zookeeper
     "command",
     [
         ("topic", "list"),
-        ("topic", "watermarks", "t"),
+        ("topic", "offsets", "t"),
         ("broker", "list"),
         ("group", "list"),
         ("consume", "t"),
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.zookeeper
         ("zk", "set", "/x", "1", "--yes"),
         ("zk", "rm", "/x"),
         ("zk", "export"),
-        ("zk", "shell"),
     ],
     ids=" ".join,
 )

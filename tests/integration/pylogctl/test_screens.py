@@ -192,7 +192,6 @@ LIVE = [
     ("topic", "list"),
     ("topic", "describe", TOPIC),
     ("topic", "offsets", TOPIC),
-    ("topic", "watermarks", TOPIC),
     ("topic", "sample", TOPIC, "-n", "3"),
     ("topic", "count", TOPIC),
     ("broker", "list"),
@@ -205,7 +204,7 @@ LIVE = [
     ("group", "verify", "billing"),
     ("zk", "ls", "/brokers", "--long"),
     ("zk", "tree", "/brokers"),
-    ("zk", "stat", "/brokers/ids/0"),
+    ("zk", "get", "-s", "/brokers/ids/0"),
 ]
 
 

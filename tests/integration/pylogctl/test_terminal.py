@@ -67,25 +67,6 @@ def test_json_is_indented(on_terminal: OnTerminal) -> None:
     assert '\r\n  "component"' in _output(on_terminal("version", "--output", "json"))
 
 
-@pytest.mark.zookeeper
-def test_shell_of_zookeeper_goes_on_after_an_error_and_ctrl_c(
-    on_terminal: OnTerminal, zookeeper: str
-) -> None:
-    child = on_terminal("zk", "shell", "-Z", zookeeper)
-    prompt = f"{zookeeper}/> "
-    for line, answer in (("ls /nope", "no node /nope"), ("lss", "no command 'lss'"), ("pwd", "/")):
-        child.expect_exact(prompt)
-        child.sendline(line)
-        child.expect_exact(answer)
-    child.expect_exact(prompt)
-    child.sendintr()
-    child.expect_exact(prompt)
-    child.sendeof()
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 0
-
-
 def test_page_has_bold_words_and_goes_through_the_pager(on_terminal: OnTerminal) -> None:
     assert "\x1b[1mNAME\x1b[0m" in _output(on_terminal("man", "log"))
     paged = _output(on_terminal("man", "log", PYLOGCTL_PAGER="sed -n 1s/^/paged:/p"))

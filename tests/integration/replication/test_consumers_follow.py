@@ -252,8 +252,8 @@ def test_consume_when_a_new_leader_does_not_know_what_is_committed_then_waits_an
     result = invoke(*words, "-X", "leader.wait.max.ms=60000")
     assert result.status == 0, result.stderr
     assert result.text.split() == [str(number) for number in range(100)]
-    words = ("topic", "watermarks", "t", "-p", partition.name, "-b", broker, "--output", "jsonl")
-    assert json.loads(invoke(*words).text)["high_watermark"] == len(message_set)
+    words = ("topic", "offsets", "t", "-p", partition.name, "-b", broker, "--output", "jsonl")
+    assert json.loads(invoke(*words).text)["end"] == len(message_set)
 
 
 @pytest.mark.parametrize("open_cluster", [registry_cluster, listed_cluster])

@@ -55,7 +55,7 @@ def _complete(*words: str) -> list[str]:
         (["log", "verify", "--output", "=", "js"], ["json", "jsonl"]),
         (["log", "dump", "-o", "@t"], ["@today"]),
         (["--output", "json", "log", "st"], ["stat"]),
-        (["-Z", "log", "zk", "st"], ["stat", "start"]),
+        (["-Z", "log", "zk", "se"], ["sessions", "set", "secure"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
         (["zk", "ls", "--timeout", "10"], ["100ms", "10s"]),
         (["topic", "list", "--columns", "par"], ["partitions"]),

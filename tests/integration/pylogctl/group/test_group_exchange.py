@@ -1,4 +1,4 @@
-"""`pylogctl group export`, `import` and `clone` against a real broker, registry and members."""
+"""`pylogctl group export` and `import` against a real broker, registry and members."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from broker import Broker
-from broker.protocol.primitives import INT32
 from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
@@ -25,14 +23,9 @@ from tests.integration.pylogctl.group.group_fixtures import (
 from tests.integration.pylogctl.group.group_fixtures import broker as broker
 from tests.integration.pylogctl.group.group_fixtures import command as command
 from tests.integration.pylogctl.group.group_fixtures import join as join
-from tests.integration.pylogctl.proxies import Proxy
-from tests.support.command_line import Invoke, Result
+from tests.support.command_line import Invoke
 
 pytestmark = pytest.mark.zookeeper
-
-CREATES = (1, 15)
-"""The numbers of ZooKeeper's requests that create a node."""
-
 
 # export
 
@@ -130,12 +123,15 @@ def test_import_when_executed_makes_groups_that_do_not_exist(
     assert (stored(session, "new"), stored(session, "newer")) == ({"0-0": "22"}, {"0-1": "33"})
 
 
-def test_import_into_another_group_goes_by_the_one_that_is_named(
-    session: Session, command: Invoke
+@pytest.mark.parametrize("form", ["jsonl", "csv", "zk07", "json"])
+def test_export_when_imported_into_another_group_gives_it_the_same_offsets(
+    session: Session, command: Invoke, form: str
 ) -> None:
-    lines = f"/consumers/g/offsets/{TOPIC}/0-0:22\n"
-    command("import", "other", "--file", "-", "--execute", "--yes", stdin=lines.encode())
-    assert (stored(session, "g"), stored(session, "other")) == ({}, {"0-0": "22"})
+    store(session, "g", {"0-0": 33, "0-1": END})
+    lines = command("export", "g", "--output", form).stdout
+    result = command("import", "other", "--file", "-", "--execute", "--yes", stdin=lines)
+    assert result.status == ExitStatus.OK
+    assert stored(session, "other") == {"0-0": "33", "0-1": str(END)}
 
 
 def test_import_without_an_answer_or_as_a_dry_run_changes_nothing(
@@ -238,84 +234,3 @@ def test_import_of_a_file_that_is_not_utf8_is_refused(command: Invoke, tmp_path:
     result = command("import", "g", "--file", str(path))
     assert result.status == ExitStatus.USAGE
     assert "is not UTF-8 text" in result.stderr
-
-
-# clone
-
-
-def test_clone_gives_the_new_group_the_same_offsets(session: Session, command: Invoke) -> None:
-    store(session, "g", {"0-0": 33, "0-1": 4096})
-    result = command("clone", "g", "h", "--output", "json")
-    assert [(row["group"], row["new"], row["direction"]) for row in rows(result)] == [
-        ("h", 33, "new"),
-        ("h", 4096, "new"),
-    ]
-    assert stored(session, "h") == stored(session, "g")
-
-
-def test_clone_when_it_is_a_dry_run_makes_nothing(session: Session, command: Invoke) -> None:
-    store(session, "g", {"0-0": 33})
-    result = command("clone", "g", "h", "--dry-run")
-    assert "nothing changed; this was a dry run" in result.stderr
-    assert not session.exists(paths.group("h"))
-
-
-def test_clone_of_a_live_group_is_fine_but_not_onto_one(
-    session: Session, join: Join, command: Invoke
-) -> None:
-    store(session, "g", {"0-0": 33})
-    join("h")
-    await_owners(session, "h", 1)
-    assert command("clone", "h", "i").status == ExitStatus.OK
-    result = command("clone", "g", "h")
-    assert result.status == ExitStatus.CONFLICT
-    assert "group 'h' has 1 active member; give another name" in result.stderr
-
-
-def test_clone_onto_a_group_with_offsets_is_a_conflict(session: Session, command: Invoke) -> None:
-    store(session, "g", {"0-0": 33})
-    store(session, "h", {"0-0": 0})
-    result = command("clone", "g", "h")
-    assert result.status == ExitStatus.CONFLICT
-    assert "try: pylogctl group reset h --all-topics --to group:g" in result.stderr
-    assert stored(session, "h") == {"0-0": "0"}
-
-
-def test_clone_leaves_out_offsets_that_are_no_numbers(session: Session, command: Invoke) -> None:
-    store(session, "g", {"0-0": 33, "0-1": "abc"})
-    result = command("clone", "g", "h")
-    assert result.status == ExitStatus.PARTIAL
-    assert "1 of 2 offsets cannot be used; not copied" in result.stderr
-    assert stored(session, "h") == {"0-0": "33"}
-
-
-@pytest.mark.parametrize(
-    ("words", "status"), [(["nope", "h"], 3), (["g", "a/b"], 2), (["g"], 2), (["g", ""], 2)]
-)
-def test_clone_when_a_name_is_wrong_makes_nothing(
-    session: Session, command: Invoke, words: list[str], status: int
-) -> None:
-    store(session, "g", {"0-0": 33})
-    assert command("clone", *words).status == status
-    assert session.children(paths.CONSUMERS) == ["g"]
-
-
-def test_clone_when_the_zookeeper_goes_away_midway_says_that_some_may_be_there(
-    session: Session, zookeeper: str, broker: Broker, invoke: Invoke
-) -> None:
-    store(session, "g", {"0-0": 33, "0-1": 44})
-    address, _, chroot = zookeeper.partition("/")
-
-    def passes(frame: bytes) -> bool:
-        is_create = len(frame) > 8 and INT32.unpack_from(frame, INT32.size)[0] in CREATES
-        return not (is_create and b"/h/offsets/" in frame)
-
-    proxy = Proxy(int(address.rpartition(":")[2]), passes, is_final=True)
-    try:
-        result: Result = invoke(
-            "group", "clone", "g", "h", "-Z", f"{proxy.address}/{chroot}", "--timeout", "5s"
-        )
-    finally:
-        proxy.stop()
-    assert result.status == ExitStatus.UNREACHABLE
-    assert "some of the 2 offsets may be changed" in result.stderr

@@ -16,8 +16,7 @@ from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.group.group_fixtures import END, TOPIC, Join, await_owners, store
 from tests.integration.pylogctl.group.group_fixtures import broker as broker
 from tests.integration.pylogctl.group.group_fixtures import join as join
-from tests.integration.pylogctl.proxies import BrokerOf07
-from tests.integration.pylogctl.topic.test_topic import at, fill
+from tests.integration.pylogctl.topic.test_topic import fill
 from tests.support.command_line import Invoke, Spawn
 from tests.support.waiting import wait_until
 from tests.support.zookeeper_proxy import ZooKeeperProxy
@@ -39,8 +38,11 @@ class Served:
 
     def samples(self) -> Samples:
         """Return what a scrape shows, by the names of series and the values of their labels."""
+        return samples_of(self.text())
+
+    def text(self) -> str:
         with urllib.request.urlopen(self._address, timeout=60) as answer:
-            return samples_of(answer.read().decode())
+            return str(answer.read(), "utf-8")
 
     def end(self) -> str:
         """End it, and return what it wrote to standard error."""
@@ -142,37 +144,3 @@ def test_serve_when_an_option_makes_no_sense_then_it_is_named(
     result = invoke("metrics", "serve", "-Z", "127.0.0.1:1", *args)
     assert result.status == ExitStatus.USAGE
     assert message in result.stderr
-
-
-def test_dump_when_no_broker_is_named_then_shows_the_groups(
-    broker: Broker, zookeeper: str, session: Session, invoke: Invoke
-) -> None:
-    store(session, "g", {"0-0": 0, "0-1": END})
-    result = invoke("metrics", "dump", "-Z", zookeeper)
-    assert result.status == 0
-    found = samples_of(result.text)
-    assert found["group_lag_bytes", "g", TOPIC] == END
-    assert found["group_status", "g", "LAG"] == 1
-    assert not any(name.startswith("process_") for name, *_ in found)
-
-
-def test_dump_when_a_broker_is_named_then_shows_what_it_would_serve(
-    broker: Broker, zookeeper: str, invoke: Invoke
-) -> None:
-    shown = samples_of(broker.exposition())
-    of_id = invoke("metrics", "dump", "0", "-Z", zookeeper)
-    of_address = invoke("metrics", "dump", "-b", at(broker))
-    for result in (of_id, of_address):
-        assert result.status == 0
-        found = samples_of(result.text)
-        assert found["log_end_offset_bytes", TOPIC, "0-1"] == END
-        assert found.keys() >= shown.keys()
-    assert invoke("metrics", "dump", "7", "-Z", zookeeper).status == ExitStatus.NOT_FOUND
-
-
-def test_dump_when_the_broker_is_of_another_make_then_says_what_it_lacks(
-    broker_of_07: BrokerOf07, invoke: Invoke
-) -> None:
-    result = invoke("metrics", "dump", "-b", broker_of_07.address)
-    assert result.status == ExitStatus.UNSUPPORTED
-    assert "too old to show its metrics" in result.stderr

@@ -118,20 +118,15 @@ def test_produce_to_a_broker_of_07_sends_all_and_waits_until_it_can_be_read(
     assert len(stored()) == 100
 
 
-def test_produce_for_a_time_shows_a_row_for_each_interval(perf: Invoke, tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
+def test_produce_for_a_time_shows_a_row_for_each_interval(perf: Invoke) -> None:
     result = perf(
         "produce", "--duration", "400ms", "--interval", "50ms", "--rate", "1000/s",
-        "--batch", "1", "--save", str(path),
+        "--batch", "1",
     )  # fmt: skip
     rows = result.stderr.splitlines()
     assert rows
     assert all(re.match(r"\d+\.\d+s: \d+ messages, .* msg/s, .* MiB/s, p50 ", row) for row in rows)
-    saved = json.loads(path.read_text())
-    assert len(saved["intervals"]) == len(rows)
-    assert saved["options"]["duration_s"] == 0.4
-    assert saved["options"]["properties"]["request.required.acks"] == "-1"
-    assert saved["result"] == record(result)
+    assert record(result)["messages"] >= sum(int(row.split()[1]) for row in rows)
 
 
 def test_produce_when_quiet_shows_nothing_but_the_result(perf: Invoke) -> None:
@@ -198,7 +193,6 @@ def test_produce_in_csv_has_the_columns_by_name(perf: Invoke) -> None:
         (["--size", "2MB", "--messages", "1"], ExitStatus.USAGE, "the limit is 1000000"),
         (["-X", "nope=1"], ExitStatus.USAGE, "nope"),
         (["--payload-file", "/no/such"], ExitStatus.NOT_FOUND, "/no/such"),
-        (["--save", "/no/such/dir.json"], ExitStatus.NOT_FOUND, "/no/such"),
     ],
 )
 def test_produce_when_an_option_is_wrong_says_which(
@@ -347,17 +341,6 @@ def test_consume_compat07_writes_a_row_as_07_does(running_broker: Broker, perf: 
     assert header.startswith("start.time, end.time, fetch.size, data.consumed.in.MB, ")
     pattern = rf"{DATE_07}, {DATE_07}, 1048576, 0\.0000, \d+\.\d{{4}}, 10, \d+\.\d{{4}}"
     assert re.fullmatch(pattern, row)
-
-
-def test_consume_saves_the_options_to_repeat_it(
-    running_broker: Broker, perf: Invoke, tmp_path: Path
-) -> None:
-    fill(running_broker, [b"abc"] * 10)
-    path = tmp_path / "run.json"
-    perf("consume", "-X", "fetch.size=4096", "--save", str(path))
-    saved = json.loads(path.read_text())
-    assert saved["command"] == "perf consume"
-    assert saved["options"]["properties"]["fetch.size"] == "4096"
 
 
 def test_consume_when_interrupted_reports_the_part_done(

@@ -1,11 +1,10 @@
-"""`pylogctl perf e2e`, `compare` and `report`; nothing here says how fast anything is."""
+"""`pylogctl perf e2e`; nothing here says how fast anything is."""
 
 from __future__ import annotations
 
 import json
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -16,9 +15,6 @@ from tests.integration.pylogctl.proxies import BrokerOf07, at, record
 from tests.support.command_line import Invoke, Spawn
 
 StartBroker = Callable[..., Broker]
-
-
-# e2e
 
 
 def test_e2e_counts_each_message_but_the_warm_up_once(perf: Invoke, invoke: Invoke) -> None:
@@ -111,7 +107,6 @@ def test_e2e_when_interrupted_reports_the_part_done(running_broker: Broker, spaw
         (["--rate", "0"], ExitStatus.USAGE, "a rate must be above zero"),
         (["--rate", "1/s", "--duration", "100ms"], ExitStatus.USAGE, "no message is due"),
         (["-X", "fetch.size=1"], ExitStatus.USAGE, "fetch.size"),
-        (["--save", "/no/such/dir.json"], ExitStatus.NOT_FOUND, "/no/such"),
     ],
 )
 def test_e2e_when_an_option_is_wrong_says_which(
@@ -151,101 +146,3 @@ def test_e2e_when_messages_do_not_come_says_how_many(
 
 def test_e2e_sizes_have_room_for_the_stamp_that_is_documented() -> None:
     assert STAMP.size == 16
-
-
-# compare, report
-
-
-@pytest.fixture
-def saved(perf: Invoke, tmp_path: Path) -> tuple[Path, Path]:
-    """Two runs of `perf produce`."""
-    paths = tmp_path / "before.json", tmp_path / "after.json"
-    for path in paths:
-        perf("produce", "--messages", "100", "--save", str(path))
-    return paths
-
-
-def _edit(path: Path, **figures: float) -> None:
-    document = json.loads(path.read_text())
-    document["result"].update(figures)
-    path.write_text(json.dumps(document))
-
-
-def test_compare_when_slower_than_the_limit_ends_with_status_12(
-    saved: tuple[Path, Path], invoke: Invoke
-) -> None:
-    before, after = saved
-    _edit(before, msg_per_s=1000.0)
-    _edit(after, msg_per_s=940.0)
-    arguments = ["perf", "compare", str(before), str(after), "--output", "json"]
-    assert invoke(*arguments, "--fail-below", "10%").status == 0
-    result = invoke(*arguments, "--fail-below", "5%")
-    assert result.status == ExitStatus.THRESHOLD
-    rate = next(one for one in json.loads(result.text)["data"] if one["figure"] == "msg_per_s")
-    assert (rate["change_percent"], rate["verdict"], rate["decides"]) == (-6.0, "worse", True)
-
-
-def test_compare_without_a_limit_never_fails(saved: tuple[Path, Path], invoke: Invoke) -> None:
-    _edit(saved[1], msg_per_s=1.0)
-    assert invoke("perf", "compare", *map(str, saved)).status == 0
-
-
-def test_compare_warns_of_other_differences(
-    saved: tuple[Path, Path], perf: Invoke, invoke: Invoke
-) -> None:
-    perf(
-        "produce",
-        "--messages",
-        "100",
-        "--batch",
-        "7",
-        "-X",
-        "request.required.acks=1",
-        "--save",
-        str(saved[1]),
-    )
-    result = invoke("perf", "compare", *map(str, saved))
-    assert "the runs differ in batch: 200 and 7" in result.stderr
-    assert "request.required.acks: -1 and 1" in result.stderr
-
-
-def test_compare_of_different_commands_is_a_usage_error(
-    saved: tuple[Path, Path], perf: Invoke, invoke: Invoke
-) -> None:
-    perf("consume", "--save", str(saved[1]))
-    result = invoke("perf", "compare", *map(str, saved))
-    assert result.status == ExitStatus.USAGE
-    assert "'perf produce' and 'perf consume' cannot be compared" in result.stderr
-
-
-@pytest.mark.parametrize("text", ["x", "-1", "101%", ""])
-def test_compare_when_the_limit_is_no_percentage_is_a_usage_error(
-    saved: tuple[Path, Path], invoke: Invoke, text: str
-) -> None:
-    result = invoke("perf", "compare", *map(str, saved), "--fail-below", text)
-    assert result.status == ExitStatus.USAGE
-    assert "not a percentage" in result.stderr
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "else/1"}'])
-def test_report_of_a_file_that_is_no_run_is_a_usage_error(
-    tmp_path: Path, invoke: Invoke, text: str
-) -> None:
-    path = tmp_path / "file"
-    path.write_text(text)
-    result = invoke("perf", "report", str(path))
-    assert result.status == ExitStatus.USAGE
-    assert "is no saved run" in result.stderr
-
-
-def test_report_lists_runs_of_all_kinds(
-    saved: tuple[Path, Path], perf: Invoke, invoke: Invoke, tmp_path: Path
-) -> None:
-    other = tmp_path / "latency.json"
-    perf("e2e", "--messages", "10", "--warmup", "0", "--save", str(other))
-    result = invoke("perf", "report", *map(str, [*saved, other]), "--output", "json")
-    rows = json.loads(result.text)["data"]
-    assert [row["command"] for row in rows] == ["perf produce", "perf produce", "perf e2e"]
-    assert [row["messages"] for row in rows] == [100, 100, 10]
-    assert rows[2]["flush"] == "before each acknowledgement"
-    assert rows[0]["options"]["batch"] == 200

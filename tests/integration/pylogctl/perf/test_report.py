@@ -1,12 +1,10 @@
-"""What a measurement leaves behind."""
+"""The result of a measurement."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,15 +12,12 @@ from broker.protocol.compression import Codec
 from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.document import (
     CONSUME,
-    PerfRun,
-    ResultRow,
     consume_csv_07,
     produce_csv_07,
     produce_row,
     result_fields,
-    save_run,
 )
-from pylogctl.perf.measure import Interval, Latencies, Result, Totals
+from pylogctl.perf.measure import Latencies, Result, Totals
 from pylogctl.perf.produce import ProducePlan
 
 
@@ -90,18 +85,3 @@ def test_consume_csv_of_07_has_its_columns_and_formats(result: Result) -> None:
         "2023-11-14 22:13:20:007, 2023-11-14 22:13:22:507, 1048576, 5.0000, 2.0000, 1000, 400.0000"
     )
     assert len(row.split(", ")) == len(header.split(", "))
-
-
-def test_saved_run_has_the_options_to_repeat_it(result: Result, tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    interval = Interval.of(1.0, 0.5, result.counted)
-    row = ResultRow(**result_fields(result))
-    save_run(path, PerfRun("perf consume", {"topic": "t"}, result, [interval], row))
-    saved = json.loads(path.read_text())
-    assert saved["schema"] == "pylogctl.perf.run/1"
-    assert saved["options"] == {"topic": "t"}
-    assert saved["started"] == "2023-11-14T22:13:20.007Z"
-    assert saved["python"].startswith("CPython 3.")
-    assert {"platform", "processors", "pylogctl", "git_revision"} <= set(saved)
-    assert saved["result"] == result_fields(result)
-    assert saved["intervals"][0]["msg_per_s"] == 2000

@@ -1,4 +1,4 @@
-"""`pylogctl topic watermarks`, `sample` and `count` against real brokers."""
+"""`pylogctl topic offsets`, `sample` and `count` against real brokers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def damage_last_byte(broker: Broker) -> None:
         file.write(b"\xff")
 
 
-# watermarks
+# offsets
 
 
-def test_watermarks_when_messages_are_unflushed_shows_the_pending_bytes(
+def test_offsets_when_messages_are_unflushed_end_before_them(
     start_broker: Callable[..., Broker], invoke: Invoke
 ) -> None:
     broker = start_broker(flush_interval_ms=3_600_000)
@@ -39,14 +39,11 @@ def test_watermarks_when_messages_are_unflushed_shows_the_pending_bytes(
     with Peer(broker.port) as peer:
         peer.send(ProduceRequest("t", 0, encode([b"3"])))
         assert peer.status()["bytes"] == 33
-    result = invoke("topic", "watermarks", "t", "-b", at(broker), "--output", "json")
-    assert rows(result) == [
-        {"topic": "t", "partition": "0-0", "log_start": 0, "high_watermark": 22, "log_end": 33,
-         "pending_bytes": 11}
-    ]  # fmt: skip
+    result = invoke("topic", "offsets", "t", "-b", at(broker), "--output", "json")
+    assert (rows(result)[0]["start"], rows(result)[0]["end"]) == (0, 22)
 
 
-def test_watermarks_when_the_oldest_segment_is_gone_starts_at_the_next(
+def test_offsets_when_the_oldest_segment_is_gone_start_at_the_next(
     start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Path
 ) -> None:
     earlier = Broker(BrokerConfig(port=0, data_dirs=(tmp_path / "data",), segment_bytes=20))
@@ -56,33 +53,27 @@ def test_watermarks_when_the_oldest_segment_is_gone_starts_at_the_next(
     earlier.stop()
     first, *_ = sorted(earlier.config.data_dir.glob("t*/*.pylog"))
     first.unlink()
-    result = invoke("topic", "watermarks", "t", "-b", at(start_broker()), "--output", "json")
-    assert (rows(result)[0]["log_start"], rows(result)[0]["log_end"]) == (22, 66)
+    result = invoke("topic", "offsets", "t", "-b", at(start_broker()), "--output", "json")
+    assert (rows(result)[0]["start"], rows(result)[0]["end"]) == (22, 66)
 
 
-def test_watermarks_when_the_broker_knows_only_07_leaves_the_log_end_open(
+def test_offsets_when_the_broker_knows_only_07_are_shown(
     running_broker: Broker, broker_of_07: BrokerOf07, invoke: Invoke
 ) -> None:
     fill(running_broker, "t", [b"1"])
-    result = invoke("topic", "watermarks", "t", "-b", broker_of_07.address, "--output", "csv")
-    assert result.text.splitlines()[1] == "t,0-0,0,11,,"
+    result = invoke("topic", "offsets", "t", "-b", broker_of_07.address, "--output", "csv")
+    assert result.text.splitlines()[1] == "t,0-0,0,11,11"
 
 
-def test_watermarks_of_some_partitions_shows_those_only(topic: Invoke) -> None:
-    topic("create", "t", "--partitions", "4")
-    result = topic("watermarks", "t", "-p", "1..2", "--columns", "partition", "--no-header")
-    assert result.text.split() == ["0-1", "0-2"]
-
-
-def test_watermarks_of_unknown_topics_does_the_rest_or_is_not_found(
+def test_offsets_of_unknown_topics_does_the_rest_or_is_not_found(
     running_broker: Broker, topic: Invoke
 ) -> None:
     fill(running_broker, "t", [b"1"])
-    result = topic("watermarks", "nope", "t")
+    result = topic("offsets", "nope", "t")
     assert result.status == ExitStatus.PARTIAL
     assert "error: topic 'nope' not found" in result.stderr
     assert "0-0" in result.text
-    assert topic("watermarks", "nope").status == ExitStatus.NOT_FOUND
+    assert topic("offsets", "nope").status == ExitStatus.NOT_FOUND
 
 
 # count
@@ -298,7 +289,7 @@ def test_sample_when_an_option_makes_no_sense_is_a_usage_error(
     assert (result.status, result.stdout) == (ExitStatus.USAGE, b"")
 
 
-@pytest.mark.parametrize("command", ["watermarks", "sample", "count"])
+@pytest.mark.parametrize("command", ["offsets", "sample", "count"])
 def test_reads_write_the_topic_in_every_format(
     running_broker: Broker, topic: Invoke, command: str
 ) -> None:

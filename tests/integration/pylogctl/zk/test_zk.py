@@ -163,25 +163,27 @@ def test_get_of_json_that_is_none_is_a_usage_error(invoke: Invoke, server: str) 
     assert invoke("zk", "get", "/binary", "--json", "-Z", server).status == ExitStatus.USAGE
 
 
-def test_get_with_stat_shows_both(invoke: Invoke, server: str) -> None:
-    text = invoke("zk", "get", "/json", "-s", "-Z", server).text
-    assert text.startswith('{"a":[1,2]}\nPATH')
+def test_get_with_stat_shows_value_and_facts(invoke: Invoke, server: str) -> None:
+    header, row = invoke("zk", "get", "/json", "-s", "-Z", server).text.splitlines()
+    assert {"VALUE", "VERSION", "BYTES", "OWNER", "CREATED", "MZXID"} <= {*header.split()}
+    assert row.startswith('/json  {"a":[1,2]}')
 
 
-def test_stat_shows_what_is_known(invoke: Invoke, server: str) -> None:
-    text = invoke("zk", "stat", "/json", "--output", "jsonl", "-Z", server).text
+def test_get_as_a_document_has_what_is_known(invoke: Invoke, server: str) -> None:
+    text = invoke("zk", "get", "/json", "--output", "jsonl", "-Z", server).text
     record = json.loads(text)
     assert (record["bytes"], record["ephemeral"], record["owner"]) == (11, False, None)
+    assert record["czxid"] == record["mzxid"]
 
 
-@pytest.mark.parametrize("command", ["ls", "tree", "get", "stat"])
+@pytest.mark.parametrize("command", ["ls", "tree", "get"])
 def test_missing_node_is_not_found(invoke: Invoke, server: str, command: str) -> None:
     result = invoke("zk", command, "/nope", "-Z", server)
     assert result.status == ExitStatus.NOT_FOUND
     assert "no node /nope" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["ls", "tree", "get", "stat"])
+@pytest.mark.parametrize("command", ["ls", "tree", "get"])
 def test_registry_that_is_away_is_unreachable(invoke: Invoke, command: str) -> None:
     result = invoke("zk", command, "/", "-Z", "127.0.0.1:1", "--timeout", "300ms")
     assert result.status == ExitStatus.UNREACHABLE

@@ -199,30 +199,6 @@ def test_diff_with_another_registry_tells_what_it_has_otherwise(
     assert away.status == ExitStatus.UNREACHABLE
 
 
-def test_shell_runs_commands_on_relative_paths_until_the_first_error(
-    invoke: Invoke, zookeeper: str, session: Session, tree: dict[str, bytes]
-) -> None:
-    lines = (
-        b"# a comment\ncd /a\npwd\ncreate deep/x 'of two words' --yes\nget deep/x\nls ../nope\nls"
-    )
-    result = invoke("zk", "shell", "-Z", zookeeper, stdin=lines)
-    assert result.status == ExitStatus.NOT_FOUND
-    assert result.text.startswith("/a\n")
-    assert result.text.endswith("of two words")
-    assert "line 6: ls ../nope\nerror: no node /nope" in result.stderr
-    assert session.get("/a/deep/x")[0] == b"of two words"
-
-
-def test_shell_ends_well_at_the_end_of_its_input_and_at_exit(
-    invoke: Invoke, zookeeper: str, tree: dict[str, bytes]
-) -> None:
-    assert invoke("zk", "shell", "-Z", zookeeper, stdin=b"ls\n").status == 0
-    result = invoke("zk", "shell", "-Z", zookeeper, stdin=b"pwd\nexit\nls /nope\n")
-    assert (result.status, result.text) == (0, "/\n")
-    result = invoke("zk", "shell", "-Z", zookeeper, stdin=b"start\n")
-    assert result.status == ExitStatus.USAGE
-
-
 def test_rm_when_nodes_change_after_the_plan_was_shown_then_deletes_only_what_it_showed(
     invoke: Invoke,
     zookeeper: str,

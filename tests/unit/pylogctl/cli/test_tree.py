@@ -164,7 +164,6 @@ def test_command_line_that_is_wrong_is_told_in_one_sentence(
     [
         ("consume --bootstrap-server h:9092", "brokers are named with -b HOST:PORT"),
         ("perf produce t -n 5", "--messages N in `perf`"),
-        ("mirror run --from-zookeeper h:1", "clusters are named with --from and --to"),
         ("consume --topic t", "the topic is an argument, as in: pylogctl consume TOPIC"),
         ("-C -t t", "to read messages: pylogctl consume TOPIC"),
         ("-P -t t", "to write messages: pylogctl produce TOPIC"),
@@ -190,7 +189,7 @@ def test_command_line_that_is_wrong_is_told_in_one_sentence(
         ("get broker", "here: pylogctl broker status ID"),
     ],
 )
-def test_word_of_another_tool_or_of_a_former_version_when_given_is_answered_with_the_right_one(
+def test_word_of_another_tool_when_given_is_answered_with_the_one_here(
     invoke: Invoke, words: str, answer: str
 ) -> None:
     result = invoke(*words.split())
@@ -269,21 +268,6 @@ def test_alias_stands_for_its_command(invoke: Invoke) -> None:
     assert invoke("cat", "--help").text.startswith("Usage: pylogctl consume")
     assert invoke("topics", "--help").text.startswith("Usage: pylogctl topic list")
     assert invoke("topic", "ls", "--help").text.startswith("Usage: pylogctl topic list")
-
-
-@pytest.mark.parametrize(
-    ("group", "former", "now"),
-    [
-        ("mirror", "plan", ["run", "--dry-run"]),
-        ("perf", "simple", ["consume", "--simple"]),
-    ],
-)
-def test_former_command_is_run_as_the_one_that_replaces_it(
-    invoke: Invoke, group: str, former: str, now: list[str]
-) -> None:
-    assert root().get_command(None, group).expand_alias([former, "-q"]) == [*now, "-q"]
-    assert invoke("-q", group, "-v", former, "--help") == invoke(group, now[0], "--help")
-    assert f"  {former} " not in invoke(group, "--help").text
 
 
 def test_properties_are_listed_with_and_without_a_command(invoke: Invoke) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 from collections.abc import Callable
 
@@ -51,7 +52,7 @@ def test_rows_come_when_an_interval_is_over_and_not_before(
 
 
 def test_rows_have_the_counts_since_the_last_row(
-    make_env: Callable[..., Environment], clock: FakeClock
+    make_env: Callable[..., Environment], clock: FakeClock, stderr: io.StringIO
 ) -> None:
     tally = Tally()
     with show_intervals(make_env(), 1.0) as shown:
@@ -61,9 +62,10 @@ def test_rows_have_the_counts_since_the_last_row(
             tally.latencies.add(milliseconds / 1000)
             clock.advance(2.0)
             shown.tick([tally])
-    assert [one.message_count for one in shown.done] == [10, 20]
-    assert [one.messages_per_s for one in shown.done] == [5, 10]
-    assert shown.done[1].latencies_ms["p50_ms"] == pytest.approx(9, rel=0.011)
+    assert re.findall(r": (\d+) messages, (\d+) msg/s, .*, p50 (\d)", stderr.getvalue()) == [
+        ("10", "5", "5"),
+        ("20", "10", "9"),
+    ]
 
 
 @pytest.mark.parametrize("settings", [{"quiet": True}, {"progress": "never"}])
@@ -78,7 +80,6 @@ def test_rows_are_not_shown_when_progress_is_off(
         clock.advance(1.0)
         shown.tick([Tally()])
     assert stderr.getvalue() == ""
-    assert len(shown.done) == 1
 
 
 def test_rows_on_a_terminal_are_a_table_that_is_taken_away(

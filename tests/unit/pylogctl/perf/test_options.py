@@ -116,8 +116,3 @@ def test_codec_may_be_a_number_as_in_07() -> None:
 def test_compat07_does_not_go_with_another_form(settings: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="--compat07"):
         validate_output(_env(**settings), RunChoice(), compat07=True)
-
-
-def test_a_file_to_save_to_must_have_a_directory_before_the_run(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        validate_output(_env(), RunChoice(save=tmp_path / "no" / "run.json"), compat07=False)
