@@ -162,6 +162,7 @@ class LogDeletions:
                 self._end()
             except OSError as error:
                 raise StorageError(f"cannot delete topic '{topic}': {error}") from error
+        self._topics.on_removed(topic)
         self.remove_in_background()
 
     def delete_replica(self, partition: TopicPartition) -> None:

@@ -45,6 +45,8 @@ class HomeTopics:
         """Called when there is a new topic, with no lock held."""
         self.on_deleted: Callable[[str], object] = _ignore
         """Called when there is a topic less, before its files are removed."""
+        self.on_removed: Callable[[str], object] = _ignore
+        """Called when a deletion has ended, and the name can be used again, with no lock held."""
         self.creation_ids = CreationIds(directories)
         self.deleting: set[str] = set()
         """Topics whose deletion has begun, or failed half-way: they take no data until it ends."""

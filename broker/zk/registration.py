@@ -193,8 +193,10 @@ class Registration:
         """Have topics created that another broker has recorded as this one's."""
         # read again here, after the deletions: what was noted may be of a topic deleted since
         with self._changed:
-            assigned = self._assigned - self._topics.keys()
-            self._assigned = set()
+            noted = self._assigned - self._topics.keys()
+            # the record of one that was deleted during this pass is removed by the next one
+            self._assigned = noted & self._registered_topics.keys()
+            assigned = noted - self._assigned
         for topic, homes in read_homes(self._session, assigned).items():
             if broker_id not in homes:
                 continue
@@ -203,6 +205,8 @@ class Registration:
             except errors.StorageError as error:
                 logger.error("topic '%s' is not created here: %s", topic, error)
                 self.note_assigned([topic])  # tried again with the next change
+            except errors.UnknownTopicError:  # a former one's deletion: its end is a change
+                self.note_assigned([topic])
 
     def _forget_gone(self, broker_id: int) -> list[str]:
         """Read the nodes whose watches have fired; return those to be created again."""

@@ -57,6 +57,7 @@ _REFUSED_AFTER_S = 0.3
 """After so long without a session `start` looks whether all servers refuse connections."""
 _STATUS_WORD = b"srvr\n"  # every ZooKeeper answers it, if only by why it does not
 _FRAME_BYTES = 256  # of a request, around path and value, at most
+_USUAL_LIMIT_BYTES = 1_048_575
 _STATUS_TEXT = b"zookeeper"
 _STATUS_BYTES = 4096
 _TLS_ALERT = b"\x15\x03"
@@ -528,7 +529,7 @@ class Session:
                         outcomes[path] = _result_of(result, deadline_s)
                 except errors.RegistryUnreachableError as error:
                     if isinstance(error.__cause__, kazoo_errors.ConnectionLoss):
-                        self._blame_size(arguments)
+                        self._blame_size(error, arguments)
                     raise
                 except (errors.RegistryNodeNotFoundError, errors.RegistryConflictError) as error:
                     if must_fit:
@@ -536,20 +537,30 @@ class Session:
                     outcomes[path] = error
         return outcomes
 
-    def _blame_size(self, arguments: Mapping[str, tuple[object, ...]]) -> None:
-        """Raise an error that names a value for which ZooKeeper has closed the connection."""
+    def _blame_size(
+        self, error: errors.RegistryUnreachableError, arguments: Mapping[str, tuple[object, ...]]
+    ) -> None:
+        """Have the error of a lost connection name a value that may be the reason.
+
+        A `CoordinationError` is raised for one above ZooKeeper's usual limit.
+        """
         sizes = {path: len(some[0]) for path, some in arguments.items()
                  if some and isinstance(some[0], bytes)}  # fmt: skip
         path = max(sizes, key=lambda one: sizes[one], default="")
-        if path and sizes[path] + len(path) > MAX_REQUEST_BYTES - _FRAME_BYTES:
+        size_bytes = sizes.get(path, 0) + len(path) + _FRAME_BYTES
+        limits = (
+            f"of a request, jute.maxbuffer, is {_USUAL_LIMIT_BYTES} bytes if nothing else is set, "
+            f"and {MAX_REQUEST_BYTES} in a ZooKeeper that a broker or 'zk start' has started"
+        )
+        if size_bytes > _USUAL_LIMIT_BYTES:
             raise errors.CoordinationError(
                 f"ZooKeeper at {self._address.servers} closed the connection at the value of node "
-                f"{path}, of {sizes[path]} bytes: its limit for a request is jute.maxbuffer",
-                hints=[
-                    "that is 1048575 bytes if nothing else is set, and "
-                    f"{MAX_REQUEST_BYTES} in a ZooKeeper that a broker or 'zk start' has started"
-                ],
-            )
+                f"{path}, of {sizes[path]} bytes, which is above its limit",
+                hints=[f"the limit {limits}"],
+            ) from error
+        if size_bytes > MAX_REQUEST_BYTES:
+            error.hints += (f"if it happens again at node {path}, of {sizes[path]} bytes: "
+                            f"the limit {limits}",)  # fmt: skip
 
     def replace_ephemeral(self, path: str, value: bytes, *, version: int) -> None:
         """Replace a node of a version by an ephemeral one of this session, in one step."""

@@ -149,18 +149,19 @@ class WatchedRegistry(StoppableThread):
             if _TOPICS in subjects:
                 listed = self._watched.children([paths.TOPICS])[paths.TOPICS]
                 topics |= set(listed) - self._counts.keys()
-            before = {name: self._home_zxids.get(name) for name in topics}
+            found, zxids = self._read_counts(topics)
             # also those deleted and created again as they were, since they were read
             counts = {
                 name: one
-                for name, one in self._read_counts(topics).items()
-                if one != self._counts.get(name) or self._home_zxids.get(name) != before[name]
+                for name, one in found.items()
+                if one != self._counts.get(name) or zxids.get(name) != self._home_zxids.get(name)
             }
             # after the topics: a broker that leaves takes its counts with it
             brokers = self._read_brokers() if _BROKERS in subjects else self._brokers
             has_new_brokers = brokers != self._brokers
             self._brokers = brokers
             self._counts.update(counts)
+            self._home_zxids.update(zxids)
         if not counts and not has_new_brokers:
             return None
         return RegistryChange(brokers if has_new_brokers else None, counts)
@@ -184,10 +185,13 @@ class WatchedRegistry(StoppableThread):
                 brokers[nodes[path]] = brokers[nodes[path]]._replace(endpoints=endpoints)
         return brokers
 
-    def _read_counts(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
+    def _read_counts(
+        self, topics: Collection[str]
+    ) -> tuple[dict[str, dict[int, int]], dict[str, int]]:
+        """Return the partitions of topics by broker, and the changes that recorded their homes."""
         parents = {paths.topic(topic): topic for topic in topics}
         children = self._watched.children(parents)
-        counts = self._read_homes(topics)
+        counts, zxids = self._read_homes(topics)
         nodes = {
             paths.topic_broker(parents[path], broker_id): (parents[path], broker_id)
             for path, names in children.items()
@@ -199,18 +203,21 @@ class WatchedRegistry(StoppableThread):
                 counts[topic][broker_id] = decode_number(value, f"value of {path}")
             except CoordinationError as error:
                 logger.warning("broker %d left out for topic %s: %s", broker_id, topic, error)
-        return counts
+        return counts, zxids
 
-    def _read_homes(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
+    def _read_homes(
+        self, topics: Collection[str]
+    ) -> tuple[dict[str, dict[int, int]], dict[str, int]]:
         nodes = {paths.creation_ids(topic): topic for topic in topics}
         homes: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+        zxids: dict[str, int] = {}
         for path, (value, stat) in self._watched.values(nodes).items():
-            self._home_zxids[nodes[path]] = stat.mzxid
+            zxids[nodes[path]] = stat.mzxid
             try:
                 homes[nodes[path]] = decode_homes(path, value)
             except CoordinationError as error:
                 logger.warning("only live brokers are known of topic %s: %s", nodes[path], error)
-        return homes
+        return homes, zxids
 
 
 def _subject_of(path: str) -> str:

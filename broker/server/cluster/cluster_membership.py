@@ -20,7 +20,6 @@ from broker.errors import (
     RegistryUnreachableError,
     ServerError,
     TopicExistsError,
-    UnknownTopicError,
 )
 from broker.log.manager import LogManager
 from broker.protocol.responses import BrokerAddress
@@ -177,6 +176,7 @@ class ClusterMembership:
         topics = self._logs.topics
         topics.on_new = self.note_topic
         topics.on_deleted = self._note_deleted_topic
+        topics.on_removed = self._note_removed_topic
         for topic in topics.names():
             self._show_topic(topic)
         registry = self.registry
@@ -291,14 +291,17 @@ class ClusterMembership:
 
     def _create_assigned(self, topic: str, partition_count: int) -> None:
         """Create this broker's part of a topic that another one has recorded as a whole."""
-        # after a deletion of a former one that is under way: nobody would try again
-        with self._logs.table.removal_lock, suppress(TopicExistsError, UnknownTopicError):
+        with suppress(TopicExistsError):
             self._logs.creation.create_topic(topic, partition_count)
 
     def _note_deleted_topic(self, topic: str) -> None:
         self._view.set_own_topic(topic, 0)
         if self.registry is not None:
             self.registry.deregister_topic(topic)
+
+    def _note_removed_topic(self, topic: str) -> None:
+        if self.registry is not None:
+            self.registry.note_assigned([topic])  # recorded again, perhaps, in the meantime
 
     def _show_topic(self, topic: str) -> None:
         topics = self._logs.topics

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.deletion import LogDeletions
 from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
+    HomeCount,
 )
 from broker.protocol.responses import ClusterMetadataResponse
 from broker.server.broker import Broker
@@ -155,4 +157,39 @@ def test_topic_when_deleted_and_recorded_again_between_two_looks_then_its_home_c
         change_homes(session, {"events": lambda _: {1: 1}})
     may_look.set()
 
+    wait_until(lambda: leaders(peer, "events") == {"1-0": 1}, "the second topic of the name")
+
+
+def test_topic_when_recorded_while_a_former_one_is_deleted_then_is_created_after_it(
+    start: StartRegistered,
+    connect: PeerFactory,
+    zookeeper: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_held, may_end = threading.Event(), threading.Event()
+    end = LogDeletions._end
+
+    def end_later(deletions: LogDeletions) -> None:
+        if deletions.unfinished():
+            is_held.set()
+            may_end.wait(60)
+        end(deletions)
+
+    monkeypatch.setattr(LogDeletions, "_end", end_later)
+    broker = start(1)
+    peer, deleting = connect(broker), connect(broker)
+    peer.call(CreateTopicRequest("events", 1))
+    with Session(zookeeper) as session:
+        wait_until(lambda: read_homes(session, ["events"]), "the record of its home")
+        deleting.send_extension(DeleteTopicRequest("events"))
+        assert is_held.wait(60)
+        wait_until(lambda: not read_homes(session, ["events"]), "the end of the record")
+        change_homes(session, {"events": lambda _: {1: 1}})
+    peer.call(CreateTopicRequest("other", homes=(HomeCount(1, 1),)))  # not held up
+    assert leaders(peer, "other") == {"1-0": 1}
+    assert leaders(peer, "events") == {}
+
+    may_end.set()
+
+    deleting.receive_extension()
     wait_until(lambda: leaders(peer, "events") == {"1-0": 1}, "the second topic of the name")

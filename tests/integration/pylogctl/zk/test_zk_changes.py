@@ -228,11 +228,21 @@ def test_value_above_the_limit_of_zookeeper_is_told_with_both_sizes(
     path = "/x" if verb == "set" else "/x/y"
     result = invoke("zk", verb, path, "-", "--yes", "-Z", zookeeper, stdin=b"x" * 2_000_000)
     assert result.status == ExitStatus.REMOTE
-    assert f"at the value of node {path}, of 2000000 bytes" in result.stderr
+    assert f"at the value of node {path}, of 2000000 bytes, which is above" in result.stderr
     assert "jute.maxbuffer" in result.stderr
     assert "1048575 bytes if nothing else is set" in result.stderr
     assert values_of(session, "/x") == {"/x": b"1"}
     assert "undo:" not in result.stderr
+
+
+def test_value_that_some_zookeepers_take_is_named_when_the_connection_is_lost(
+    invoke: Invoke, zookeeper: str, session: Session
+) -> None:
+    session.create("/x", b"1")
+    result = invoke("zk", "set", "/x", "-", "--yes", "-Z", zookeeper, stdin=b"x" * 300_000)
+    assert result.status == ExitStatus.UNREACHABLE
+    assert "if it happens again at node /x, of 300000 bytes" in result.stderr
+    assert values_of(session, "/x") == {"/x": b"1"}
 
 
 @pytest.mark.parametrize("options", [("--yes", "--dry-run"), ("--no-input",)])
