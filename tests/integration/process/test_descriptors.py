@@ -78,9 +78,11 @@ def test_connections_when_they_take_all_descriptors_then_the_reason_is_named_and
         assert peer.publish("events", ONE).error == NO_ERROR
         for _ in range(600):
             crowd.enter_context(process.peer())
-        wait_until(lambda: "cannot accept connections" in process.log.read_text(), "the shortage")
-        refused = peer.publish("events", ONE)
-        assert "Too many open files; raise the limit on open files" in refused.text
+        reason = "Too many open files; raise the limit on open files"
+        shortage = f"cannot accept connections: {reason}"
+        wait_until(lambda: shortage in process.log.read_text(), "the shortage")
+        published = peer.publish("events", ONE)  # one may have become free
+        assert published.error == NO_ERROR or reason in published.text
         crowd.close()
         wait_until(lambda: process.descriptor_count() < 100, "the end of the crowd")
     with process.peer() as peer:
