@@ -205,6 +205,7 @@ def unmade(session: Session, changes: Iterable[Change]) -> list[Change]:
     session.prepare_stop(_RECONNECT_S)
     by_path = {paths.offset(one.group, one.partition): one for one in changes}
     with suppress(CoordinationError):
+        session.sync()  # a write whose response was lost may be on its way to this server
         found = session.get_many(by_path)
         return [
             one

@@ -259,6 +259,10 @@ class Session:
         found = self._read(self._client.get_async, {path: watch(path) for path in node_paths})
         return {path: (value, node_stat(stat)) for path, (value, stat) in found.items()}
 
+    def sync(self) -> None:
+        """Have reads see what any client has changed until now."""
+        self._read(lambda path, watch: self._client.sync_async(path), {"/": None})
+
     def exists(self, path: str, *, watch: Watch | None = None) -> NodeStat | None:
         """Return a node's metadata, None if it is missing; the watch reports its creation, too."""
         stat = self._read(self._client.exists_async, {path: watch}).get(path)

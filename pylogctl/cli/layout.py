@@ -279,11 +279,11 @@ def record_lines(
         yield from (" " * width + GAP + line for line in rest)
 
 
-def notes(layout: Layout, terminal: Terminal) -> Iterator[str]:
-    """Yield which columns are left out, if there are any."""
+def notes(layout: Layout, terminal: Terminal, way: str) -> Iterator[str]:
+    """Yield which columns are left out, if there are any, and the way to see them."""
     if layout.left_out:
         names = ", ".join(layout.left_out)
-        text = f"not shown: {names}; --wide shows all, --columns chooses"
+        text = f"not shown: {names}; {way}"
         yield from _wrapped(text, terminal.width, "…")
 
 

@@ -253,6 +253,9 @@ class _TerminalTable:
         self._is_part = is_part
         self._header = not env.settings.no_header
         self._layout: layout.Layout | None = None
+        self._way = "--wide shows all, --columns chooses"
+        if env.settings.properties:  # listed by commands that have no such options
+            self._way = "--output tsv shows all"
         self._widths: list[int] = []  # of the rows so far
         self._terminal = layout.Terminal(
             _ANY_WIDTH if self._is_wide else terminal_width(env.environ),
@@ -264,7 +267,7 @@ class _TerminalTable:
     def notes(self) -> list[str]:
         if self._layout is None:
             return []
-        return list(self._module.notes(self._layout, self._terminal))
+        return list(self._module.notes(self._layout, self._terminal, self._way))
 
     def add(self, rows: list[list[str]], *, are_all: bool) -> str:
         """Return the lines of further rows."""

@@ -31,6 +31,7 @@ from broker.admin.rebalance import (
     trigger_rebalance,
 )
 from broker.errors import GroupActiveError
+from broker.files import write_atomically
 from broker.partition_patterns import PartitionList
 from broker.units import counted, format_duration
 from broker.zk.session import Session
@@ -297,4 +298,4 @@ def _write_offsets(path: Path, changes: Sequence[Change]) -> None:
         )
         for one in changes
     ]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_atomically(path, "".join(f"{line}\n" for line in lines).encode())

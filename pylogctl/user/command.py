@@ -136,7 +136,7 @@ def password(
     from pylogctl.user.changes import known_user, set_password
     from pylogctl.user.passwords import new_password
 
-    with open_registry(env, may_be_new=True) as registry:
+    with open_registry(env) as registry:
         name = known_user(registry.session, user)
         new = new_password(env, name, file=new_file, descriptor=new_descriptor, generates=generate)
         set_password(env, registry, name, new)
@@ -175,7 +175,7 @@ def quota(
     wanted = quotas.parse(bytes_in, bytes_out, work, connections)
     if wanted and user is None:
         raise UsageError("USER is missing", hints=["'<default>' is for all others"])
-    with zookeeper_session(env, may_be_new=True) as session:
+    with zookeeper_session(env, may_be_new=bool(wanted)) as session:
         if wanted and user is not None:
             quotas.change(env, session, user, wanted)
         else:
@@ -197,5 +197,5 @@ def remove(env: Environment, users: list[str] = argument("USER...", "Names.")) -
     from pylogctl.cli.connections import open_registry
     from pylogctl.user.changes import remove as remove_users
 
-    with open_registry(env, may_be_new=True) as registry:
+    with open_registry(env) as registry:
         remove_users(env, registry, users)
