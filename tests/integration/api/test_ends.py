@@ -285,8 +285,8 @@ def test_idle_when_the_program_takes_longer_itself_then_does_not_end_a_reader(
             assert reader.poll(0) is None
         later = SimpleNamespace(monotonic=lambda: time.monotonic() + 600)
         monkeypatch.setattr("broker.api.reader.time", later)
-        arriving = threading.Thread(target=pylog.send, args=(pylog_topic, "b"))
-        arriving.start()
+        arriving = threading.Timer(0.7, pylog.send, (pylog_topic, "b"))
+        arriving.start()  # most often after a broker's first response without a message
         found = reader.poll(60) if is_polled else next(reader)
         arriving.join()
         assert found is not None and found.text() == "b"
