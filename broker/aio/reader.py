@@ -162,15 +162,15 @@ class AsyncReader(AsyncIterator[Message]):
     async def _load(self) -> bool:
         """Take the next messages in hand; return False at the end."""
         with self._one_task:
-            if self._turn_end < len(self._in_hand):
-                await asyncio.sleep(0)
-            elif (reader := await self._next_data()) is None:
-                await self._end(None)
-                return False
-            else:
+            if self._turn_end >= len(self._in_hand):
+                if (reader := await self._next_data()) is None:
+                    await self._end(None)
+                    return False
                 self._decode(reader)
             start, self._turn_end = self._turn_end, self._turn_end + TURN_MESSAGES
             self._left = iter(self._in_hand[start : self._turn_end])
+            if start:
+                await asyncio.sleep(0)  # which `poll` may cancel: the messages are in hand
             return True
 
     def _decode(self, reader: PartitionReader) -> None:

@@ -8,7 +8,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from copy import copy
 from itertools import islice
 from typing import Literal
@@ -159,6 +159,7 @@ class Group(Iterator[Message]):
         self._user: threading.Thread | None = None  # iterates, or did so last
         self._is_inside = False  # it waits for the next message
         self._is_out = False  # it has a message in hand
+        self._is_polling = False
         self._workers: Workers | None = None
         self._closing = threading.Event()
         self._is_closed = False
@@ -211,30 +212,35 @@ class Group(Iterator[Message]):
         self._raise_if_closed()
         self._raise_if_in_use()
         number_of("timeout", timeout, 0)
-        idle_s, self._stream.timeout_s = self._stream.timeout_s, timeout
+        idle_s, self._is_polling = self._stream.timeout_s, True
+        self._stream.timeout_s = min(timeout, idle_s or 1e9)  # locks refuse some ten times as much
         try:
             is_over = inspect.getgeneratorstate(self._messages) == inspect.GEN_CLOSED
             return next(iter(self) if is_over else self._messages, None)
         finally:
-            self._stream.timeout_s = idle_s
+            self._stream.timeout_s, self._is_polling = idle_s, False
 
     def _iterate(self) -> Generator[Message]:
         if self._is_closed:
             return
         self._user = threading.current_thread()
-        with translated(), suppress(ConsumerTimeoutError):
-            source = self._committed_first() if self._commit == "before" else self._handled()
+        begin = self._committed_first if self._commit == "before" else self._handled
+        with translated():
+            source = begin()
             while True:
                 self._raise_if_in_use()
                 self._is_inside = True
                 try:
                     message = next(source, None)
+                    is_over = message is None
+                except ConsumerTimeoutError:
+                    message, is_over, source = None, not self._is_polling, begin()
                 finally:
                     self._is_inside = self._is_out = False
-                if message is None:
+                if is_over:
                     return
-                self._is_out = True
-                yield message
+                self._is_out = message is not None
+                yield message  # type: ignore[misc]  # None for `poll` alone
 
     def _raise_if_in_use(self) -> None:
         if self._is_inside:

@@ -301,8 +301,9 @@ class Reader(Iterator[Message]):
     def __iter__(self) -> Iterator[Message]:
         """Return the messages that are left; see the class."""
         while True:
-            yield from self._left  # `seek` empties the list
-            if not self._load():
+            left = self._left
+            yield from left  # `seek` empties the list
+            if left is self._left and not self._load():  # `poll` has not loaded the next chunk
                 return
 
     def __next__(self) -> Message:
@@ -324,6 +325,7 @@ class Reader(Iterator[Message]):
         number_of("timeout", timeout, 0)
         if self._why_closed is not None:
             raise self._why_closed
+        self._raise_if_in_use()
         self._source.give_up_s = time.monotonic() + timeout
         try:
             return next(self, None)
@@ -374,9 +376,8 @@ class Reader(Iterator[Message]):
             with translated():
                 self._raise_fault()
                 found = next(self._chunks, None)
-        except ValueError as error:
-            if inspect.getgeneratorstate(self._chunks) == inspect.GEN_RUNNING:
-                raise RuntimeError("another thread uses this reader at this moment") from error
+        except ValueError:
+            self._raise_if_in_use()
             self._end(None)
             raise
         except BaseException as error:
@@ -385,6 +386,10 @@ class Reader(Iterator[Message]):
         if isinstance(found, Empty):
             raise found
         return found
+
+    def _raise_if_in_use(self) -> None:
+        if inspect.getgeneratorstate(self._chunks) == inspect.GEN_RUNNING:
+            raise RuntimeError("another thread uses this reader at this moment")
 
     def _take(
         self, reader: PartitionReader, valid_bytes: int, fault: Fault, message_count: int
@@ -480,20 +485,21 @@ def _ready(
 ) -> Generator[PartitionReader | Empty, None, None]:
     """Give partitions that have data, until all are read, it is idle for so long, or `closed`.
 
-    `Empty` when a poll is over.
+    `Empty` when a poll is over. Only the time in here counts as idle.
     """
     quiet_since_s = time.monotonic()
     with source:
         for ready in source.polls():
-            now_s = time.monotonic()
-            if ready:
-                quiet_since_s = now_s
             for reader in ready:
                 if closed.is_set():
                     return
                 yield reader
+            now_s = time.monotonic()
+            if ready:
+                quiet_since_s = now_s
             is_idle = idle_s is not None and now_s - quiet_since_s >= idle_s
             if is_idle or closed.is_set():
                 return
-            while source.give_up_s is not None and time.monotonic() >= source.give_up_s:
+            if source.give_up_s is not None and now_s >= source.give_up_s:
                 yield Empty()
+                quiet_since_s = time.monotonic()
