@@ -13,8 +13,11 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+from pylogctl.cli.completion import SCRIPTS
 
 if TYPE_CHECKING:
     from pylogctl.cli.context import Contexts
@@ -73,6 +76,8 @@ def complete(args: list[str]) -> None:
     leaves files to the shell.
     """
     shell, *words = args or [""]
+    if shell not in SCRIPTS:
+        return
     try:
         before, current = _whole(words)
         line = _read_line(before, current)
@@ -80,7 +85,7 @@ def complete(args: list[str]) -> None:
     except Exception:  # noqa: BLE001 - whatever it is, there is nothing to offer
         return
     if values[:1] in ([Value(_FILES)], [Value(_DIRECTORIES)]):
-        print(values[0].text)
+        _print(values[0].text)
         return
     done = ""  # of the word, which is not completed
     if line.option == "--columns" and "," in current:
@@ -88,7 +93,13 @@ def complete(args: list[str]) -> None:
     values = [one._replace(text=done + one.text) for one in values]
     for value in values:
         if value.text.startswith(current):
-            print(_shown(value, shell, words[-1], current))
+            _print(_shown(value, shell, words[-1], current))
+
+
+def _print(line: str) -> None:
+    if line:
+        with suppress(OSError):  # nobody reads on
+            os.write(1, f"{line}\n".encode("utf-8", "replace"))
 
 
 def _shown(value: Value, shell: str, typed: str, current: str) -> str:
@@ -97,8 +108,8 @@ def _shown(value: Value, shell: str, typed: str, current: str) -> str:
         prefix = typed.removesuffix(current) if shell == "fish" else ""  # as of --option=value
         return f"{prefix}{value.text}\t{value.description}"
     # of a word with a colon or a sign of equality bash replaces what follows
-    kept = max(current.rfind(":"), current.rfind("=")) + 1
-    return shlex.quote(value.text[kept:])
+    kept = value.text[max(current.rfind(":"), current.rfind("=")) + 1 :]
+    return shlex.quote(kept) if kept else ""
 
 
 def _whole(words: list[str]) -> tuple[list[str], str]:

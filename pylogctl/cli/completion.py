@@ -5,12 +5,14 @@ from __future__ import annotations
 _BASH = r"""# bash completion for pylogctl: asks the program.
 
 _pylogctl() {
-    local current=${COMP_WORDS[COMP_CWORD]} line
+    local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} line
     COMPREPLY=()
+    [[ $program == '~/'* ]] && program=$HOME/${program:2}
+    type -P "$program" >/dev/null || program=pylogctl # of an alias
     [[ $current == [=:] ]] && current=''
     while IFS= read -r line; do
         COMPREPLY+=("$line")
-    done < <("${COMP_WORDS[0]}" __complete bash "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    done < <("$program" __complete bash "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
     case ${COMPREPLY[0]} in
     @file) mapfile -t COMPREPLY < <(compgen -f -- "$current"); compopt -o filenames ;;
     @dir) mapfile -t COMPREPLY < <(compgen -d -- "$current"); compopt -o filenames ;;
@@ -30,7 +32,7 @@ _pylogctl() {
     while IFS= read -r line; do
         names+=("${line%%$'\t'*}")
         shown+=("${line/$'\t'/  }")
-    done < <("${words[1]}" __complete zsh "${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)
+    done < <(${~words[1]} __complete zsh "${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)
     [[ $PREFIX == --*=* ]] && compset -P '*='
     case ${names[1]} in
     @file) _files ;;
@@ -52,6 +54,7 @@ _FISH = r"""# fish completion for pylogctl: asks the program.
 function __pylogctl_complete
     set -l before (commandline -opc)
     set -l current (commandline -ct)
+    set before[1] (string replace -r '^~/' ~/ -- $before[1])
     set -l found ($before[1] __complete fish $before[2..-1] "$current" 2>/dev/null)
     switch "$found[1]"
         case @file

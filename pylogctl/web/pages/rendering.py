@@ -96,7 +96,7 @@ def path_of(*parts: object) -> str:
     return "".join(f"/{quote(str(one), safe='')}" for one in parts)
 
 
-def link(path: str, **query: object) -> str:
+def link(path: str, /, **query: object) -> str:
     """Return a path with a query, without what is empty."""
     given = {name: value for name, value in query.items() if value not in (None, "", [])}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path

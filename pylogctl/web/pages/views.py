@@ -107,12 +107,12 @@ def charts_of(sampler: Sampler, prefix: str) -> list[Any]:
         lines["Messages from producers"] = {"messages": "messages"}
     charts = [_chart(sampler, title, prefix, names) for title, names in lines.items()]
     if kind == "cluster":
-        slowest = {
-            name: Line(f"broker {name.split('/')[1]}", sampler.points(name))
+        slowest = sorted(
+            (int(name.split("/")[1]), name)
             for name in sampler.newest("broker/")
             if name.endswith("/produce_max_ms")
-        }
-        some = [slowest[name] for name in sorted(slowest)[:4]]
+        )
+        some = [Line(f"broker {id}", sampler.points(name)) for id, name in slowest[:4]]
         charts.append(chart("Slowest request of a broker", some, formatter("produce_max_ms")))
     return charts
 

@@ -37,12 +37,17 @@ async function call(method, path, body) {
   throw new Error([answer.detail ?? response.statusText, ...more].join("; "));
 }
 
-/** Parse a page, running nothing in it. */
+const underWay = new Set();
+
+/** Parse a page, running nothing in it, unless a request for it is under way. */
 function parsed(path, use) {
+  if (underWay.has(path)) return;
+  underWay.add(path);
   const request = new XMLHttpRequest();
   request.open("GET", path);
   request.responseType = "document";
   request.onload = () => { if (request.status === 200 && request.response) use(request.response); };
+  request.onloadend = () => underWay.delete(path);
   request.send();
 }
 

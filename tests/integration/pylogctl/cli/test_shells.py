@@ -62,6 +62,7 @@ def _complete(*words: str) -> list[str]:
         (["topic", "list", "--columns", "topic,par"], ["topic,partitions"]),
         (["group", "lag", "g", "--sort", "lag_b"], ["lag_bytes"]),
         (["config", "set", "--topic", "t", "segment."], ["segment.bytes=", "segment.ms="]),
+        (["config", "set", "--topic", "t", "retention.ms", "="], [""]),
         (["config", "unset", "--topic", "t", "segment."], ["segment.bytes", "segment.ms"]),
         (["config", "set", "-b", "0", "num.p"], ["num.partitions="]),
         (["config", "unset", "--broker", "=", "0", "num.p"], ["num.partitions"]),
@@ -115,6 +116,7 @@ def _split_by_bash(word: str) -> list[str]:
 
 
 @pytest.mark.zookeeper
+@pytest.mark.parametrize("program", ["pylogctl", "~/pylogctl"])
 @pytest.mark.parametrize(
     ("shell", "start", "load"),
     [
@@ -124,19 +126,27 @@ def _split_by_bash(word: str) -> list[str]:
     ],
 )
 def test_shell_when_tab_is_pressed_then_the_name_is_inserted(
-    zookeeper: str, session: Session, shell: str, start: str, load: str
+    zookeeper: str,
+    session: Session,
+    tmp_path: Path,
+    shell: str,
+    start: str,
+    load: str,
+    program: str,
 ) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     session.create("/brokers/topics/orders-of-today")
+    (tmp_path / "pylogctl").symlink_to(SCRIPT)
+    path = f"{SCRIPT.parent}:{os.environ['PATH']}"
     terminal = pexpect.spawn(
         shell, [start, "-i"], cwd=str(REPOSITORY), encoding="utf-8", timeout=60,
-        env={**os.environ, "TERM": "dumb", "PATH": f"{SCRIPT.parent}:{os.environ['PATH']}"},
+        env={**os.environ, "TERM": "dumb", "HOME": str(tmp_path), "PATH": path},
         dimensions=(24, 400),
     )  # fmt: skip
     terminal.sendline(f"{load}; echo rea''dy")
     terminal.expect("ready\r\n")
-    terminal.send(f"pylogctl consume -Z {zookeeper} orders-\t")
+    terminal.send(f"{program} consume -Z {zookeeper} orders-\t")
     terminal.expect("orders-of-today")
     terminal.sendcontrol("c")
     terminal.sendeof()

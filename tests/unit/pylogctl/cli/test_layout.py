@@ -61,7 +61,10 @@ def screen(
     terminal = Terminal(width, has_color=color)
     layout = choose(columns, rows, terminal, are_all=True, is_wide=False)
     widths = fitted_widths(layout, rows, width)
-    return [*table_lines(layout, rows, widths, terminal, header=True), *notes(layout, terminal)]
+    return [
+        *table_lines(layout, rows, widths, terminal, header=True),
+        *notes(layout, terminal, "--wide shows all, --columns chooses"),
+    ]
 
 
 def test_table_when_it_fits_then_is_whole_but_for_what_is_the_same_or_empty() -> None:
