@@ -20,9 +20,29 @@ _TOPIC_POLL_S = 0.1
 def split_patterns(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the patterns of an option that is given several times, or several of them by commas.
 
-    The comma of a repetition such as `a{2,5}` is none between patterns.
+    A comma in brackets, or behind a backslash, is none between patterns.
     """
-    return tuple(one.strip() for text in texts for one in re.split(r",(?!\d*\})", text))
+    return tuple(one.strip() for text in texts for one in _split(text))
+
+
+def _split(text: str) -> list[str]:
+    parts = [""]
+    depth = 0
+    is_class = is_escaped = False
+    for character in text:
+        if character == "," and not (depth or is_class or is_escaped):
+            parts.append("")
+            continue
+        parts[-1] += character
+        if is_escaped or character == "\\":
+            is_escaped = not is_escaped
+        elif is_class or character == "[":
+            is_class = character != "]"
+        elif character in "({":
+            depth += 1
+        elif character in ")}":
+            depth -= 1
+    return parts
 
 
 def compile_patterns(texts: Iterable[str], option: str) -> list[Pattern]:
@@ -68,7 +88,8 @@ def group_pattern(patterns: TopicPatterns) -> str:
         # members of 0.7 would change such a pattern
         if re.search(r"[\s,]|^[\"']|[\"']$", pattern):
             raise UsageError(
-                f"a pattern of a group has no blank, comma or quote at its ends: '{pattern}'"
+                f"a pattern of a group has no blank, comma or quote at its ends: '{pattern}'",
+                hints=["write . for a blank, aa? for a{1,2}: members of 0.7 read a comma as |"],
             )
     return joined_filter(*patterns)
 

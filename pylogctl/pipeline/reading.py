@@ -34,7 +34,7 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.security import security_of
-from pylogctl.cli.selection import split_patterns
+from pylogctl.cli.selection import compile_patterns, split_patterns
 from pylogctl.pipeline.options import NO_LOSS, NO_READ, LossChoice, ReadChoice, SparkChoice
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ def read_options(
     if topics:
         selection = parse_topics(",".join(topics))
     elif include:
-        pattern = "|".join(f"(?:{pattern})" for pattern in split_patterns(include))
+        compiled = compile_patterns(split_patterns(include), "--include")
+        pattern = "|".join(f"(?:{one.text})" for one in compiled)
         selection = Selection(pattern=parse_topic_pattern(pattern, "--include"))
     return ReadOptions(
         where=Where(paths=paths) if paths else cluster_of(env),

@@ -1,4 +1,4 @@
-"""The partition grammar."""
+"""The grammars of partitions and of patterns of topics."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from broker.errors import ArgumentError
 from broker.partition_patterns import parse_partition, parse_partition_list
 from broker.topic import TopicPartition
+from pylogctl.cli.selection import split_patterns
 
 ALL = [TopicPartition("t", home, index) for home in range(3) for index in range(5)]
 
@@ -16,6 +17,24 @@ ALL = [TopicPartition("t", home, index) for home in range(3) for index in range(
 def _selected(text: str) -> set[str]:
     partitions = parse_partition_list(text)
     return {partition.name for partition in ALL if partitions.matches(partition)}
+
+
+@pytest.mark.parametrize(
+    ("text", "patterns"),
+    [
+        ("a", ["a"]),
+        ("a, b,c", ["a", "b", "c"]),
+        ("a{2,5},b", ["a{2,5}", "b"]),
+        ("web(1,2),[a,b]", ["web(1,2)", "[a,b]"]),
+        (r"a\,b", [r"a\,b"]),
+        (r"\(a,b", [r"\(a", "b"]),
+        ("[(],(b", ["[(]", "(b"]),
+    ],
+)
+def test_patterns_when_split_then_at_commas_outside_of_brackets(
+    text: str, patterns: list[str]
+) -> None:
+    assert list(split_patterns([text])) == patterns
 
 
 @pytest.mark.parametrize(
