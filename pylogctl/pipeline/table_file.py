@@ -6,10 +6,13 @@ Of damaged text Spark makes other values, and fewer rows, without a word: it is 
 from __future__ import annotations
 
 import csv
+import gzip
 import json
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NoReturn, cast
 
 from broker.errors import QueryError
 from pylogctl.pipeline.options import file_format
@@ -24,7 +27,8 @@ _READ_OPTIONS = {
     "parquet": {},
 }
 _MAX_FIELD = 2**31 - 1
-_NOT_UTF_8 = "is not UTF-8: convert the file, such as with iconv -f WINDOWS-1252 -t UTF-8"
+_CODE_PAGE = "WINDOWS-1252"  # of most spreadsheets
+_UNCHECKED = {".bz2", ".deflate", ".lz4", ".snappy", ".zst"}
 
 
 def read_file(session: SparkSession, path: Path) -> DataFrame:
@@ -36,30 +40,58 @@ def read_file(session: SparkSession, path: Path) -> DataFrame:
 def check_file(path: Path) -> None:
     """Raise a `QueryError` for the first line that is not UTF-8, a JSON object, or RFC 4180."""
     form = file_format(path)
+    if form == "parquet":
+        return
+    if path.is_file() and not path.stat().st_size:
+        raise QueryError(f"'{path}' is empty")
+    header: tuple[Path, list[str]] | None = None
     for file in _read_files(path) if path.is_dir() else [path]:
-        if form == "csv":
-            _check_csv(file)
-        elif form == "json":
+        if file.suffix in _UNCHECKED:
+            continue
+        if form == "json":
             _check_json(file)
+            continue
+        found = _check_csv(file)
+        if found and header and found != header[1]:
+            _refuse(file, 1, f"its columns are not those of '{header[0]}'")
+        header = header or (found and (file, found)) or None
 
 
-def _read_files(directory: Path) -> list[Path]:
-    """Return the files of a directory that Spark reads."""
-    return [
-        file
-        for file in sorted(directory.rglob(f"*{directory.suffix}"))
-        if file.is_file() and not any(one[0] in "._" for one in file.relative_to(directory).parts)
-    ]
+def _read_files(directory: Path) -> Iterator[Path]:
+    """Yield the files of a directory that Spark reads."""
+    for one in sorted(directory.iterdir()):
+        if one.name[0] in "._":
+            continue
+        if one.is_file():
+            yield one
+        elif "=" in one.name:  # of a partition
+            yield from _read_files(one)
+
+
+def _open(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path) if path.suffix == ".gz" else path.open("rb"))
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Return the numbers and texts of the lines."""
-    with path.open("rb") as file:
+    with _open(path) as file:
+        start = b""
         for number, line in enumerate(file, 1):
+            start = start or line
             try:
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                _refuse(path, number, f"byte 0x{line[error.start]:02x} {_NOT_UTF_8}")
+                if start.startswith(b"\x1f\x8b"):
+                    _refuse(path, 1, "is compressed by gzip: name the file .gz, or use gunzip")
+                encoding = _CODE_PAGE
+                if start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                    encoding = "UTF-16"
+                _refuse(
+                    path,
+                    number,
+                    f"byte 0x{line[error.start]:02x} is not UTF-8: convert the file, such as with "
+                    f"iconv -f {encoding} -t UTF-8",
+                )
 
 
 def _check_json(path: Path) -> None:
@@ -69,24 +101,29 @@ def _check_json(path: Path) -> None:
         except (ValueError, RecursionError):
             is_object = False
         if not is_object:
-            _refuse(path, number, "is not a JSON object")
+            _refuse(
+                path, number, "is not a JSON object: one a line, as jq -c '.[]' makes of a list"
+            )
 
 
-def _check_csv(path: Path) -> None:
+def _check_csv(path: Path) -> list[str]:
+    """Return the columns."""
     for _ in _lines(path):
         pass
     csv.field_size_limit(_MAX_FIELD)
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    header: list[str] = []
+    with TextIOWrapper(_open(path), encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, strict=True)
-        number, width = 1, 0
+        number = 1
         try:
             for row in rows:
-                width = width or len(row)
-                if row and len(row) != width:
-                    _refuse(path, number, f"fields: {len(row)}, columns: {width}")
+                header = header or row
+                if row and len(row) != len(header):
+                    _refuse(path, number, f"fields: {len(row)}, columns: {len(header)}")
                 number = rows.line_num + 1
         except csv.Error as error:
             _refuse(path, number, f"a quote is not closed, or not doubled ({error})")
+    return header
 
 
 def _refuse(path: Path, number: int, reason: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,6 @@ from pylogctl.pipeline.table_file import check_file
         ),
         ("users.csv", b'id,size\r1,5" nail\r2,\r'),
         ("users.csv", b"id\n1\n\n2"),
-        ("users.csv", b""),
         ("users.csv", b"id,text\n1," + b"x" * 200_000 + b"\n"),
         ("users.json", b'\xef\xbb\xbf{"id":1}\r\n\r\n{"id":2,"name":"Zo\xc3\xab"}'),
         ("users.parquet", b"PAR1\xff"),
@@ -46,4 +46,41 @@ def test_check_when_given_a_directory_then_looks_at_the_files_that_spark_reads(
     (directory / "batch-1.csv").write_bytes(b"id\n\xff\n")
 
     with pytest.raises(QueryError, match=r"batch-1\.csv' line 2: byte 0xff is not UTF-8"):
+        check_file(directory)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("users.csv", b"", "is empty"),
+        ("users.csv", "id\n1\n".encode("utf-16"), "iconv -f UTF-16 -t UTF-8"),
+        ("users.csv", gzip.compress(b"id\n1\n"), r"compressed by gzip: name the file \.gz"),
+        ("users.json", b'[{"id": 1}]\n', r"one a line, as jq -c '\.\[\]' makes of a list"),
+    ],
+)
+def test_check_when_the_file_is_of_another_kind_then_says_what_to_do(
+    tmp_path: Path, name: str, data: bytes, reason: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+
+    with pytest.raises(QueryError, match=reason):
+        check_file(tmp_path / name)
+
+
+def test_check_when_given_a_directory_then_takes_partitions_and_archives_and_one_header(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "users.csv"
+    (directory / "day=1").mkdir(parents=True)
+    (directory / "day=1" / "part-0").write_bytes(b"id,name\n1,ann\n")
+    (directory / "old").mkdir()
+    (directory / "old" / "bad.csv").write_bytes(b"\xff")
+    (directory / "part-1.csv.gz").write_bytes(gzip.compress(b"id,name\n2,bob\n"))
+    check_file(directory)
+
+    (directory / "part-2.csv.gz").write_bytes(gzip.compress(b"id,name\n2,bob,bad\n"))
+    with pytest.raises(QueryError, match=r"part-2\.csv\.gz' line 2: fields: 3, columns: 2"):
+        check_file(directory)
+    (directory / "part-2.csv.gz").write_bytes(gzip.compress(b"name,id\nbob,2\n"))
+    with pytest.raises(QueryError, match=r"line 1: its columns are not those of '.*part-0'"):
         check_file(directory)
