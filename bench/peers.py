@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -168,10 +169,13 @@ def _run_harness(plan: Plan, name: str, message_count: int) -> list[dict[str, An
             stdout=sys.stderr,
         ) as process:
             try:
-                process.wait(_RUN_TIMEOUT_S)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_RUN_TIMEOUT_S)
             finally:
                 process.terminate()  # it then stops its broker
-        rows = json.loads(result.read_text())["rows"] if result.exists() else []
+        rows: list[dict[str, Any]] = []
+        with suppress(FileNotFoundError, ValueError):  # it was ended before or while it wrote
+            rows = json.loads(result.read_text())["rows"]
     return [row for row in rows if "error" not in row]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any, Literal
@@ -218,8 +219,10 @@ def announced_wait(
 
     def announce() -> None:
         wait_s: float | None = after_s
+        began_s = time.monotonic()
         while wait_s is not None and not has_ended.wait(wait_s):
-            env.note(f"waiting for {what}")
+            so_far = f", {time.monotonic() - began_s:.0f} s so far" if every_s else ""
+            env.note(f"waiting for {what}{so_far}")
             wait_s = every_s
 
     threading.Thread(target=announce, name="announced-wait", daemon=True).start()

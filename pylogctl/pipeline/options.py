@@ -30,7 +30,7 @@ Include = Annotated[
     option(
         "--include RE[,..]",
         "Selection",
-        "Instead of TOPIC: topics whose whole name matches (repeatable).",
+        "Topics whose whole name matches, in place of named ones (repeatable).",
     ),
 ]
 

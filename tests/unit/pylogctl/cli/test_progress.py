@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 from typing import Any
 
@@ -92,7 +93,8 @@ def test_wait_that_lasts_is_announced_again_and_again() -> None:
     env, stderr, _ = _env(tty=False)
     with announced_wait(env, "Spark to start", after_s=0.01, every_s=0.01):
         wait_until(lambda: stderr.getvalue().count("\n") > 2, "three lines")
-    assert set(stderr.getvalue().splitlines()) == {"waiting for Spark to start"}
+    line = r"waiting for Spark to start, \d+ s so far"
+    assert all(re.fullmatch(line, one) for one in stderr.getvalue().splitlines())
 
 
 def test_wait_that_is_over_at_once_is_not_announced() -> None:
