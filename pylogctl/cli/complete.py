@@ -1,5 +1,8 @@
 """What completion offers: `pylogctl __complete SHELL WORD...`, the last word being typed.
 
+Bash splits words where COMP_WORDBREAKS says, so that after `bash` come the part of the word that it
+replaces, and the line up to the cursor.
+
 Commands and options are those of the command tree. Names in a cluster are looked up there: from a
 cache first, for a quarter of a second at most. Nothing fails or is written to standard error: then
 there is nothing to offer.
@@ -72,13 +75,17 @@ class _Line(NamedTuple):
 def complete(args: list[str]) -> None:
     """Print what can stand in place of the last word, one a line with its description.
 
-    `args` are the shell and the words after the program's name. The only line `@file` or `@dir`
-    leaves files to the shell.
+    `args` are the shell and what it tells of the line. The only line `@file` or `@dir` leaves files
+    to the shell.
     """
     shell, *words = args or [""]
     if shell not in SCRIPTS:
         return
     try:
+        replaced = words[0] if shell == "bash" else words[-1]
+        if shell == "bash":
+            _, *words, last = shlex.split(f"{words[1]}.")  # a blank at the end begins a word
+            words.append(last[:-1])
         before, current = _whole(words)
         line = _read_line(before, current)
         values = list(_offered(line))
@@ -92,46 +99,30 @@ def complete(args: list[str]) -> None:
         done = f"{current.rpartition(',')[0]},"
     values = [one._replace(text=done + one.text) for one in values]
     for value in values:
-        if value.text.startswith(current):
-            _print(_shown(value, shell, words[-1], current))
+        is_typed = value.text == current and current.endswith(("=", ":"))  # more is to follow
+        if value.text.startswith(current) and not is_typed:
+            _print(_shown(value, shell, replaced, current))
 
 
 def _print(line: str) -> None:
-    if line:
-        with suppress(OSError):  # nobody reads on
-            os.write(1, f"{line}\n".encode("utf-8", "replace"))
+    with suppress(OSError):  # nobody reads on
+        os.write(1, f"{line}\n".encode("utf-8", "replace"))
 
 
-def _shown(value: Value, shell: str, typed: str, current: str) -> str:
-    """Return a line for a shell: what it is to put in place of what it takes for the word."""
-    if shell != "bash":
-        prefix = typed.removesuffix(current) if shell == "fish" else ""  # as of --option=value
-        return f"{prefix}{value.text}\t{value.description}"
-    # of a word with a colon or a sign of equality bash replaces what follows
-    kept = value.text[max(current.rfind(":"), current.rfind("=")) + 1 :]
-    return shlex.quote(kept) if kept else ""
+def _shown(value: Value, shell: str, replaced: str, current: str) -> str:
+    """Return a line for a shell: what it is to put in place of what it replaces."""
+    # of --option=value the script for zsh has the value alone replaced
+    text = value.text if shell == "zsh" else replaced + value.text[len(current) :]
+    return shlex.quote(text) if shell == "bash" else f"{text}\t{value.description}"
 
 
 def _whole(words: list[str]) -> tuple[list[str], str]:
-    """Return the words before the last one, and that: options and values apart.
-
-    Bash makes words of their own of `:` and `=`.
-    """
-    joined: list[str] = []
-    after = ""
+    """Return the words before the last one, and that: options and values apart."""
+    parts: list[str] = []
     for word in words:
-        is_join = after in (":", "::", "=") or word in (":", "::", "=")
-        if word == "=" and joined and joined[-1].startswith("--"):
-            joined.append("")
-            after = "option"
-        elif after == "option" or (is_join and joined and not joined[-1].startswith("-")):
-            joined[-1] += word
-            after = word
-        else:
-            name, sign, value = word.partition("=")
-            joined += [name, value] if sign and word.startswith("--") else [word]
-            after = word
-    return joined[:-1], joined[-1]
+        name, sign, value = word.partition("=")
+        parts += [name, value] if sign and word.startswith("--") else [word]
+    return parts[:-1], parts[-1]
 
 
 def _read_line(before: list[str], current: str) -> _Line:

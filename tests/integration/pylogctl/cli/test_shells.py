@@ -21,18 +21,19 @@ needs_bash = pytest.mark.skipif(BASH is None, reason="bash is not installed")
 
 _DRIVER = """
 source completions/pylogctl.bash
-COMP_WORDS=("$@")
-COMP_CWORD=$(( $# - 1 ))
+COMP_WORDS=("$1") COMP_LINE=$2 COMP_POINT=${#2}
 compopt() { :; }
-_pylogctl
-printf '%s\\n' "${COMPREPLY[@]}"
+_pylogctl "$1" "$3"
+[[ -z ${COMPREPLY[0]} ]] || printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
 def _complete(*words: str) -> list[str]:
     assert BASH is not None
+    line = " ".join((str(SCRIPT), *words))
+    replaced = re.split("[=:]|(?=@)", words[-1])[-1]  # with the usual COMP_WORDBREAKS
     done = subprocess.run(
-        [BASH, "--norc", "-c", _DRIVER, "bash", str(SCRIPT), *words],
+        [BASH, "--norc", "-c", _DRIVER, "bash", str(SCRIPT), line, replaced],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -52,7 +53,7 @@ def _complete(*words: str) -> list[str]:
         (["log", "verify", "--max"], ["--max-errors"]),
         (["log", "verify", "--engine", ""], ["codec", "zlib", "crcmod"]),
         (["log", "verify", "--output", "js"], ["json", "jsonl"]),
-        (["log", "verify", "--output", "=", "js"], ["json", "jsonl"]),
+        (["log", "verify", "--output=js"], ["json", "jsonl"]),
         (["log", "dump", "-o", "@t"], ["@today"]),
         (["--output", "json", "log", "st"], ["stat"]),
         (["-Z", "log", "zk", "se"], ["sessions", "set", "secure"]),
@@ -62,10 +63,10 @@ def _complete(*words: str) -> list[str]:
         (["topic", "list", "--columns", "topic,par"], ["topic,partitions"]),
         (["group", "lag", "g", "--sort", "lag_b"], ["lag_bytes"]),
         (["config", "set", "--topic", "t", "segment."], ["segment.bytes=", "segment.ms="]),
-        (["config", "set", "--topic", "t", "retention.ms", "="], [""]),
+        (["config", "set", "--topic", "t", "retention.ms="], []),
         (["config", "unset", "--topic", "t", "segment."], ["segment.bytes", "segment.ms"]),
         (["config", "set", "-b", "0", "num.p"], ["num.partitions="]),
-        (["config", "unset", "--broker", "=", "0", "num.p"], ["num.partitions"]),
+        (["config", "unset", "--broker=0", "num.p"], ["num.partitions"]),
         (["topic", "create", "t", "--set", "min"], ["min.insync.replicas="]),
         (["help", "off"], ["offsets"]),
         (["man", "zk"], ["zk"]),
@@ -86,8 +87,7 @@ def test_bash_when_a_value_has_a_colon_then_replaces_what_follows_it(
     zookeeper: str, session: Session
 ) -> None:
     session.create("/brokers/topics/orders:eu")
-    before = ["consume", "-Z", *_split_by_bash(zookeeper)]
-    assert _complete(*before, "orders", ":", "e") == ["eu"]
+    assert _complete("consume", "-Z", zookeeper, "orders:e") == ["eu"]
 
 
 @needs_bash
@@ -96,7 +96,7 @@ def test_bash_when_a_value_has_a_colon_then_replaces_what_follows_it(
     "before",
     [
         ["consume", "-Z", "AT"],
-        ["consume", "--zookeeper", "=", "AT"],
+        ["consume", "--zookeeper=AT"],
         ["-Z", "AT", "topic", "describe"],
         ["copy", "-Z", "AT", "orders"],
         ["audit", "check", "-b", "[::1]:9092", "-Z", "AT"],
@@ -106,51 +106,77 @@ def test_bash_when_a_value_lives_in_the_cluster_then_looks_it_up_where_the_line_
     zookeeper: str, session: Session, before: list[str]
 ) -> None:
     session.create("/brokers/topics/orders")
-    words = [part for word in before for part in _split_by_bash(word.replace("AT", zookeeper))]
+    words = [word.replace("AT", zookeeper) for word in before]
     assert _complete(*words, "ord") == ["orders"]
 
 
-def _split_by_bash(word: str) -> list[str]:
-    """Return the words that bash makes of one with colons."""
-    return [part for part in re.split("(:+)", word) if part]
+_SHELLS = {
+    "bash": ("--norc", "source completions/pylogctl.bash"),
+    "zsh": ("-f", "autoload -U compinit; compinit -u -D; source completions/_pylogctl"),
+    "fish": ("-N", "source completions/pylogctl.fish"),
+}
 
 
-@pytest.mark.zookeeper
-@pytest.mark.parametrize("program", ["pylogctl", "~/pylogctl"])
-@pytest.mark.parametrize(
-    ("shell", "start", "load"),
-    [
-        ("bash", "--norc", "source completions/pylogctl.bash"),
-        ("zsh", "-f", "autoload -U compinit; compinit -u -D; source completions/_pylogctl"),
-        ("fish", "-N", "source completions/pylogctl.fish"),
-    ],
-)
-def test_shell_when_tab_is_pressed_then_the_name_is_inserted(
-    zookeeper: str,
-    session: Session,
-    tmp_path: Path,
-    shell: str,
-    start: str,
-    load: str,
-    program: str,
-) -> None:
+def _assert_tab_makes(shell: str, typed: str, made: str, setup: str = "true", **env: str) -> None:
+    """Assert what the line is after the tabulator in an interactive shell."""
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    session.create("/brokers/topics/orders-of-today")
-    (tmp_path / "pylogctl").symlink_to(SCRIPT)
+    start, load = _SHELLS[shell]
     path = f"{SCRIPT.parent}:{os.environ['PATH']}"
     terminal = pexpect.spawn(
         shell, [start, "-i"], cwd=str(REPOSITORY), encoding="utf-8", timeout=60,
-        env={**os.environ, "TERM": "dumb", "HOME": str(tmp_path), "PATH": path},
-        dimensions=(24, 400),
+        env={**os.environ, "TERM": "dumb", "PATH": path, **env}, dimensions=(24, 400),
     )  # fmt: skip
-    terminal.sendline(f"{load}; echo rea''dy")
+    terminal.sendline(f"{load}; {setup}; echo rea''dy")
     terminal.expect("ready\r\n")
-    terminal.send(f"{program} consume -Z {zookeeper} orders-\t")
-    terminal.expect("orders-of-today")
+    terminal.send(f"{typed}\t")
+    terminal.expect_exact(made)
     terminal.sendcontrol("c")
     terminal.sendeof()
     terminal.close()
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("shell", _SHELLS)
+def test_shell_when_tab_is_pressed_then_the_name_is_inserted(
+    zookeeper: str, session: Session, shell: str
+) -> None:
+    session.create("/brokers/topics/orders-of-today")
+    before = f"pylogctl consume -Z {zookeeper} orders-"
+    _assert_tab_makes(shell, before, f"{before}of-today ")
+
+
+@pytest.mark.parametrize("shell", _SHELLS)
+def test_shell_when_the_program_is_below_home_then_it_is_asked(shell: str, tmp_path: Path) -> None:
+    (tmp_path / "pylogctl").symlink_to(SCRIPT)
+    typed = "~/pylogctl consu"
+    _assert_tab_makes(shell, typed, f"{typed}me ", HOME=str(tmp_path), PATH=os.defpath)
+
+
+@pytest.mark.parametrize("shell", _SHELLS)
+@pytest.mark.parametrize("option", ["-o ", "--offset="])
+def test_shell_when_a_value_has_an_at_sign_then_it_is_kept(shell: str, option: str) -> None:
+    typed = f"pylogctl log dump {option}@to"
+    _assert_tab_makes(shell, typed, f"{typed}day ")
+
+
+@pytest.mark.parametrize("shell", _SHELLS)
+def test_shell_when_a_setting_is_to_get_a_value_then_no_blank_follows(shell: str) -> None:
+    typed = "pylogctl config set --topic t retention.m"
+    _assert_tab_makes(shell, f"{typed}\t1", f"{typed}s=1")
+
+
+@needs_bash
+def test_bash_when_an_alias_is_completed_then_the_program_is_asked() -> None:
+    _assert_tab_makes("bash", "p consu", "p consume ", "alias p=pylogctl; complete -F _pylogctl p")
+
+
+@needs_bash
+@pytest.mark.parametrize("word", ["--offset=start", "--tls-ca=pyproject.toml"])
+def test_bash_when_words_do_not_end_at_signs_then_options_are_kept(word: str) -> None:
+    typed = f"pylogctl consume {word[:-2]}"
+    setup = "COMP_WORDBREAKS=${COMP_WORDBREAKS//[:=]}"
+    _assert_tab_makes("bash", typed, f"pylogctl consume {word} ", setup)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from pylogctl.testing import memory_cluster
 from tests.support.waiting import wait_until
@@ -97,6 +97,21 @@ def test_values_change_by_themselves_until_paused(page: Page, served: Served) ->
     page.clock.run_for(20_000)
     expect(shown).to_have_text("old")
     expect(figures).to_have_count(0)
+
+
+def test_charts_when_their_request_is_under_way_then_are_not_requested_again(page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/charts?*", lambda route: held.append(route))
+    page.clock.install()
+    page.goto("/topics/orders")
+    for number in (1, 2):
+        for _ in range(3):
+            with page.expect_response("**/values?*"):
+                page.clock.run_for(5000)
+        assert len(held) == number
+        page.evaluate("document.querySelector('live-charts').replaceChildren()")
+        held[-1].continue_()
+        expect(page.locator("live-charts figure")).to_have_count(2)
 
 
 def test_keyboard_alone_reaches_everything(page: Page) -> None:

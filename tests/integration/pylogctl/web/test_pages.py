@@ -15,6 +15,7 @@ from pylogctl.pytest_plugin import MakeBroker
 from pylogctl.testing import memory_cluster
 from pylogctl.web.app import ROUTES
 from pylogctl.web.messages import cursor_of, parse_cursor
+from pylogctl.web.sampler import Point
 from tests.support.waiting import wait_until
 from tests.support.web_site import HOSTILE, HOSTILE_GROUP, Served, served_site
 from tests.support.web_site import served as serve
@@ -232,6 +233,25 @@ def test_charts_of_a_page_come_alone_up_to_the_last_look(served: Served) -> None
         assert charts.count('<tr><th scope="row">') > before.count('<tr><th scope="row">')
 
 
+def test_charts_of_the_cluster_have_the_first_brokers_of_the_last_look_by_number(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [
+        f"broker/{id}/{series}" for id in (1, 10, 11, 2, 9) for series in ("in", "produce_max_ms")
+    ]
+    sampler = served.site.sampler
+    monkeypatch.setattr(sampler, "newest", lambda _: dict.fromkeys(names, 1.0))
+    monkeypatch.setattr(sampler, "points", lambda _: [Point(1.0, 1.0), Point(2.0, 1.0)])
+    _, text, _ = served.get("/charts?of=cluster")
+    slowest = text.partition("Slowest request of a broker")[2]
+    assert re.findall(r'<th scope="col"[^>]*>(broker \d+)', slowest) == [
+        "broker 1",
+        "broker 2",
+        "broker 9",
+        "broker 10",
+    ]
+
+
 def test_lists_have_100_rows_a_page_and_a_filter_of_those_that_are_not_ok() -> None:
     with memory_cluster(2) as cluster, cluster.connect() as client, serve(client) as served:
         client.create_topic("big", partitions_per_broker=120)
@@ -246,7 +266,7 @@ def test_lists_have_100_rows_a_page_and_a_filter_of_those_that_are_not_ok() -> N
             names = re.findall(r'<tr><th scope="row">.*?<a href="[^"]*">([^<]*)</a>', table)
             return names, html.unescape(found[1]) if found else ""
 
-        for query, count in (("", 240), ("?show=not-ok", 120)):
+        for query, count in (("", 240), ("?path=x", 240), ("?show=not-ok", 120)):
             path, seen, sizes = f"/topics/big{query}", [], []
             while path:
                 names, path = rows(path)
@@ -254,9 +274,27 @@ def test_lists_have_100_rows_a_page_and_a_filter_of_those_that_are_not_ok() -> N
                 sizes.append(len(names))
             assert sizes == [100] * (count // 100) + [count % 100]
             assert len(set(seen)) == count
-            assert {name[0] for name in seen} == ({"1"} if query else {"0", "1"})
+            assert {name[0] for name in seen} == ({"1"} if count == 120 else {"0", "1"})
         assert rows("/topics")[0] == ["big", "fine"]
         assert rows("/topics?show=not-ok")[0] == ["big"]
+        for path, said in (
+            ("/topics?show=not-ok&q=b", ("1 topics that are not ok contain “b”",)),
+            (
+                "/topics?show=not-ok&q=fine",
+                (
+                    "0 topics that are not ok contain “fine”",
+                    "No topic that is not ok contains “fine”.",
+                ),
+            ),
+            ("/topics?q=none", ("0 topics contain “none”", "No topic contains “none”.")),
+            (
+                "/groups?show=not-ok&q=x",
+                ("0 groups that are not ok contain “x”", "No group that is not ok contains “x”."),
+            ),
+        ):
+            text = served.get(path)[1]
+            assert all(one in text for one in said), path
+            assert "are ok." not in text
 
 
 def test_overview_and_group_are_of_one_reading(
