@@ -43,7 +43,7 @@ BUDGET: dict[str, int] = {
     "pylogctl": 313,
     "pylogctl/acl": 269,
     "pylogctl/audit": 336,
-    "pylogctl/broker": 994,
+    "pylogctl/broker": 995,
     "pylogctl/cli": 5107,
     "pylogctl/cluster": 496,
     "pylogctl/config": 563,
