@@ -6,7 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -211,10 +211,6 @@ def _serve(
             announce_ready(env, READY, _ready_row(broker), targets)
             if process.daemon:
                 leave_terminal(process.log_file)
-            # no thread is to import it when metrics are asked for, and clients need not wait for it
-            with suppress(OSError):  # they have taken all descriptors meanwhile
-                import prometheus_client  # noqa: F401
-
             while not stop.wait(_LOOK_S):
                 pass
         finally:

@@ -8,8 +8,10 @@ import threading
 import traceback
 from pathlib import Path
 
-LAST = "prometheus_client.process_collector"
-"""What the main thread imports last, once the broker is ready."""
+
+def note(line: str) -> None:
+    with Path(os.environ["IMPORT_WATCH"]).open("a") as file:
+        file.write(f"{line}\n")
 
 
 class ImportWatch:
@@ -17,14 +19,13 @@ class ImportWatch:
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
         thread = threading.current_thread()
-        if thread is not threading.main_thread() or name == LAST:
+        if thread is not threading.main_thread():
             frames = [
                 one for one in traceback.extract_stack()[:-1] if "importlib" not in one.filename
             ]
-            where = f"{frames[-1].filename}:{frames[-1].lineno}"
-            with Path(os.environ["IMPORT_WATCH"]).open("a") as file:
-                file.write(f"{thread.name} imports {name} at {where}\n")
+            note(f"{thread.name} imports {name} at {frames[-1].filename}:{frames[-1].lineno}")
 
 
 if {"start", "bench.serve"}.intersection(sys.orig_argv):
     sys.meta_path.insert(0, ImportWatch())
+    note("watched")
