@@ -346,9 +346,9 @@ class GroupObserver:
             for group in groups:
                 # Offsets are read before the ends, so that no offset can be past its end.
                 snapshot = self.snapshot(group)
-                for topic in snapshot.topics:
-                    if topic not in known:
-                        known[topic] = set(cluster.assigned(topic))
+                if new := [topic for topic in snapshot.topics if topic not in known]:
+                    cluster.find_leaders(new)  # a dead home broker does not lead them all
+                    known |= {topic: set(cluster.assigned(topic)) for topic in new}
                 wanted = [
                     one
                     for one in partitions_of(snapshot, known)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import pylogctl
 from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.protocol.codec import encode
@@ -110,6 +111,31 @@ def test_describe_when_the_home_broker_is_gone_then_the_new_leader_tells(
     assert (row["leader"], row["state"]) == (leader, "UNDER-REPLICATED")
     assert row["lags"][str(partition.home)] is None
     assert row["replicas"][0] == partition.home
+
+
+def test_lag_when_a_home_broker_is_gone_then_new_leaders_tell_and_its_own_topics_are_unknown(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster()
+    (partition,) = cluster.create_topic("t", 1, 3)
+    cluster.await_full_isr([partition])
+    publish(cluster, partition, [b"x" * 90])
+    with pylogctl.connect(zookeeper=cluster.zookeeper) as client:
+        client.create_topic("plain", partitions_per_broker=1)
+        with client.group("g", ["plain", "t"], start="earliest", idle=3) as group:
+            assert len(list(group)) == 1
+
+    cluster.kill_replaceable(partition.home, [partition])
+
+    result = invoke("group", "lag", "g", "-Z", cluster.zookeeper, "--output", "jsonl")
+    found = {
+        (row["topic"], row["partition"]): row["status"]
+        for row in map(json.loads, result.text.splitlines())
+    }
+    homes = [f"{id}-0" for id in range(3)]
+    expected = {("plain", home): "OK" for home in homes} | {("t", partition.name): "OK"}
+    assert found == expected | {("plain", f"{partition.home}-0"): "UNKNOWN"}
+    assert result.status == ExitStatus.PARTIAL
 
 
 def test_describe_when_a_leader_does_not_respond_then_its_lags_are_unknown(
