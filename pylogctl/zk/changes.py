@@ -19,6 +19,7 @@ from typing import BinaryIO
 from broker.admin import registry_nodes
 from broker.admin.registry_nodes import Action, NodeChange
 from broker.errors import CoordinationError, RegistryConflictError
+from broker.files import write_atomically
 from broker.units import counted
 from broker.zk.session import Session
 from pylogctl.cli.columns import Document
@@ -248,7 +249,7 @@ class _Undo:
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._path = new_undo_file(env, "zk")
-        self._file = self._path.open("xb+")
+        self._file: BinaryIO = self._path.open("xb+")
 
     def save(self, changes: Sequence[NodeChange]) -> None:
         """Save nodes before they are changed."""
@@ -259,15 +260,16 @@ class _Undo:
         """Leave nodes out that were not changed: the undo must not replace what others wrote."""
         self._file.seek(0)
         kept = [line for line in self._file if json.loads(line)["path"] not in paths]
-        self._file.seek(0)
-        self._file.truncate()
-        self._file.writelines(kept)
+        write_atomically(self._path, b"".join(kept))
+        self._file.close()
+        self._file = self._path.open("rb")
 
     def forget_unmade(self, session: Session) -> None:
         """Leave out nodes that are as they were; all are kept where that cannot be read."""
         session.prepare_stop(_RECONNECT_S)
         self._file.seek(0)
         with suppress(CoordinationError):
+            session.sync()  # a write whose response was lost may be on its way to this server
             wanted = registry_nodes.plan_import(session, registry_nodes.decode_lines(self._file))
             self.forget({one.path for one in wanted if one.action == "keep"})
 

@@ -43,7 +43,7 @@ BUDGET: dict[str, int] = {
     "pylogctl": 313,
     "pylogctl/acl": 269,
     "pylogctl/audit": 336,
-    "pylogctl/broker": 995,
+    "pylogctl/broker": 993,
     "pylogctl/cli": 5107,
     "pylogctl/cluster": 496,
     "pylogctl/config": 563,
@@ -65,7 +65,7 @@ BUDGET: dict[str, int] = {
     "pylogctl/topic": 1291,
     "pylogctl/user": 357,
     "pylogctl/web": 3510,
-    "pylogctl/zk": 922,
+    "pylogctl/zk": 924,
     "pyspark_pylog": 2,
 }
 
