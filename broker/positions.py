@@ -207,6 +207,13 @@ class OffsetSource(Protocol):
         """Return offset and message count of each entry from `start` (a boundary) up to `end`."""
 
 
+def _is_back_in_time(offsets: OffsetRange) -> bool:
+    match offsets:
+        case OffsetRange(ByTime(start_ms), ByTime(end_ms)):
+            return end_ms < start_ms
+    return False
+
+
 def resolve(
     offsets: OffsetRange,
     partition: TopicPartition,
@@ -230,6 +237,8 @@ def resolve(
             f"{partition}: the range is empty: it ends at {end.offset}, before its start at "
             f"{start.offset}"
         )
+    elif warn is not None and _is_back_in_time(offsets):
+        warn(f"{partition}: the range is empty: it ends at a time before that of its start")
     return ReadRange(start, end)
 
 

@@ -44,12 +44,12 @@ def run_audit(
     """Compare counts by window, render those that differ (or all), and fail above the limit."""
     reference = comparison.reference
     output = None if load is None else _load_output(load)
+    patterns = compile_patterns(split_patterns(include), "--include")
     events = plan_reading(env, [audit_topic], on_absent=env.leave_out)
     with open_spark(env, spark, _CONF) as session:
         found = tally_events(read_messages(session, events.of_batch(), columns=["value"]))
         if found.problem_count:
             env.leave_out(f"{found.problem_count} messages of '{audit_topic}' are no audit events")
-        patterns = compile_patterns(split_patterns(include), "--include")
         tallied = {
             window: counts
             for window, counts in found.tallied.items()

@@ -24,7 +24,7 @@ NOT_CODE = {
     tokenize.ENDMARKER,
 }
 BUDGET: dict[str, int] = {
-    "broker": 3666,
+    "broker": 3673,
     "broker/admin": 5286,
     "broker/aio": 2967,
     "broker/api": 3049,

@@ -108,17 +108,23 @@ def test_consume_when_given_an_offset_range_reads_just_that(
     assert (result.status, result.stdout) == (0, expected)
 
 
-@pytest.mark.parametrize("spec", ["end:start", "11:0"])
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ("end:start", "it ends at 0, before its start at 11"),
+        ("11:0", "it ends at 0, before its start at 11"),
+        ("@2026-11-02:@2026-11-01", "it ends at a time before that of its start"),
+    ],
+)
 @pytest.mark.parametrize("command", ["consume", "copy"])
 def test_range_that_ends_before_it_starts_is_told_to_be_empty(
-    running_broker: Broker, invoke: Invoke, command: str, spec: str
+    running_broker: Broker, invoke: Invoke, command: str, spec: str, why: str
 ) -> None:
     fill(running_broker, "t", [b"a"])
     target = ("u",) if command == "copy" else ()
     result = invoke(command, "t", *target, "-b", at(running_broker), "-o", spec)
     assert (result.status, result.stdout) == (0, b"")
-    told = "t[0-0]: the range is empty: it ends at 0, before its start at 11"
-    assert result.stderr.count(told) == 1
+    assert result.stderr.count(f"t[0-0]: the range is empty: {why}") == 1
 
 
 def test_consume_when_the_range_lies_inside_a_compressed_set_reads_just_that(
