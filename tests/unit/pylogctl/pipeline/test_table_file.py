@@ -54,9 +54,14 @@ def test_check_when_given_a_directory_then_looks_at_the_files_that_spark_reads(
     [
         ("users.csv", b"", "is empty"),
         ("users.csv", "id\n1\n".encode("utf-16"), "iconv -f UTF-16 -t UTF-8"),
-        ("users.csv", gzip.compress(b"id\n1\n"), r"compressed by gzip: name the file \.gz"),
+        (
+            "users.csv",
+            gzip.compress(b"id\n1\n", mtime=0),
+            r"compressed by gzip: name the file \.gz",
+        ),
         ("users.json", b'[{"id": 1}]\n', r"one a line, as jq -c '\.\[\]' makes of a list"),
     ],
+    ids=["empty", "utf-16", "gzip", "list"],  # the same in each process of tests
 )
 def test_check_when_the_file_is_of_another_kind_then_says_what_to_do(
     tmp_path: Path, name: str, data: bytes, reason: str
