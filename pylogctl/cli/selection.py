@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from broker.patterns import Pattern
 
 _TOPIC_POLL_S = 0.1
+# of a pattern: quoted text, an escaped character, a class, or another character
+_TOKEN = r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]])*\]|."
 
 
 def split_patterns(texts: Iterable[str]) -> tuple[str, ...]:
@@ -28,20 +30,12 @@ def split_patterns(texts: Iterable[str]) -> tuple[str, ...]:
 def _split(text: str) -> list[str]:
     parts = [""]
     depth = 0
-    is_class = is_escaped = False
-    for character in text:
-        if character == "," and not (depth or is_class or is_escaped):
+    for token in re.findall(_TOKEN, text, re.DOTALL):
+        if token == "," and not depth:
             parts.append("")
             continue
-        parts[-1] += character
-        if is_escaped or character == "\\":
-            is_escaped = not is_escaped
-        elif is_class or character == "[":
-            is_class = character != "]"
-        elif character in "({":
-            depth += 1
-        elif character in ")}":
-            depth -= 1
+        parts[-1] += token
+        depth += (token in ("(", "{")) - (token in (")", "}"))
     return parts
 
 

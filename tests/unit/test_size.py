@@ -44,7 +44,7 @@ BUDGET: dict[str, int] = {
     "pylogctl/acl": 269,
     "pylogctl/audit": 336,
     "pylogctl/broker": 993,
-    "pylogctl/cli": 5107,
+    "pylogctl/cli": 5100,
     "pylogctl/cluster": 496,
     "pylogctl/config": 563,
     "pylogctl/consume": 1471,

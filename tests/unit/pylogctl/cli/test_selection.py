@@ -29,6 +29,9 @@ def _selected(text: str) -> set[str]:
         (r"a\,b", [r"a\,b"]),
         (r"\(a,b", [r"\(a", "b"]),
         ("[(],(b", ["[(]", "(b"]),
+        ("[[:alpha:],],[],],[^],]", ["[[:alpha:],]", "[],]", "[^],]"]),
+        (r"\Qa,(b\E,c", [r"\Qa,(b\E", "c"]),
+        ("a,b\\", ["a", "b\\"]),
     ],
 )
 def test_patterns_when_split_then_at_commas_outside_of_brackets(
