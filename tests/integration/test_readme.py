@@ -33,7 +33,6 @@ NOT_RUN = {
     "pylogctl pipeline sql": "starts Spark three times; the tests of pipelines do that",
     "pylogctl pipeline audit": "starts Spark; the tests of pipelines do that",
     "lines = (spark": "starts Spark; the tests of the data source do that",
-    "from broker.spark": "starts Spark; the tests of the data source do that",
     "import pylogctl": "is Python; tests/integration/api/test_documents.py runs it",
 }
 """The beginnings of blocks that are not run here, and why."""

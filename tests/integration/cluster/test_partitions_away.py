@@ -155,7 +155,7 @@ def test_mirror_verify_when_partitions_cannot_be_read_then_compares_no_part_of_a
 def test_load_when_partitions_cannot_be_read_then_loads_the_others_and_status_is_6(
     cluster: Cluster, topic: str, invoke: Invoke, tmp_path: Path, flag: str
 ) -> None:
-    command = ("pipeline", "load", topic, *options_of(cluster, flag), "--to")
+    command = ("pipeline", "load", topic, *options_of(cluster, flag), "--local", "--to")
 
     loaded = invoke(*command, str(tmp_path / "loaded"))
     allowed = invoke(*command, str(tmp_path / "allowed"), "--allow-data-loss")

@@ -194,7 +194,7 @@ def test_load_when_a_home_loses_its_disk_then_loads_only_what_is_new(
     def load() -> int:
         result = invoke(
             *("pipeline", "load", TOPIC, "-b", cluster.listed(), "--to", str(lake)),
-            *("--allow-data-loss", "-q"),
+            *("--local", "--allow-data-loss", "-q"),
         )
         assert result.status == 0, result.stderr
         return len(loaded(lake))
@@ -222,7 +222,7 @@ def test_load_when_the_topic_was_deleted_and_made_again_then_says_so_and_loads_a
     lake = tmp_path / "lake"
     publish(cluster, create(cluster), payloads_of(0, 600))
     place = cluster.zookeeper if where == "-Z" else cluster.listed()
-    load = ("pipeline", "load", TOPIC, where, place, "--to", str(lake), "-q")
+    load = ("pipeline", "load", TOPIC, where, place, "--to", str(lake), "--local", "-q")
     first = invoke(*load)
     delete(cluster)
     publish(cluster, create(cluster), payloads_of(600, 3600))

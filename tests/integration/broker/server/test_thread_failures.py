@@ -23,7 +23,6 @@ pytestmark = pytest.mark.zookeeper
 LOOPS = (
     "acceptor",
     "audit-log",
-    "clocks",
     "cluster-view",
     "controller",
     "controller-to-#",
@@ -44,10 +43,11 @@ SELDOM = {
     "retention",
     "cluster-keys",
     "broker-hosts",
+    "clocks",
     "producer-sender-#",
 }
-"""Those of `PeriodicTask`, which wait for long; one like `settings`, one that
-waits for other brokers, and the client's."""
+"""Those of `PeriodicTask`, which wait for long; one like `settings`, two that wait for
+other brokers or for a minute, and the client's."""
 
 
 class InjectedError(Exception):
