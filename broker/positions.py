@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,6 @@ from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.times import WORDS, parse_time_ms
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from broker.units import parse_size
-from broker.values import Value
 
 
 class Mark(Enum):
@@ -30,28 +30,32 @@ class Mark(Enum):
     STORED = "stored"
 
 
-class Absolute(Value):
+@dataclass(frozen=True)
+class Absolute:
     """A byte offset on a message boundary; with `nearest` moved to the next one."""
 
     position: int
     nearest: bool
 
 
-class ByMessages(Value):
+@dataclass(frozen=True)
+class ByMessages:
     """A number of messages before the end, or after the start."""
 
     count: int
     from_end: bool
 
 
-class ByBytes(Value):
+@dataclass(frozen=True)
+class ByBytes:
     """A number of bytes before the end, or after the start, moved to the next message boundary."""
 
     size: int
     from_end: bool
 
 
-class ByTime(Value):
+@dataclass(frozen=True)
+class ByTime:
     """A time in milliseconds since 1970; resolved to the start of a segment."""
 
     time_ms: int
@@ -70,7 +74,8 @@ class OffsetRange(NamedTuple):
 NO_RANGE = OffsetRange(None, None)
 
 
-class OffsetSpec(Value):
+@dataclass(frozen=True)
+class OffsetSpec:
     """All `--offset` values: the default range, ranges by partition, an offset file."""
 
     default: OffsetRange = NO_RANGE

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from broker.errors import ConfigError
-from broker.values import Secret
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +81,31 @@ ALIASES = (
     Alias("zookeeper.connection.timeout.ms", "zk.connectiontimeout.ms"),
     Alias("zookeeper.sync.time.ms", "zk.synctime.ms"),
 )
+
+
+class Secret:
+    """A password or key: its text is `***`, so that no message, log or listing shows it."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """Return what is secret."""
+        return self._text
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __repr__(self) -> str:
+        return "***" if self._text else ""
 
 
 class PropertyKind(Enum):

@@ -453,6 +453,7 @@ HELLO_RESPONSES = st.builds(
     INT32,
     INT32,
     st.dictionaries(INT16, st.tuples(INT16, INT16), max_size=3),
+    INT64,
 )
 PUBLISHED = st.builds(responses.Published, PARTITION, INT16, INT64, SHORT_STRING, INT64)
 READ_PARTS = st.builds(responses.ReadPart, PARTITION, INT16, INT64, INT64, SET_BYTES)

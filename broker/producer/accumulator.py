@@ -12,6 +12,7 @@ import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from broker.client.counts import ProducerCounts
 from broker.errors import BrokerError
@@ -20,7 +21,6 @@ from broker.producer.encoder import Packer
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, encode
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
-from broker.values import Value
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _REQUEST_BYTES = 8 << 20
 _NO_TIME_S = float("-inf")
 
 
-class BatchRules(Value):
+class BatchRules(NamedTuple):
     """When a batch is sent, and how much may be queued."""
 
     capacity: int = 10_000  # messages queued for one broker, without those in flight

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
+from typing import NamedTuple
 
 from broker import deadlines
 from broker.client.cluster import Connect, Patience
@@ -15,13 +16,12 @@ from broker.errors import BrokerError, BrokerUnreachableError, ProducerClosedErr
 from broker.protocol.client_requests import HelloRequest
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import BrokerAddress
-from broker.values import Value
 
 # attempts to reach a broker where others answer: the choice of a load balancer is its own
 MAX_ADDRESSES = 16
 
 
-class ReconnectRule(Value):
+class ReconnectRule(NamedTuple):
     """When a connection is replaced by a new one, so that load balancers can act.
 
     Source: Kafka 0.7 `reconnect.interval` and `reconnect.time.interval.ms` of `SyncProducer`.

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from broker import errors
 from broker.client import backoff
@@ -35,7 +35,6 @@ from broker.protocol.client_requests import (
 from broker.protocol.codec import scan
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
-from broker.values import Value
 
 POLL_S = 0.02  # between two requests for whether sets, or a topic, are visible yet
 # With fewer sets in flight their memory, and that of the socket buffers, is reused while it is in
@@ -48,7 +47,7 @@ _BROKER_SHARE_OF_TIMEOUT = 0.9
 _IDLE_S = 1.0  # after this time a connection is looked at before it is used
 
 
-class SendRules(Value):
+class SendRules(NamedTuple):
     """How a producer sends, in whichever thread."""
 
     acks: Acks = Acks.COMMITTED

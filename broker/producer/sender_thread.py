@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from broker import deadlines
 from broker.errors import (
@@ -29,14 +30,13 @@ from broker.producer.encoder import Packer
 from broker.producer.partitioner import TopicPartitions
 from broker.threads import LoopThread
 from broker.topic import TopicPartition
-from broker.values import Value
 
 logger = logging.getLogger(__name__)
 
 _MIN_LIMIT_S = 0.1
 
 
-class QueueRules(Value):
+class QueueRules(NamedTuple):
     """How an asynchronous producer queues."""
 
     batches: BatchRules

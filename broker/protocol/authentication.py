@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 from broker.protocol import layouts, requests
 from broker.protocol.layouts import ControlRequest, Fields
-from broker.values import Value
 
 MAX_DATA_BYTES = 4096
 """The longest message of a mechanism."""
 
 
-class Authenticated(Value):
+class Authenticated(NamedTuple):
     """The broker's answer to one step; `principal` is empty before the last one."""
 
     is_done: bool
@@ -28,6 +30,7 @@ AUTHENTICATED = layouts.record(
 )
 
 
+@dataclass(frozen=True)
 class AuthenticateRequest(ControlRequest):
     """Send the next message of a mechanism's exchange; step 0 opens one."""
 

@@ -11,6 +11,7 @@ correlation id and offset; all other bytes are encoded once.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Self
@@ -23,7 +24,6 @@ from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
 from broker.protocol.responses import HELLO, LISTED_OFFSETS, LOG_DIGEST, SEGMENT_STARTS
 from broker.topic import TopicPartition
-from broker.values import Value
 
 
 class HelloRequest(ControlRequest):
@@ -33,7 +33,8 @@ class HelloRequest(ControlRequest):
     RESPONSE = HELLO
 
 
-class MetadataRequest(Value):
+@dataclass(frozen=True)
+class MetadataRequest:
     """Request the topics that a broker leads: those named, or all if `topics` is None."""
 
     TYPE: ClassVar[requests.RequestType] = requests.RequestType.METADATA
@@ -63,6 +64,7 @@ class ClusterMetadataRequest(MetadataRequest):
     VERSION: ClassVar[int] = 1
 
 
+@dataclass(frozen=True)
 class DigestLogRequest(ControlRequest):
     """Request the digest of a range of a log: of `length` bytes (0 or more) from `offset`.
 
@@ -101,7 +103,8 @@ class PartitionSet(NamedTuple):
     message_set: Buffer
 
 
-class PublishRequest(Value):
+@dataclass(frozen=True)
+class PublishRequest:
     """Append message sets and acknowledge them as `acks` says.
 
     An empty set with `Acks.COMMITTED` waits for all that was written to the partition before it.
@@ -153,7 +156,8 @@ class PartitionPosition(NamedTuple):
     max_bytes: int
 
 
-class ReadRequest(Value):
+@dataclass(frozen=True)
+class ReadRequest:
     """Read many partitions; wait up to `max_wait_ms` until `min_bytes` are there."""
 
     TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
@@ -201,7 +205,8 @@ def position_count(body: Buffer) -> int:
     return count
 
 
-class FilteredReadRequest(Value):
+@dataclass(frozen=True)
+class FilteredReadRequest:
     """A read of the entries that hold a wanted message, and no others."""
 
     TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
@@ -220,7 +225,8 @@ class FilteredReadRequest(Value):
         return cls(ReadRequest.decode(reader), PayloadFilter.decode(reader))
 
 
-class SessionReadRequest(Value):
+@dataclass(frozen=True)
+class SessionReadRequest:
     """A read that names what has changed since the one before it in its session."""
 
     TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
@@ -269,6 +275,7 @@ class OffsetQuery(NamedTuple):
     argument: int
 
 
+@dataclass(frozen=True)
 class ListOffsetsRequest(ControlRequest):
     """List offsets of many partitions."""
 
@@ -288,6 +295,7 @@ class ListOffsetsRequest(ControlRequest):
     queries: tuple[OffsetQuery, ...]
 
 
+@dataclass(frozen=True)
 class ListSegmentsRequest(ControlRequest):
     """0.7's offsets request for a partition of any home."""
 

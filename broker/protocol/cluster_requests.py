@@ -6,6 +6,7 @@ is for each.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -42,6 +43,7 @@ class Setting(NamedTuple):
     value: str
 
 
+@dataclass(frozen=True)
 class CreateReplicatedTopicRequest(ControllerRequest):
     """Create a topic, spread over the brokers."""
 
@@ -61,6 +63,7 @@ class CreateReplicatedTopicRequest(ControllerRequest):
     settings: tuple[Setting, ...]  # those that differ from the brokers'
 
 
+@dataclass(frozen=True)
 class AddPartitionsRequest(ControllerRequest):
     """Add `partition_count` partitions, 1 or more, to a topic with replicas."""
 
@@ -72,6 +75,7 @@ class AddPartitionsRequest(ControllerRequest):
     partition_count: int
 
 
+@dataclass(frozen=True)
 class ReplicateTopicRequest(ControllerRequest):
     """Give a topic without replicas `replication_factor` copies of each partition, 1 or more."""
 
@@ -83,6 +87,7 @@ class ReplicateTopicRequest(ControllerRequest):
     replication_factor: int
 
 
+@dataclass(frozen=True)
 class DeleteReplicatedTopicRequest(ControllerRequest):
     """Delete a topic with replicas, on all brokers."""
 
@@ -101,6 +106,7 @@ class ElectionKind(IntEnum):
     UNCLEAN = 1  # any live one, if there is no leader; committed messages may be lost
 
 
+@dataclass(frozen=True)
 class ElectLeadersRequest(ControllerRequest):
     """Elect leaders of partitions."""
 
@@ -122,6 +128,7 @@ class ReplicaTarget(NamedTuple):
     replicas: tuple[int, ...]
 
 
+@dataclass(frozen=True)
 class ReassignRequest(ControllerRequest):
     """Move partitions to other replicas, or cancel that."""
 
@@ -191,6 +198,7 @@ def _with_valid_topic(record: ReplicaRecord) -> ReplicaRecord:
     return record
 
 
+@dataclass(frozen=True)
 class RestorePartitionsRequest(ControllerRequest):
     """Add partitions of one topic, which the registry has lost, to it in the recorded states."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntFlag
 from typing import NamedTuple, get_args
 
@@ -63,6 +64,7 @@ def _parts(number: int) -> StatusParts:
     return StatusParts(number & ~StatusParts(0))  # those of newer clients are not known here
 
 
+@dataclass(frozen=True)
 class StatusRequest(ControlRequest):
     """Request a broker's state, and some parts of it; `topic` if only those of one are wanted."""
 
@@ -74,6 +76,7 @@ class StatusRequest(ControlRequest):
     topic: str = ""
 
 
+@dataclass(frozen=True)
 class ShutdownRequest(ControlRequest):
     """Request a broker's shutdown; `force` skips the wait for clients to move on."""
 
@@ -91,6 +94,7 @@ class HomeCount(NamedTuple):
     partition_count: int
 
 
+@dataclass(frozen=True)
 class CreateTopicRequest(ControlRequest):
     """Create a topic without replicas; the response names the brokers that have it by that.
 
@@ -120,6 +124,7 @@ def _without_nul(directory: str) -> str:
     return directory
 
 
+@dataclass(frozen=True)
 class MoveLogRequest(ControlRequest):
     """Move a log to a data directory of the broker asked; if empty, return the progress."""
 
@@ -134,6 +139,7 @@ class MoveLogRequest(ControlRequest):
     directory: str
 
 
+@dataclass(frozen=True)
 class ReadChangesRequest(ControlRequest):
     """Read the state-change log of the broker asked, from a position on; -1: from its start."""
 
@@ -144,6 +150,7 @@ class ReadChangesRequest(ControlRequest):
     position: int
 
 
+@dataclass(frozen=True)
 class DeleteTopicRequest(ControlRequest):
     """Delete a topic with all its logs on the broker asked."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
@@ -16,7 +17,6 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 from broker.errors import ProtocolError
 from broker.protocol import requests
 from broker.protocol.primitives import Reader, clip, encode_short_string
-from broker.values import Value
 
 T = TypeVar("T")
 E = TypeVar("E", bound=IntEnum)
@@ -214,7 +214,8 @@ def record(kind: Callable[..., T], /, **fields: Layout[Any]) -> Layout[T]:
     )
 
 
-class ControlRequest(Value):
+@dataclass(frozen=True)
+class ControlRequest:
     """A request whose body is laid out field by field: it has `TYPE` and `BODY`."""
 
     TYPE: ClassVar[requests.RequestType]

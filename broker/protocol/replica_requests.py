@@ -9,6 +9,7 @@ leaders with a `PushStatesRequest`; leaders ask the controller to change the in-
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from sys import intern
 from typing import ClassVar, NamedTuple
 
@@ -40,7 +41,6 @@ from broker.protocol.message import Scan
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition
-from broker.values import Value
 
 # id and epoch of the broker that fetches; longest wait, least bytes, most bytes
 _FETCHER = struct.Struct(">iqiii")
@@ -71,7 +71,8 @@ class ReplicaPosition(NamedTuple):
     max_bytes: int  # or `LEAVES_IN_SYNC`
 
 
-class ReplicaFetchRequest(Value):
+@dataclass(frozen=True)
+class ReplicaFetchRequest:
     """Read many partitions up to their log end, as a follower; wait as a read does."""
 
     TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
@@ -112,6 +113,7 @@ class ReplicaFetchRequest(Value):
         return cls(replica_id, broker_epoch, max_wait_ms, min_bytes, max_bytes, positions)
 
 
+@dataclass(frozen=True)
 class SessionFetchRequest(ControlRequest):
     """A replica fetch that names what has changed since the one before it in its session."""
 
@@ -330,6 +332,7 @@ class PushEpochs(NamedTuple):
     broker_epoch: int
 
 
+@dataclass(frozen=True)
 class PushStatesRequest(ControlRequest):
     """Send a broker the states of partitions; it responds with replicas the registry has lost."""
 
@@ -395,6 +398,7 @@ ISR_DECISIONS = layouts.response_list(
 )
 
 
+@dataclass(frozen=True)
 class ChangeIsrRequest(ControllerRequest):
     """Change the in-sync replicas of partitions."""
 
@@ -433,6 +437,7 @@ SHUTDOWN_PROGRESS = layouts.record(
 )
 
 
+@dataclass(frozen=True)
 class ControlledShutdownRequest(ControllerRequest):
     """Move leaderships away from a broker, registered with `broker_epoch`, that will stop."""
 
@@ -444,6 +449,7 @@ class ControlledShutdownRequest(ControllerRequest):
     broker_epoch: int
 
 
+@dataclass(frozen=True)
 class ProbeBrokerRequest(ControlRequest):
     """Ask a broker whether another one, registered with `probed_epoch`, answers it now."""
 

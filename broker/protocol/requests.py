@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import ClassVar, NamedTuple
@@ -11,7 +12,6 @@ from broker.errors import ProtocolError
 from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import INT16, INT32, INT64, Buffer, Reader, encode_short_string
 from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition, validate_topic_name
-from broker.values import Value
 
 
 class RequestType(IntEnum):
@@ -145,7 +145,8 @@ EARLIEST_TIME = -2
 ANY_PARTITION = -1  # the partition index of a produce that lets the broker choose
 
 
-class ProduceRequest(Value):
+@dataclass(frozen=True)
+class ProduceRequest:
     """Append one message set; has no response."""
 
     TYPE: ClassVar[RequestType] = RequestType.PRODUCE
@@ -171,7 +172,8 @@ class ProduceRequest(Value):
         return cls(reader.short_string(), reader.int32(), reader.data(reader.int32()))
 
 
-class MultiProduceRequest(Value):
+@dataclass(frozen=True)
+class MultiProduceRequest:
     """Append several message sets one after another; has no response, is not atomic."""
 
     TYPE: ClassVar[RequestType] = RequestType.MULTIPRODUCE
@@ -189,7 +191,8 @@ class MultiProduceRequest(Value):
         return cls(tuple(ProduceRequest.decode(reader) for _ in range(count)))
 
 
-class FetchRequest(Value):
+@dataclass(frozen=True)
+class FetchRequest:
     """Read at most `max_bytes` of a partition from a byte offset."""
 
     TYPE: ClassVar[RequestType] = RequestType.FETCH
@@ -216,7 +219,8 @@ class FetchRequest(Value):
         return cls(reader.short_string(), reader.int32(), reader.int64(), reader.int32())
 
 
-class MultiFetchRequest(Value):
+@dataclass(frozen=True)
+class MultiFetchRequest:
     """Several fetches with one response."""
 
     TYPE: ClassVar[RequestType] = RequestType.MULTIFETCH
@@ -234,7 +238,8 @@ class MultiFetchRequest(Value):
         return cls(tuple(FetchRequest.decode(reader) for _ in range(count)))
 
 
-class OffsetsRequest(Value):
+@dataclass(frozen=True)
+class OffsetsRequest:
     """Request segment starts before a time (milliseconds, or `LATEST_TIME`, `EARLIEST_TIME`)."""
 
     TYPE: ClassVar[RequestType] = RequestType.OFFSETS

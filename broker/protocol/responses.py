@@ -23,7 +23,6 @@ from broker.protocol.primitives import (
 )
 from broker.protocol.requests import decode_partition, encode_partition
 from broker.topic import TopicPartition
-from broker.values import Value
 
 ERROR_BYTES = 2
 LAST_RESPONSE_ID = -1  # of the response that ends a connection; no request has it
@@ -124,7 +123,7 @@ HIDDEN_CLUSTER = "-"
 """Stands for the id of a cluster that the client may not know."""
 
 
-class HelloResponse(Value):
+class HelloResponse(NamedTuple):
     """Identity and limits of a broker; `versions` has the least and greatest version by type."""
 
     broker_id: int
@@ -333,7 +332,7 @@ class TopicMetadata(NamedTuple):
     creation_ids: Mapping[int, str] = {}
 
 
-class MetadataResponse(Value):
+class MetadataResponse(NamedTuple):
     """A broker's own address and the partitions it leads."""
 
     cluster_id: str
@@ -410,7 +409,7 @@ _HOME_PARTITION = struct.Struct(">iihiiiiiii")
 HOME_PARTITION_BYTES = _HOME_PARTITION.size
 
 
-class ClusterMetadataResponse(Value):
+class ClusterMetadataResponse(NamedTuple):
     """The brokers and topics of the whole cluster that the responding broker knows."""
 
     cluster_id: str  # empty if the broker knows only itself

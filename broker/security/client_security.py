@@ -13,8 +13,7 @@ from broker.errors import (
     ServerError,
     UnsupportedMechanismError,
 )
-from broker.properties import BaseConfig, Property, PropertyKind
-from broker.values import Secret
+from broker.properties import BaseConfig, Property, PropertyKind, Secret
 
 if TYPE_CHECKING:
     from broker.security.mechanisms import ClientMechanism

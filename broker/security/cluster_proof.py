@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from broker.errors import AuthenticationFailedError, ProtocolError
+from broker.properties import Secret
 from broker.protocol import layouts
 from broker.protocol.primitives import Reader
 from broker.security.cluster_keys import CLUSTER_PROOF, LIFETIME_MS, MAX_KEYS, ClusterKey, OwnBroker
@@ -23,7 +24,6 @@ from broker.security.mechanisms import Channel, ClientExchange, Proved, ServerEx
 from broker.security.principal import broker_principal
 from broker.security.scram import FAILURES, make_credential, prove, serve_proof
 from broker.security.users import Credential
-from broker.values import Secret
 
 _ITERATIONS = 4096
 """The fewest that SCRAM knows: more would make guessing slow, and nobody guesses a random key."""

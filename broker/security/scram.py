@@ -15,10 +15,10 @@ from scramp import ScramException, ScramMechanism
 from scramp.core import CBindData, Username
 
 from broker import errors
+from broker.properties import Secret
 from broker.security.mechanisms import Channel, ClientExchange, Proved, ServerExchange
 from broker.security.principal import ANONYMOUS, USER, Principal
 from broker.security.users import SALT_BYTES, SCRAM, SCRAM_PLUS, Credential, Users
-from broker.values import Secret
 
 _MAX_ITERATIONS = 1_000_000
 """What a broker may cost a client: about 0.2 s of computing; scramp refuses fewer than 4,096."""

@@ -37,6 +37,7 @@ from typing import (
 from broker.endpoints import join_address
 from broker.errors import ConfigError, InvalidPatternError, ProtocolError
 from broker.patterns import Pattern
+from broker.properties import Secret
 from broker.protocol.compression import Codec
 from broker.spark.offsets import (
     EARLIEST,
@@ -49,7 +50,6 @@ from broker.spark.offsets import (
 )
 from broker.times import epoch_ms, parse_moment
 from broker.topic import TopicPartition, validate_topic_name
-from broker.values import Secret
 
 if TYPE_CHECKING:
     from broker.client.connection import Connection

@@ -7,8 +7,8 @@ import secrets
 from pathlib import Path
 from typing import NamedTuple
 
+from broker.properties import Secret
 from broker.security.users import CHOSEN_ITERATIONS, GENERATED_ITERATIONS
-from broker.values import Secret
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.security import password_in_descriptor, password_in_file

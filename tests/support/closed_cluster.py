@@ -16,11 +16,11 @@ from typing import TypeVar
 
 from broker.admin.rules import add_rules
 from broker.admin.users import set_credential
+from broker.properties import Secret
 from broker.security.client_security import ClientSecurity
 from broker.security.principal import Principal
 from broker.security.rules import Operation, Rule, parse_pattern
 from broker.security.scram import make_credential
-from broker.values import Secret
 from broker.zk.paths import parse_connect_string
 from broker.zk.security import Credential, ZooKeeperSecurity, found_security
 from broker.zk.session import Session

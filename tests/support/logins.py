@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from broker.properties import Secret
 from broker.security.scram import make_credential, serve_scram
 from broker.security.users import SCRAM, Users
 from broker.server.requests.authentication import Authentication
-from broker.values import Secret
 
 PASSWORD = "hunter2"
 

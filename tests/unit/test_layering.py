@@ -38,7 +38,6 @@ BASE = {
     "ids",
     "positions",
     "threads",
-    "values",
     "token_bucket",
 }
 
@@ -49,13 +48,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "token_bucket": set(),
     "clock": set(),
     "ids": set(),
-    "values": set(),
     "topic": {"errors"},
     "units": {"errors", "clock"},
-    "positions": {"errors", "topic", "times", "units", "partition_patterns", "values"},
+    "positions": {"errors", "topic", "times", "units", "partition_patterns"},
     "partition_patterns": {"errors", "topic"},
     "patterns": {"errors"},
-    "properties": {"errors", "values"},
+    "properties": {"errors"},
     "times": {"errors", "units"},
     "json_fields": set(),
     "listener_config": {"endpoints", "errors", "properties"},

@@ -88,13 +88,6 @@ def test_help_and_errors_import_nothing_heavy(tmp_path: Path, args: list[str]) -
     assert not _imported(tmp_path, *args) & (HEAVY | NETWORK)
 
 
-@pytest.mark.parametrize("command", ["consume", "zk", "log"])
-def test_help_imports_no_dataclasses_as_their_methods_are_compiled_at_each_start(
-    tmp_path: Path, command: str
-) -> None:
-    assert not _imported(tmp_path, command, "--help") & {"dataclasses", "tempfile"}
-
-
 def test_root_help_imports_no_command(tmp_path: Path) -> None:
     imported = _imported(tmp_path, "--help")
     assert not {name for name in imported if name.startswith("pylogctl.") and "command" in name}

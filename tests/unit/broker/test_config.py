@@ -22,10 +22,10 @@ from broker.properties import (
     BaseConfig,
     Property,
     PropertyKind,
+    Secret,
     parse_property,
 )
 from broker.security.client_security import ClientSecurity
-from broker.values import Secret
 
 KINDS: list[type[BaseConfig]] = [BrokerConfig, ProducerConfig, ConsumerConfig]
 EVERY_PROPERTY = [

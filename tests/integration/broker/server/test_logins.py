@@ -14,6 +14,7 @@ import pytest
 
 from broker import errors
 from broker.client.connection import Connection
+from broker.properties import Secret
 from broker.protocol.authentication import AUTHENTICATED, Authenticated, AuthenticateRequest
 from broker.protocol.client_requests import HelloRequest
 from broker.protocol.codec import encode
@@ -30,7 +31,6 @@ from broker.security.users import SCRAM
 from broker.server.broker import Broker
 from broker.server.network import processor
 from broker.server.requests import authentication, failure_delays, handlers
-from broker.values import Secret
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, read_request
 from tests.support.logins import PASSWORD

@@ -13,6 +13,7 @@ import pytest
 from broker import Broker, errors
 from broker.admin import users
 from broker.client.connection import Connection
+from broker.properties import Secret
 from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.client_requests import Acks, HelloRequest, PartitionSet, PublishRequest
 from broker.protocol.codec import encode
@@ -22,7 +23,6 @@ from broker.protocol.responses import BrokerAddress, decode_publish_response
 from broker.security.scram import ScramClient, make_credential
 from broker.security.users import SCRAM
 from broker.topic import TopicPartition
-from broker.values import Secret
 from broker.zk.session import Session
 from tests.support.waiting import wait_until
 

@@ -11,11 +11,11 @@ import pytest
 from broker import Broker
 from broker.admin.rules import add_rules, remove_rules
 from broker.admin.users import set_credential
+from broker.properties import Secret
 from broker.protocol.codec import decode
 from broker.security.principal import Principal
 from broker.security.rules import Operation, Rule, parse_pattern
 from broker.security.scram import make_credential
-from broker.values import Secret
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.mirror.test_mirror import fill, numbers

@@ -16,9 +16,9 @@ import pytest
 from broker import Broker
 from broker.client.connection import Connection
 from broker.errors import AuthenticationFailedError
+from broker.properties import Secret
 from broker.security.scram import ScramClient
 from broker.security.users import CHOSEN_ITERATIONS, GENERATED_ITERATIONS, Credential
-from broker.values import Secret
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.broker.factories import address_of

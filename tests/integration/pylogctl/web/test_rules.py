@@ -10,10 +10,10 @@ import pytest
 import pylogctl
 from broker import Broker
 from broker.admin import users
+from broker.properties import Secret
 from broker.security.principal import Principal
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, Rule, StoredRules
 from broker.security.scram import make_credential
-from broker.values import Secret
 from broker.zk.rules import change_rules
 from broker.zk.session import Session
 from tests.support.web_site import served

@@ -66,7 +66,7 @@ REQUESTS: list[extensions.ExtensionRequest] = [
         (client_requests.PartitionSet(ORDERS, b"set"), client_requests.PartitionSet(UMLAUT, b"")),
     ),
     READ,
-    client_requests.AnyReplicaReadRequest(*(getattr(READ, name) for name in READ.FIELDS)),
+    client_requests.AnyReplicaReadRequest(**vars(READ)),
     client_requests.FilteredReadRequest(READ, PayloadFilter(b"a|b", ignore_case=True)),
     client_requests.SessionReadRequest(READ, 1 << 62, 3, True, (UMLAUT,)),
     replica_requests.ReplicaFetchRequest(

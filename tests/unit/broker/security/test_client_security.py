@@ -7,8 +7,8 @@ import pytest
 
 from broker.errors import ConfigError
 from broker.producer.config import ProducerConfig
+from broker.properties import Secret
 from broker.security.client_security import ClientSecurity, TlsFiles
-from broker.values import Secret
 
 
 def test_properties_have_the_names_that_clients_of_kafka_know() -> None:

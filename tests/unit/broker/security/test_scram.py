@@ -12,11 +12,11 @@ import pytest
 import trustme
 
 from broker import errors
+from broker.properties import Secret
 from broker.security.mechanisms import PLAIN, Channel, Proved
 from broker.security.principal import Principal
 from broker.security.scram import ScramClient, make_credential, serve_scram
 from broker.security.users import SCRAM, SCRAM_PLUS, Credential, Users
-from broker.values import Secret
 from tests.support.work import calls_of
 
 PENCIL = Secret("pencil")
