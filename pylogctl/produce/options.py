@@ -16,8 +16,7 @@ class InputOptions(Choice):
     framing: Annotated[FramingChoice, READ_FRAMING] = NO_FRAMING
     jsonl: bool = flag("--jsonl", "Input", "A JSON object each, as consume --jsonl writes it.")
     strict: bool = flag("--strict", "Input", "Refuse unknown fields of --jsonl.")
-    whole: bool = flag("--whole", "Input", "All of the input is one message.")
-    each_file: bool = flag("--each-file", "Input", "Each FILE is one message.")
+    whole: bool = flag("--whole", "Input", "Each FILE, or all of stdin, is one message.")
     csv_column: str | None = option(
         "--csv-column NAME", "Input", "One column of CSV with a header line."
     )

@@ -116,7 +116,7 @@ def make_plan(
     validate_topic_name(topic)
     choice_of_partition = _check_target(target, options.input)
     _check_records(env, options)
-    framing = _framing(options.input, files)
+    framing = _framing(options.input)
     uses_terminal = STDIN in (files or (STDIN,)) and env.streams.stdin_is_tty
     rate = None if sending.rate is None else parse_rate(sending.rate)
     return Plan(
@@ -204,23 +204,11 @@ def _check_records(env: Environment, options: Options) -> None:
         )
 
 
-def _framing(given: InputOptions, files: Sequence[str]) -> Framing:
-    others = {"--each-file": given.each_file, "--csv-column": given.csv_column is not None}
-    named = [option for option, is_given in others.items() if is_given]
+def _framing(given: InputOptions) -> Framing:
     framing = choose_framing(given.framing, jsonl=given.jsonl, whole=given.whole)
-    if given.framing.names or framing != Framing(Shape.DELIMITED):
-        named.append("another framing")
-    if len(named) > 1:
-        raise UsageError(f"only one framing is possible: {' and '.join(named)}")
-    if given.each_file:
-        if not files:
-            raise UsageError("--each-file needs FILE...")
-        return Framing(Shape.WHOLE)
-    if framing.shape is Shape.WHOLE and len(files) > 1:
-        raise UsageError(
-            "--whole makes one message of one input",
-            hints=["for a message of each file: --each-file"],
-        )
+    is_other = given.framing.names or framing != Framing(Shape.DELIMITED)
+    if given.csv_column is not None and is_other:
+        raise UsageError("only one framing is possible: --csv-column and another framing")
     return framing
 
 

@@ -258,7 +258,7 @@ def test_produce_when_each_file_is_a_message_stores_their_bytes(
     for number, content in enumerate(contents):
         names.append(str(tmp_path / str(number)))
         Path(names[-1]).write_bytes(content)
-    produce("--each-file", *names)
+    produce("--whole", *names)
     assert stored(running_broker) == contents
 
 
@@ -787,9 +787,7 @@ def test_produce_when_run_dry_checks_everything_and_sends_nothing(
     [
         (["-0", "--hex"], "only one framing is possible: --null and --hex"),
         (["-D", ",", "-L"], "only one framing is possible: --delimiter and --length-prefixed"),
-        (["--each-file", "--hex", "f"], "only one framing is possible: --each-file and another"),
-        (["--each-file"], "--each-file needs FILE..."),
-        (["--whole", "a", "b"], "--whole makes one message of one input"),
+        (["--whole", "--hex", "f"], "only one framing is possible: --hex and --whole or --raw"),
         (["--csv-column", "a", "--jsonl"], "only one framing is possible: --csv-column and"),
         (["-z", "lzo"], "--codec: 'lzo' is not one of 'none', 'gzip', 'snappy', 'lz4', 'zstd'"),
         (["-p", "x"], "not a partition: 'x'"),
