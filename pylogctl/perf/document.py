@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -18,10 +18,9 @@ from pylogctl.cli.columns import (
     Seconds,
     Text,
 )
-from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.e2e import E2eResult
 from pylogctl.perf.measure import MIB, Result, latencies_ms
-from pylogctl.perf.produce import ProducePlan
+from pylogctl.perf.produce import Batch
 
 
 class ResultRow(Row):
@@ -135,25 +134,25 @@ def flush_text(flush: Mapping[str, Any], topic: str, acks: str) -> str:
     return text if flush["before_read"] else f"{text}, read before that"
 
 
-def produce_csv_07(result: Result, plan: ProducePlan, codec: Codec) -> tuple[str, str]:
+def produce_csv_07(result: Result, batches: Sequence[Batch], codec: Codec) -> tuple[str, str]:
     """Return header and row as 0.7's `ProducerPerformance`; of varying sizes, the largest."""
     start, end = _times_07(result)
     counted = result.counted
-    message_bytes = max(len(payload) for batch in plan.batches for payload in batch)
+    message_bytes = max(len(payload) for batch in batches for payload in batch)
     row = (
-        f"{start}, {end}, {codec:d}, {message_bytes}, {len(plan.batches[0])}, "
+        f"{start}, {end}, {codec:d}, {message_bytes}, {len(batches[0])}, "
         f"{counted.payload_bytes / MIB:.2f}, {result.mib_per_s:.4f}, "
         f"{counted.message_count}, {result.messages_per_s:.4f}"
     )
     return _PRODUCE_HEADER_07, row
 
 
-def consume_csv_07(result: Result, plan: ConsumePlan) -> tuple[str, str]:
+def consume_csv_07(result: Result, fetch_bytes: int) -> tuple[str, str]:
     """Return header and row as 0.7's `ConsumerPerformance`."""
     start, end = _times_07(result)
     counted = result.counted
     row = (
-        f"{start}, {end}, {plan.fetch_bytes}, {counted.payload_bytes / MIB:.4f}, "
+        f"{start}, {end}, {fetch_bytes}, {counted.payload_bytes / MIB:.4f}, "
         f"{result.mib_per_s:.4f}, {counted.message_count}, {result.messages_per_s:.4f}"
     )
     return _CONSUME_HEADER_07, row

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, replace
 
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Connect
 from broker.client.list_offsets import OffsetLister
-from broker.clock import Clock
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
-from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
-from broker.topic import MessagePosition, ReadRange, TopicPartition
+from broker.topic import MessagePosition, ReadRange
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.perf import measure
-from pylogctl.perf.open_loop import GO, NOTHING_SENT, STAMP, STOP, LoopPlan, SentCount, TopicLeaders
-from pylogctl.perf.produce import SizeRange
+from pylogctl.perf.open_loop import GO, NOTHING_SENT, STAMP, STOP, LoopPlan, SentCount
 
 _POLL_S = 0.1
 _PROGRAM = "from pylogctl.perf.open_loop import main; main()"
@@ -93,20 +87,6 @@ _MAX_WAIT_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class E2ePlan:
-    """The messages to send, and their rate."""
-
-    topic: str  # exists
-    rate: float  # messages a second, of all partitions together
-    message_count: int  # messages to measure
-    warmup_count: int  # messages to send before those, at the same rate
-    sizes: SizeRange  # of payloads; at least `STAMP.size` bytes
-    idle_timeout_s: float  # how long to wait for missing messages
-    timeout_s: float  # the sender's, for a response
-    connect_timeout_s: float  # the sender's
-
-
-@dataclass(frozen=True, slots=True)
 class E2eResult:
     """The result of a measurement."""
 
@@ -122,82 +102,57 @@ def make_topic(producer: Producer, topic: str) -> None:
 
 
 def e2e_load(
-    plan: E2ePlan,
-    config: ProducerConfig,
-    cluster: Cluster,
+    order: LoopPlan,
+    warmup_count: int,
     connect: Connect,
-    *,
-    clock: Clock,
-    halt: measure.Halt,
-    on_tick: Callable[[Sequence[measure.Tally]], None],
+    measurement: measure.Measurement,
+    idle_timeout_s: float,
 ) -> E2eResult:
     """Send at a fixed rate, read, and measure the time from when each message was due.
 
-    For `halt`, which ends sending, and `on_tick` see `run_threads`.
+    The first `warmup_count` messages are not measured; `idle_timeout_s` is how long missing
+    messages are waited for.
     """
-    partitions = cluster.partitions(plan.topic)
-    leaders = TopicLeaders({partition: cluster.leader(partition) for partition in partitions})
-    order = LoopPlan(
-        leaders,
-        secrets.randbits(32),
-        plan.rate,
-        plan.warmup_count + plan.message_count,
-        plan.sizes,
-        config,
-        plan.timeout_s,
-        plan.connect_timeout_s,
-    )
     with ExitStack() as stack:
         sender = stack.enter_context(Sender(order))
+        (topic,) = order.leaders.topics()
+        with OffsetLister(order.leaders, connect) as offsets:
+            ranges = {
+                one: ReadRange(MessagePosition(offsets.latest(one)))
+                for one in order.leaders.partitions(topic)
+            }
         reader = ClusterReader(
-            leaders,
-            connect,
-            _from_the_end(leaders, connect, partitions),
-            fetch_bytes=_FETCH_BYTES,
-            max_wait_ms=_MAX_WAIT_MS,
+            order.leaders, connect, ranges, fetch_bytes=_FETCH_BYTES, max_wait_ms=_MAX_WAIT_MS
         )
-        listener = _Listener(stack.enter_context(reader), plan, order, sender)
-        started_ms, started_cpu_s = clock.time_ms(), measure.cpu_s()
-        measure.run_threads(
-            [listener.run, partial(sender.run, halt)], halt, partial(on_tick, [listener.tally])
+        listener = _Listener(
+            stack.enter_context(reader), order, sender, warmup_count, idle_timeout_s
         )
-        used_cpu_s = measure.cpu_s() - started_cpu_s
-    result = measure.Result(
-        measure.Totals.of([listener.tally]),
-        started_ms,
-        listener.seconds,
-        used_cpu_s + sender.sent.cpu_s,
-        measure.peak_rss_bytes(),
-    )
+        work = (listener.run, lambda: sender.run(measurement.halt))
+        result = measurement.run(work, [listener.tally])
+    result = replace(result, seconds=listener.seconds, cpu_s=result.cpu_s + sender.sent.cpu_s)
     missing_count = sender.sent.message_count - listener.received_count
     return E2eResult(result, missing_count, sender.sent.late_s)
 
 
-def _from_the_end(
-    leaders: TopicLeaders, connect: Connect, partitions: Sequence[TopicPartition]
-) -> dict[TopicPartition, ReadRange]:
-    with OffsetLister(leaders, connect) as offsets:
-        return {one: ReadRange(MessagePosition(offsets.latest(one))) for one in partitions}
-
-
+@dataclass(eq=False)
 class _Listener:
     """Reads the sender's messages, and counts the time since each message was due.
 
     `source` must read all partitions from before the first message.
     """
 
-    def __init__(
-        self, source: ClusterReader, plan: E2ePlan, order: LoopPlan, sender: Sender
-    ) -> None:
-        self.tally = measure.Tally()
-        self.received_count = 0
-        self._source = source
-        self._warmup_count = plan.warmup_count
-        self._idle_timeout_s = plan.idle_timeout_s
-        self._run = order.run
-        self._seen = bytearray(order.message_count)
-        self._sender = sender
-        self._first_due_ns = self._last_ns = 0
+    source: ClusterReader
+    order: LoopPlan
+    sender: Sender
+    warmup_count: int
+    idle_timeout_s: float
+    tally: measure.Tally = field(default_factory=measure.Tally, init=False)
+    received_count: int = field(default=0, init=False)
+    _first_due_ns: int = field(default=0, init=False)
+    _last_ns: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._seen = bytearray(self.order.message_count)
 
     @property
     def seconds(self) -> float:
@@ -207,15 +162,15 @@ class _Listener:
     def run(self) -> None:
         """Read until all sent messages are received, or none was for the idle timeout."""
         last_s = time.monotonic()
-        for readers in self._source.polls():
+        for readers in self.source.polls():
             for reader in readers:
                 self._count(reader)
             now_s = time.monotonic()
-            if readers or not self._sender.is_done:
+            if readers or not self.sender.is_done:
                 last_s = now_s
-            if self._sender.is_done and (
-                self.received_count >= self._sender.sent.message_count
-                or now_s - last_s >= self._idle_timeout_s
+            if self.sender.is_done and (
+                self.received_count >= self.sender.sent.message_count
+                or now_s - last_s >= self.idle_timeout_s
             ):
                 return
 
@@ -226,13 +181,13 @@ class _Listener:
         count = size = 0
         for _, _, payload in messages:
             run, number, due_ns = unpack(payload) if len(payload) >= STAMP.size else (-1, 0, 0)
-            if run != self._run or self._seen[number]:
+            if run != self.order.run or self._seen[number]:
                 continue  # sent by others, or a duplicate
             self._seen[number] = True
             self.received_count += 1
-            if number < self._warmup_count:
+            if number < self.warmup_count:
                 continue
-            if number == self._warmup_count:
+            if number == self.warmup_count:
                 self._first_due_ns = due_ns
             add((now_ns - due_ns) / 1e9)
             count += 1

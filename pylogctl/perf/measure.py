@@ -15,15 +15,17 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+from broker.clock import Clock
 from broker.threads import start_once
 from broker.units import format_count, format_duration
 from pylogctl.cli.environment import Environment
+from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import wants_progress
 from pylogctl.cli.signals import installed
 
@@ -96,16 +98,14 @@ def latencies_ms(latencies: Latencies) -> dict[str, float | None]:
     return {name: None if s is None else round(s * 1000, 3) for name, s in found.items()}
 
 
+@dataclass(slots=True)
 class Tally:
     """The counts of one thread; `last_s` is the monotonic time of the last one."""
 
-    __slots__ = ("last_s", "latencies", "message_count", "payload_bytes")
-
-    def __init__(self) -> None:
-        self.message_count = 0
-        self.payload_bytes = 0
-        self.latencies = Latencies()
-        self.last_s = 0.0
+    last_s: float = 0.0
+    message_count: int = 0
+    payload_bytes: int = 0
+    latencies: Latencies = field(default_factory=Latencies)
 
     def add(self, message_count: int, payload_bytes: int) -> None:
         """Count messages."""
@@ -268,30 +268,30 @@ def peak_rss_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-class Interval(NamedTuple):
-    """The counts of an interval that ended `at_s` after the start."""
+@dataclass(slots=True)
+class Measurement:
+    """What ends the threads that are measured, and shows their counts meanwhile."""
 
-    at_s: float
-    seconds: float
-    message_count: int
-    payload_bytes: int
-    latencies_ms: Mapping[str, float | None]
+    clock: Clock
+    stop: StopRequest
+    halt: Halt
+    shown: Intervals
 
-    @classmethod
-    def of(cls, at_s: float, seconds: float, counted: Totals) -> Interval:
-        """Return an interval with these counts."""
-        latencies = latencies_ms(counted.latencies)
-        return cls(at_s, seconds, counted.message_count, counted.payload_bytes, latencies)
+    def run(
+        self,
+        work: Sequence[Callable[[], None]],
+        tallies: Sequence[Tally],
+        duration_s: float | None = None,
+    ) -> Result:
+        """Measure functions until all return; `duration_s` is None for no limit.
 
-    @property
-    def messages_per_s(self) -> float:
-        """Return the messages per second."""
-        return self.message_count / self.seconds
-
-    @property
-    def mib_per_s(self) -> float:
-        """Return the MiB of payload per second."""
-        return self.payload_bytes / MIB / self.seconds
+        See `run_threads`. `tallies` has what they count.
+        """
+        started_ms, started_s, started_cpu_s = self.clock.time_ms(), time.monotonic(), cpu_s()
+        self.halt.set_duration(duration_s)
+        run_threads(work, self.halt, partial(self.shown.tick, tallies))
+        seconds, used_cpu_s = time.monotonic() - started_s, cpu_s() - started_cpu_s
+        return Result(Totals.of(tallies), started_ms, seconds, used_cpu_s, peak_rss_bytes())
 
 
 class Intervals:
@@ -303,9 +303,8 @@ class Intervals:
         self._started_s: float | None = None
         self._last_s = 0.0
         self._before = Totals.of(())
-        self._recent: deque[Interval] = deque(maxlen=_SHOWN_ROWS)
+        self._recent: deque[list[str]] = deque(maxlen=_SHOWN_ROWS)
         self._is_live = wants_progress(env)
-        self._is_silent = env.settings.progress == "never"
         self._live: Any = None
         self._line_now = False
 
@@ -321,12 +320,16 @@ class Intervals:
         if self._line_now:
             self._line_now = False
             elapsed_s = max(now_s - self._started_s, 1e-9)
-            self._env.report(_line(Interval.of(elapsed_s, elapsed_s, counted)))
+            self._env.report(_line(_cells(elapsed_s, elapsed_s, counted)))
         if is_due:
-            seconds = now_s - self._last_s
-            new = Interval.of(now_s - self._started_s, seconds, counted.since(self._before))
+            new = counted.since(self._before)
+            cells = _cells(now_s - self._started_s, now_s - self._last_s, new)
             self._last_s, self._before = now_s, counted
-            self._show(new)
+            if self._is_live:
+                self._recent.append(cells)
+                self._draw()
+            elif self._env.settings.progress != "never":
+                self._env.note(_line(cells))
 
     def ask_for_line(self, *_: object) -> None:
         """Print a line with the next tick (signal handler)."""
@@ -337,46 +340,39 @@ class Intervals:
         if self._live is not None:
             self._live.stop()
 
-    def _show(self, new: Interval) -> None:
-        if self._is_live:
-            self._recent.append(new)
-            self._draw()
-        elif not self._is_silent:
-            self._env.note(_line(new))
-
     def _draw(self) -> None:
         if self._live is None:
             from rich.console import Console
             from rich.live import Live
 
-            color = self._env.use_color(stderr=True)
-            console = Console(
-                file=self._env.streams.stderr, force_terminal=True, no_color=not color
-            )
+            stderr, no_color = self._env.streams.stderr, not self._env.use_color(stderr=True)
+            console = Console(file=stderr, force_terminal=True, no_color=no_color)
             self._live = Live(console=console, auto_refresh=False, transient=True)
             self._live.start()
         self._live.update(_table(self._recent), refresh=True)
 
 
-def _cells(interval: Interval) -> list[str]:
-    times = [interval.latencies_ms[name] for name in ("p50_ms", "p99_ms", "max_ms")]
+def _cells(at_s: float, seconds: float, counted: Totals) -> list[str]:
+    """Return the cells of an interval of some seconds that ended `at_s` after the start."""
+    found = latencies_ms(counted.latencies)
+    times = [found[name] for name in ("p50_ms", "p99_ms", "max_ms")]
     return [
-        format_duration(interval.at_s),
-        f"{interval.message_count}",
-        format_count(interval.messages_per_s),
-        f"{interval.mib_per_s:.1f}",
+        format_duration(at_s),
+        f"{counted.message_count}",
+        format_count(counted.message_count / seconds),
+        f"{counted.payload_bytes / MIB / seconds:.1f}",
         *("-" if one is None else f"{one:.2f}ms" for one in times),
     ]
 
 
-def _line(interval: Interval) -> str:
-    at, messages, rate, mib, p50, p99, longest = _cells(interval)
+def _line(cells: Sequence[str]) -> str:
+    at, messages, rate, mib, p50, p99, longest = cells
     return (
         f"{at}: {messages} messages, {rate} msg/s, {mib} MiB/s, p50 {p50}, p99 {p99}, max {longest}"
     )
 
 
-def _table(rows: Iterable[Interval]) -> Any:
+def _table(rows: Iterable[Sequence[str]]) -> Any:
     from rich import box
     from rich.table import Table
 
@@ -384,7 +380,7 @@ def _table(rows: Iterable[Interval]) -> Any:
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")
     for row in rows:
-        table.add_row(*_cells(row))
+        table.add_row(*row)
     return table
 
 
@@ -394,3 +390,10 @@ def show_intervals(env: Environment, every_s: float) -> Iterator[Intervals]:
     shown = Intervals(env, every_s)
     with closing(shown), installed({signal.SIGUSR1: shown.ask_for_line}):
         yield shown
+
+
+@contextmanager
+def measured(env: Environment, every_s: float) -> Iterator[Measurement]:
+    """Give a measurement that a signal ends, and show its intervals in the block."""
+    with graceful_stop() as stop, show_intervals(env, every_s) as shown:
+        yield Measurement(env.clock, stop, Halt(lambda: stop.is_set), shown)

@@ -1,4 +1,4 @@
-"""The options of `pylogctl perf`; `plan` turns them into plans."""
+"""The options of `pylogctl perf`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import Choice, flag, option
 from pylogctl.cli.options import offset_option
+
+_DEFAULT_DURATION_S = 10.0
 
 
 class RunChoice(Choice):
@@ -17,6 +19,13 @@ class RunChoice(Choice):
     )
     duration: float | None = option("--duration DUR", "Limits", "Stop after so long.")
     interval: float = option("--interval DUR", "Output", "Time from row to row.", default="1s")
+
+    @property
+    def duration_s(self) -> float | None:
+        """The maximum duration; the default if neither limit is given, None for no limit."""
+        if self.duration is not None:
+            return self.duration
+        return _DEFAULT_DURATION_S if self.messages is None else None
 
 
 class LoadChoice(RunChoice):

@@ -5,22 +5,22 @@ from __future__ import annotations
 import random
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
-from broker.clock import Clock
 from broker.producer.config import ProducerConfig
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Delivery, Producer, settings_of
-from broker.units import Pacer, Rate
+from broker.units import Pacer, Rate, parse_size
+from pylogctl.cli.errors import UsageError
 from pylogctl.perf import measure
+from pylogctl.perf.options import ProduceChoice
 
+_DEFAULT_SIZE = "100"
 _POOL_BYTES = 16 << 20
 _POOL_COUNT = 1000
 _MAX_FILE_BYTES = 64 << 20
@@ -33,20 +33,6 @@ class SizeRange(NamedTuple):
 
     smallest: int
     largest: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProducePlan:
-    """The messages to send; None for no limit."""
-
-    topic: str
-    batches: Sequence[Batch]  # sent repeatedly in this order; at least one, none empty
-    message_count: int | None = None
-    duration_s: float | None = None
-    warmup_count: int = 0  # messages to send before the clock starts, in addition
-    thread_count: int = 1  # each with its own producer
-    rate: Rate | None = None  # of all threads together
-    is_sequential: bool = False  # wait for each acknowledgement before the next batch
 
 
 def make_batches(sizes: SizeRange, batch_count: int) -> list[Batch]:
@@ -74,6 +60,27 @@ def read_batches(path: Path, batch_count: int) -> list[Batch]:
     return [lines[at : at + batch_count] for at in range(0, len(lines), batch_count)]
 
 
+def parse_sizes(text: str | None) -> SizeRange:
+    """Parse `--size`, such as `100` or `1KiB..2KiB`; None for the default."""
+    smallest, dots, largest = (text or _DEFAULT_SIZE).partition("..")
+    sizes = SizeRange(parse_size(smallest), parse_size(largest if dots else smallest))
+    if sizes.largest < sizes.smallest:
+        raise UsageError(f"not a size: '{text}' runs backwards", hints=["valid: 100, 100..200"])
+    return sizes
+
+
+def batches_of(size: str | None, payload_file: Path | None, batch_count: int) -> list[Batch]:
+    """Return the batches of `--size` or `--payload-file`; `batch_count` is at least 1."""
+    if payload_file is None:
+        return make_batches(parse_sizes(size), batch_count)
+    if size is not None:
+        raise UsageError("--size and --payload-file cannot go together")
+    batches = read_batches(payload_file, batch_count)
+    if not batches:
+        raise UsageError(f"payload file '{payload_file}' is empty")
+    return batches
+
+
 def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) -> Producer:
     """Return a producer that sends batches to the partitions of a topic in turn.
 
@@ -83,44 +90,53 @@ def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) ->
 
 
 def produce_load(
-    plan: ProducePlan,
-    make_producer: Callable[[], Producer],
+    producers: Sequence[Producer],
+    topic: str,
+    batches: Sequence[Batch],
+    choice: ProduceChoice,
+    measurement: measure.Measurement,
     *,
-    clock: Clock,
-    halt: measure.Halt,
-    on_tick: Callable[[Sequence[measure.Tally]], None],
+    rate: Rate | None,
+    is_sequential: bool,
     log_end: Callable[[], int],
 ) -> measure.Result:
-    """Send the messages of a plan, and measure until all are readable.
+    """Send messages, with a thread for each producer, and measure until all are readable.
 
     A latency is the time from sending a batch until its acknowledgement is read; there are none
-    for brokers that do not acknowledge. Each thread makes a producer; `log_end` returns the sum of
-    the ends of the topic's logs; for `halt` and `on_tick` see `run_threads`.
+    for brokers that do not acknowledge.
+
+    Args:
+        producers: send batches.
+        topic: the topic.
+        batches: sent repeatedly in this order; at least one, none empty.
+        choice: how many messages are sent, and for how long.
+        measurement: runs the threads.
+        rate: of all threads together; None for no limit.
+        is_sequential: wait for each acknowledgement before the next batch.
+        log_end: returns the sum of the ends of the topic's logs.
     """
-    with ExitStack() as stack:
-        producers = [stack.enter_context(make_producer()) for _ in range(plan.thread_count)]
-        if plan.warmup_count:
-            budget = measure.Budget(plan.warmup_count)
-            senders = [
-                _Sender(plan, one, n, budget, halt, clock) for n, one in enumerate(producers)
-            ]
-            measure.run_threads([one.run for one in senders], halt, lambda: None)
-        budget = measure.Budget(plan.message_count)
-        senders = [_Sender(plan, one, n, budget, halt, clock) for n, one in enumerate(producers)]
-        tallies = [one.tally for one in senders]
-        log_start = log_end()
-        started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), measure.cpu_s()
-        halt.set_duration(plan.duration_s)
-        measure.run_threads([one.run for one in senders], halt, partial(on_tick, tallies))
-        seconds, used_cpu_s = time.monotonic() - started_s, measure.cpu_s() - started_cpu_s
-        return measure.Result(
-            measure.Totals.of(tallies),
-            started_ms,
-            seconds,
-            used_cpu_s,
-            measure.peak_rss_bytes(),
-            log_end() - log_start,
-        )
+
+    def senders(message_count: int | None) -> list[_Sender]:
+        budget, count = measure.Budget(message_count), len(producers)
+        share = None if rate is None else rate._replace(per_second=rate.per_second / count)
+        found = []
+        for number, producer in enumerate(producers):
+            # threads start at different batches, so that they do not send the same ones at once
+            first = number * len(batches) // count
+            own = islice(cycle(batches), first, None)
+            found.append(_Sender(producer, topic, own, budget, measurement.halt, is_sequential))
+            if share is not None:
+                found[-1].pacer = Pacer(share, measurement.clock, found[-1].wait)
+        return found
+
+    if choice.warmup:
+        work = [one.run for one in senders(choice.warmup)]
+        measure.run_threads(work, measurement.halt, lambda: None)
+    counted = senders(choice.messages)
+    log_start = log_end()
+    tallies = [one.tally for one in counted]
+    result = measurement.run([one.run for one in counted], tallies, choice.duration_s)
+    return replace(result, log_bytes=log_end() - log_start)
 
 
 class _Sent(NamedTuple):
@@ -130,63 +146,49 @@ class _Sent(NamedTuple):
     sent_s: float
 
 
+@dataclass(eq=False)
 class _Sender:
     """Sends batches with one producer, and counts those that are acknowledged."""
 
-    def __init__(
-        self,
-        plan: ProducePlan,
-        producer: Producer,
-        number: int,
-        budget: measure.Budget,
-        halt: measure.Halt,
-        clock: Clock,
-    ) -> None:
-        self.tally = measure.Tally()
-        self._plan = plan
-        self._producer = producer
-        self._number = number
-        self._budget = budget
-        self._halt = halt
-        self._pacer: Pacer | None = None
-        if plan.rate is not None:
-            share = plan.rate._replace(per_second=plan.rate.per_second / plan.thread_count)
-            self._pacer = Pacer(share, clock, self._wait)
-        self._in_flight: defaultdict[int, deque[_Sent]] = defaultdict(deque)
+    producer: Producer
+    topic: str
+    batches: Iterator[Batch]  # without end
+    budget: measure.Budget
+    halt: measure.Halt
+    is_sequential: bool
+    pacer: Pacer | None = None
+    tally: measure.Tally = field(default_factory=measure.Tally, init=False)
+    _in_flight: defaultdict[int, deque[_Sent]] = field(
+        default_factory=lambda: defaultdict(deque), init=False
+    )
 
     def run(self) -> None:
         """Send until the budget is spent or threads must stop, then wait for acknowledgements."""
-        plan = self._plan
-        # Threads start at different batches, so that they do not send the same payloads at once.
-        first = self._number * len(plan.batches) // plan.thread_count
-        for batch in islice(cycle(plan.batches), first, None):
-            if self._halt():
-                break
-            granted = self._budget.take(len(batch))
-            if not granted:
+        for batch in self.batches:
+            if self.halt() or not (granted := self.budget.take(len(batch))):
                 break
             self._send(batch[:granted])
-        self._producer.wait_until_readable()
+        self.producer.wait_until_readable()
         self._count_acknowledged()
 
     def _send(self, batch: Batch) -> None:
         payload_bytes = sum(map(len, batch))
-        if self._pacer is not None:
-            self._pacer.wait_for(len(batch), payload_bytes)
+        if self.pacer is not None:
+            self.pacer.wait_for(len(batch), payload_bytes)
         sent_s = time.monotonic()
-        delivery = self._producer.send(self._plan.topic, batch)
+        delivery = self.producer.send(self.topic, batch)
         home = delivery.partition.home
         self._in_flight[home].append(_Sent(delivery, len(batch), payload_bytes, sent_s))
-        if self._plan.is_sequential:
-            self._producer.flush()
+        if self.is_sequential:
+            self.producer.flush()
         self._count_acknowledged()
 
-    def _wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Wait for the rate limit, but read acknowledgements first, so their times are exact."""
         give_up_s = time.monotonic() + seconds
-        self._producer.flush()
+        self.producer.flush()
         self._count_acknowledged()
-        self._halt.wait(give_up_s - time.monotonic())
+        self.halt.wait(give_up_s - time.monotonic())
 
     def _count_acknowledged(self) -> None:
         """Count the acknowledged batches; a broker acknowledges in the order of sending."""

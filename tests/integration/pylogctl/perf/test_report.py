@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from broker.protocol.compression import Codec
-from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.document import (
     CONSUME,
     consume_csv_07,
@@ -18,7 +17,6 @@ from pylogctl.perf.document import (
     result_fields,
 )
 from pylogctl.perf.measure import Latencies, Result, Totals
-from pylogctl.perf.produce import ProducePlan
 
 
 @pytest.fixture
@@ -70,8 +68,8 @@ def utc() -> Iterator[None]:
 
 @pytest.mark.usefixtures("utc")
 def test_produce_csv_of_07_has_its_columns_and_formats(result: Result) -> None:
-    plan = ProducePlan("t", [[b"x" * 10, b"x" * 100], [b""]])
-    header, row = produce_csv_07(result, plan, Codec.SNAPPY)
+    batches = [[b"x" * 10, b"x" * 100], [b""]]
+    header, row = produce_csv_07(result, batches, Codec.SNAPPY)
     assert row == (
         "2023-11-14 22:13:20:007, 2023-11-14 22:13:22:507, 2, 100, 2, 5.00, 2.0000, 1000, 400.0000"
     )
@@ -80,7 +78,7 @@ def test_produce_csv_of_07_has_its_columns_and_formats(result: Result) -> None:
 
 @pytest.mark.usefixtures("utc")
 def test_consume_csv_of_07_has_its_columns_and_formats(result: Result) -> None:
-    header, row = consume_csv_07(result, ConsumePlan(fetch_bytes=1 << 20))
+    header, row = consume_csv_07(result, 1 << 20)
     assert row == (
         "2023-11-14 22:13:20:007, 2023-11-14 22:13:22:507, 1048576, 5.0000, 2.0000, 1000, 400.0000"
     )

@@ -15,15 +15,14 @@ from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import PERF_PRODUCE
 from pylogctl.perf.options import RunChoice
-from pylogctl.perf.plan import (
+from pylogctl.perf.produce import (
+    SizeRange,
     batches_of,
-    duration_s_of,
-    idle_timeout_s_of,
+    make_batches,
     parse_sizes,
-    producer_config,
-    validate_output,
+    read_batches,
 )
-from pylogctl.perf.produce import SizeRange, make_batches, read_batches
+from pylogctl.perf.run import idle_timeout_s_of, producer_config, validate_output
 
 
 def _env(**settings: object) -> Environment:
@@ -82,10 +81,10 @@ def test_batches_of_size_and_file_are_refused(tmp_path: Path) -> None:
 
 
 def test_there_is_always_a_limit() -> None:
-    assert duration_s_of(RunChoice()) == 10
-    assert duration_s_of(RunChoice(messages=5)) is None
-    assert duration_s_of(RunChoice(duration=60)) == 60
-    assert duration_s_of(RunChoice(messages=5, duration=60)) == 60
+    assert RunChoice().duration_s == 10
+    assert RunChoice(messages=5).duration_s is None
+    assert RunChoice(duration=60).duration_s == 60
+    assert RunChoice(messages=5, duration=60).duration_s == 60
 
 
 def test_idle_time_has_a_limit_unless_the_whole_run_has_one() -> None:
