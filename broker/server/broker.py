@@ -18,7 +18,7 @@ from broker.errors import AuthenticationStateError, StorageError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.extension_requests import ALL_PARTS, StatusParts
-from broker.protocol.responses import BrokerAddress, HelloResponse, encode_last_response
+from broker.protocol.responses import BrokerAddress, HelloResponse
 from broker.security.mechanisms import PLAIN, Channel, ServerExchange, ServerMechanisms
 from broker.security.principal import Principal
 from broker.security.rules import NO_VERSION, RuleSet, StoredRules, parse_super_users
@@ -33,25 +33,19 @@ from broker.server.cluster.shutdown import Shutdown
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.server.network.connection import LingeringClient
 from broker.server.network.socket_server import SocketServer, raise_open_files_limit
-from broker.server.requests.admin import AdminHandler, supported_versions
+from broker.server.requests.admin import supported_versions
 from broker.server.requests.audit_log import AuditLog
+from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.client import Client
 from broker.server.requests.control import ControlHandler
 from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.failure_delays import FailureDelays
-from broker.server.requests.fetch import FetchHandler
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import RequestHandlers
 from broker.server.requests.judge import Judge
-from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.pattern_filter import PatternFilter
-from broker.server.requests.produce import ProduceHandler
-from broker.server.requests.purgatory import DelayedResponse
 from broker.server.requests.read_sessions import new_fetch_sessions
-from broker.server.requests.replica_reads import ReplicaReadHandler
-from broker.server.requests.session_reads import SessionReadHandler
 from broker.server.requests.topic_creations import TopicCreations
-from broker.server.requests.validation import Validator
 from broker.server.status import SOFTWARE, BrokerStatus
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
@@ -142,6 +136,27 @@ class Broker:
         )
         self._pattern_filter = PatternFilter(clock, max_entry_bytes=config.max_request_bytes)
         self._shutdown = Shutdown(clock, on_shutdown_request)
+        self._parts = BrokerParts(
+            config=config,
+            host=self,
+            clock=clock,
+            logs=logs,
+            replicas=replicas.table,
+            view=view,
+            shutdown=self._shutdown,
+            changes=self.changes,
+            creations=self._creations,
+            forwarder=self._forwarder,
+            pattern_filter=self._pattern_filter,
+            sessions=self._fetch_sessions,
+            control=self._control,
+            judge=self._judge,
+            delays=self._delays,
+            workers=self._server.workers,
+            listers=self._server.listers,
+            logins=self._server.logins,
+            admit=self._server.admit,
+        )
         self._super_users = parse_super_users(config.super_users)
         if config.enforces_rules:
             self._apply_rules(StoredRules(), NO_VERSION)
@@ -205,7 +220,8 @@ class Broker:
             self._control.controller = self._membership.register(
                 self.config, self.address(), self.endpoints()
             )
-            self._server.start(self.config, self._make_handlers, self._logs.files.make_room)
+            make_handlers = partial(RequestHandlers, self._parts)
+            self._server.start(self.config, make_handlers, self._logs.files.make_room)
             self._membership.start()
         except BaseException:
             self._stop_everything()
@@ -256,7 +272,7 @@ class Broker:
         self._limits.reconfigure(config)
         if self._membership.controller is not None:
             self._membership.controller.settings_changed()
-        self.config = config  # the status shows what is in effect
+        self.config = self._parts.config = config  # the status shows what is in effect
 
     def _apply_rules(self, stored: StoredRules, version: int) -> None:
         self._judge.rules = RuleSet(stored.rules, self._super_users, version=version)
@@ -274,74 +290,6 @@ class Broker:
 
     def _note_directory_failure(self, failure: StorageError) -> None:
         self.changes.note([LoggedChange(ChangeKind.DIRECTORY_FAILED, text=str(failure))])
-
-    def _make_handlers(
-        self,
-        metrics: ProcessorMetrics,
-        turn_bytes: int | None,
-        wake: Callable[[DelayedResponse], None],
-    ) -> RequestHandlers:
-        """Return the handlers of one thread; see `MakeHandlers`."""
-        config = self.config
-        validator = Validator(
-            config.max_message_bytes, turn_bytes=turn_bytes, refused=metrics.refused_sets
-        )
-        fetch = FetchHandler(
-            self._logs,
-            self._replicas.table,
-            self._forwarder,
-            self._pattern_filter,
-            metrics,
-            self._clock,
-            wake,
-            broker_id=config.broker_id,
-            max_topic_name_length=config.max_topic_name_length,
-            max_wait_ms=config.max_fetch_wait_ms,
-            max_positions=config.max_fetch_positions,
-        )
-        return RequestHandlers(
-            validator,
-            ProduceHandler(
-                self._shutdown,
-                self._logs,
-                self._replicas.table,
-                self._forwarder,
-                self._creations,
-                validator,
-                metrics,
-                self._clock,
-                broker_id=config.broker_id,
-                max_topic_name_length=config.max_topic_name_length,
-            ),
-            fetch,
-            SessionReadHandler(fetch, self._fetch_sessions, self._replicas.table.scan_s),
-            ReplicaReadHandler(
-                self._replicas.table,
-                self._fetch_sessions,
-                metrics,
-                self._clock,
-                max(config.replica_fetch_wait_ms, int(self._replicas.table.scan_s * 1000)),
-            ),
-            self._control,
-            AdminHandler(
-                self,
-                self._shutdown,
-                self.changes,
-                self._logs,
-                self._replicas.table,
-                self._view,
-                self._clock,
-                self._server.workers,
-                self._server.listers,
-                self._creations,
-                metrics.errors,
-            ),
-            metrics,
-            self._judge,
-            self._server.logins,
-            self._delays,
-            self._server.admit,
-        )
 
     def _fail(self, failure: StorageError) -> None:
         """Shut down, as no data directory is left."""
@@ -444,8 +392,7 @@ class Broker:
             one.end()
 
     def _close_connections(self, lingering: list[LingeringClient]) -> None:
-        last = encode_last_response("the broker is shutting down") if self._is_flushed else None
-        lingering += self._server.stop(last)
+        lingering += self._server.stop("the broker is shutting down" if self._is_flushed else "")
         self._pattern_filter.stop()
 
     def apply_retention(self) -> None:

@@ -125,8 +125,6 @@ class ServerConnection:
         self._flushed_logs: set[Watched] = set()  # whose flush this client waited for last
         self._last_active_s = self._began_s
         self.last_unanswered_s = -math.inf
-        self.has_published = False
-        """Whether a message set came in a publish request, which can be acknowledged."""
 
     @property
     def interest(self) -> int:
@@ -342,7 +340,11 @@ class ServerConnection:
     @property
     def awaits_acknowledgements(self) -> bool:
         """Return whether the client publishes, and all its requests get responses."""
-        return self.has_published and self.last_unanswered_s == -math.inf
+        return self.client.has_published and self.last_unanswered_s == -math.inf
+
+    def last_response(self, reason: str) -> bytes | None:
+        """Return what tells the client why the broker stops; None if nothing does."""
+        return self.client.last_response(reason) if self.last_unanswered_s == -math.inf else None
 
     @property
     def could_be_deserted(self) -> bool:

@@ -22,13 +22,11 @@ _QUIET_S = 0.2
 _DISCARD_BYTES = 1 << 16
 
 
-def end_streams(
-    connections: Iterable[ServerConnection], last_response: bytes | None, clock: Clock
-) -> None:
+def end_streams(connections: Iterable[ServerConnection], reason: str, clock: Clock) -> None:
     """Send all complete responses and end the streams; the caller closes the connections.
 
-    `last_response` is sent after all others to clients that get acknowledgements. Connections whose
-    client waits for the end of the broker are skipped.
+    Clients whose requests all got responses are told the `reason`, if there is one, as their
+    protocol tells it. Connections whose client waits for the end of the broker are skipped.
     """
     give_up_s = clock.monotonic_s() + _LIMIT_S
     due_s: dict[ServerConnection, float] = {}
@@ -36,8 +34,8 @@ def end_streams(
         for connection in connections:
             if connection.responses.has_lingering:
                 continue
-            if last_response is not None and connection.awaits_acknowledgements:
-                connection.responses.append(Response(last_response))
+            if reason and (last := connection.last_response(reason)) is not None:
+                connection.responses.append(Response(last))
             selector.register(connection.sock, selectors.EVENT_WRITE, connection)
             due_s[connection] = give_up_s
         while due_s:

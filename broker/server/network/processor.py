@@ -27,7 +27,6 @@ from typing import Any
 
 from broker.clock import Clock
 from broker.errors import ProtocolError
-from broker.protocol.append_request import PUBLISH_TYPE
 from broker.protocol.framing import Frames
 from broker.server.network.connection import PLAIN, LingeringClient, Listener, ServerConnection
 from broker.server.network.connections import Connections
@@ -36,15 +35,15 @@ from broker.server.network.mailbox import Mailbox
 from broker.server.network.principal_quotas import PrincipalQuotas, Use
 from broker.server.network.quotas import PeerLog, QueuedBytes
 from broker.server.requests.client import Client
-from broker.server.requests.handlers import (
+from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.outcomes import (
     CloseConnection,
+    Handlers,
     Offload,
     Outcome,
-    RequestHandlers,
     Work,
     YieldTurn,
 )
-from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.purgatory import DelayedResponse, Purgatory, Response
 from broker.server.requests.validation import RECEIVE_BYTES
 from broker.threads import LoopThread
@@ -104,8 +103,8 @@ class Processor:
         self._clock = clock
         self._quotas = quotas
         self._worker = worker  # for requests that take too long
-        self._handlers: RequestHandlers | None = None
-        self._worker_handlers: RequestHandlers | None = None
+        self._handlers: Handlers | None = None
+        self._worker_handlers: Handlers | None = None
         self._shared = bytearray(RECEIVE_BYTES)
         self._mailbox = Mailbox()
         self._connections = Connections(
@@ -136,10 +135,10 @@ class Processor:
         self._next_sweep_s = clock.monotonic_s() + _SWEEP_INTERVAL_S
         self._is_stopping = self._has_ended = self._may_gather = False
         self._served_others_s = -math.inf  # when a turn had more than requests without responses
-        self._last_response: bytes | None = None
+        self._stop_reason = ""  # for the clients
         self._thread = LoopThread(self._run, name=name, at_failure=self._end)
 
-    def start(self, handlers: RequestHandlers, worker_handlers: RequestHandlers) -> None:
+    def start(self, handlers: Handlers, worker_handlers: Handlers) -> None:
         """Start the thread; `worker_handlers` handle offloaded requests on a worker's thread."""
         self._handlers = handlers
         self._worker_handlers = worker_handlers
@@ -161,10 +160,14 @@ class Processor:
         while self._thread.is_alive() and not is_over.wait(_SWEEP_INTERVAL_S):
             continue
 
-    def begin_stop(self, last_response: bytes | None = None) -> None:
-        """Have the thread respond to the received requests, end its streams, and close."""
+    def begin_stop(self, reason: str = "") -> None:
+        """Have the thread respond to the received requests, end its streams, and close.
+
+        The clients are told the reason if all their acknowledged messages are flushed; else there
+        is none.
+        """
         if not self._is_stopping:
-            self._last_response = last_response
+            self._stop_reason = reason
             self._is_stopping = True
             self._mailbox.wake()
 
@@ -213,7 +216,7 @@ class Processor:
             self._resume_throttled(math.inf)
             self._take_yielded(is_last=True)
             if self._is_stopping:
-                end_streams(self._open, self._last_response, self._clock)
+                end_streams(self._open, self._stop_reason, self._clock)
         finally:
             for connection in self.connections:
                 self._connections.close(connection)
@@ -345,8 +348,6 @@ class Processor:
 
     def _handle(self, connection: ServerConnection, frames: Frames) -> None:
         assert self._handlers is not None
-        if not connection.has_published:
-            connection.has_published = frames[len(frames) - 1][:2] == PUBLISH_TYPE
         is_answered = False
         for handled_count, outcome in self._handlers.handle(
             frames, connection.client, connection.arrived_s

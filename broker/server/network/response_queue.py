@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.log.segment import FileSlice
 from broker.protocol.primitives import Buffer
@@ -21,7 +21,7 @@ from broker.server.requests.purgatory import (
 if TYPE_CHECKING:
     from broker.server.network.tls_transport import TlsTransport
 
-    Transport = socket.socket | TlsTransport
+    Transport: TypeAlias = socket.socket | TlsTransport
 
 MAX_WAITING_READS = 16
 """Delayed reads of one connection: each is attempted whenever messages arrive."""

@@ -22,8 +22,8 @@ from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import Processor
 from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog, QueuedBytes
 from broker.server.requests.client import Client
-from broker.server.requests.handlers import RequestHandlers
 from broker.server.requests.metrics import ProcessorMetrics, RequestErrors
+from broker.server.requests.outcomes import Handlers
 from broker.server.requests.purgatory import DelayedResponse
 from broker.server.requests.validation import TURN_BYTES
 
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MakeHandlers = Callable[
-    [ProcessorMetrics, int | None, Callable[[DelayedResponse], None]], RequestHandlers
-]
+MakeHandlers = Callable[[ProcessorMetrics, int | None, Callable[[DelayedResponse], None]], Handlers]
 """Makes the handlers of one thread: its metrics, its validation budget, None for no limit, and how
 a delayed response is attempted again."""
 
@@ -75,7 +73,7 @@ class SocketServer:
         )
         self.errors = RequestErrors()
         self._offload_metrics = self._make_metrics()
-        self._handlers: list[RequestHandlers] = []
+        self._handlers: list[Handlers] = []
         self.tls: ServerTls | None = None
         """The certificate of the TLS listeners, if there are any."""
         self._listeners: dict[socket.socket, Listener] = {}
@@ -204,14 +202,17 @@ class SocketServer:
             with suppress(OSError):  # the client is gone
                 connection.sock.shutdown(socket.SHUT_RDWR)
 
-    def stop(self, last_response: bytes | None) -> list[LingeringClient]:
-        """Close the listener and all connections; the caller ends the returned clients."""
+    def stop(self, reason: str) -> list[LingeringClient]:
+        """Close the listener and all connections; the caller ends the returned clients.
+
+        See `Processor.begin_stop`.
+        """
         if self._acceptor is not None:
             self._acceptor.stop()
         for sock in self._listeners:
             sock.close()
         for processor in self.processors:
-            processor.begin_stop(last_response)
+            processor.begin_stop(reason)
         lingering = [client for processor in self.processors for client in processor.stop()]
         self.broker_hosts.stop()
         self.workers.shutdown()

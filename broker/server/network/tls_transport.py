@@ -12,12 +12,12 @@ import ssl
 from contextlib import suppress
 from typing import cast
 
-from broker.protocol.primitives import INT16, INT32, Buffer
-from broker.protocol.requests import FIRST_EXTENSION_TYPE, RequestType
+from broker.protocol.primitives import Buffer
 from broker.security.mechanisms import PLAIN, Channel
 from broker.security.principal import USER, Principal
 from broker.security.subject import Subject, subject_text
 from broker.security.tls import ServerTls
+from broker.server.requests.client import tls_refusal
 
 MAX_HANDSHAKE_BYTES = 1 << 16
 _RECORD_BYTES = 1 << 14
@@ -27,12 +27,6 @@ _SEND_BYTES = 1 << 16
 _MAX_UNSENT_BYTES = 4 * _SEND_BYTES
 """Of ciphertext; it exceeds `_SEND_BYTES` only by answers to a client that reads nothing."""
 _HANDSHAKE_RECORD = b"\x16"
-_REFUSAL = b"\x15\x03\x03\0\2\2\x46"
-"""An alert (a protocol version that is not supported), by which plain clients know TLS.
-
-Not for clients of 0.7, to which it is the size of a response, of 352 MB.
-"""
-_EXTENSIONS = {INT16.pack(one) for one in RequestType if one >= FIRST_EXTENSION_TYPE}  # types
 _NOTHING = memoryview(b"")
 _REASONS = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it shows no certificate, which this listener requires",
@@ -120,9 +114,9 @@ class TlsTransport:
             return True
         if not self.is_open:
             if not self._handshake_bytes and self._scratch[:1] != _HANDSHAKE_RECORD:
-                if bytes(self._scratch[:size][INT32.size :][: INT16.size]) in _EXTENSIONS:
+                if refusal := tls_refusal(bytes(self._scratch[:size])):
                     with suppress(OSError):
-                        self._sock.send(_REFUSAL)
+                        self._sock.send(refusal)
                 raise TlsError(f"it does not speak TLS, which listener {self._listener} demands")
             self._handshake_bytes += size
             if self._handshake_bytes > MAX_HANDSHAKE_BYTES:

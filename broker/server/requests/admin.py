@@ -9,20 +9,19 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from broker import errors
-from broker.clock import Clock
-from broker.endpoints import PLAIN_LISTENER
 from broker.log.digest import digest_of
 from broker.log.log import Log
-from broker.log.manager import LogManager
 from broker.protocol import responses
 from broker.protocol.client_requests import (
     ClusterMetadataRequest,
     DigestLogRequest,
+    HelloRequest,
     ListOffsetsRequest,
     MetadataRequest,
     OffsetKind,
@@ -35,22 +34,17 @@ from broker.protocol.extension_requests import (
     MoveLogRequest,
     ReadChangesRequest,
     ShutdownRequest,
-    StatusParts,
     StatusRequest,
 )
 from broker.protocol.layouts import DATA
 from broker.protocol.primitives import Buffer
-from broker.protocol.requests import RequestHeader, RequestType
-from broker.security.principal import Principal
-from broker.server.cluster.cluster_view import LARGE_TOPIC_COUNT, MAX_METADATA_BYTES, ClusterView
-from broker.server.cluster.replica_table import ReplicaTable
-from broker.server.cluster.shutdown import Shutdown
-from broker.server.cluster.state_change_log import StateChangeLog
+from broker.protocol.requests import RequestType
+from broker.server.cluster.cluster_view import LARGE_TOPIC_COUNT, MAX_METADATA_BYTES
 from broker.server.cluster.storage_faults import damage_in
-from broker.server.requests.judge import Rights
+from broker.server.requests.broker_parts import BrokerParts
+from broker.server.requests.judge import RequestContext, Rights
 from broker.server.requests.metrics import RequestErrors
 from broker.server.requests.purgatory import DelayedResponse, Part, RequestGroup, Response
-from broker.server.requests.topic_creations import TopicCreations
 from broker.topic import TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
@@ -62,61 +56,26 @@ _SHARED_BYTES = 1 << 14
 """Partitions that take more in a metadata response are not copied into it."""
 
 
-class Host(Protocol):
-    """The broker, as its handlers use it; see `Broker`."""
-
-    def hello(self) -> responses.HelloResponse:
-        """Return who this broker is."""
-
-    def address(self, listener: str = PLAIN_LISTENER) -> responses.BrokerAddress:
-        """Return the address that clients of a listener connect to."""
-
-    def status(self, parts: StatusParts, topic: str) -> dict[str, Any]:
-        """Return the state and counters as a document; any thread."""
-
-
+@dataclass(eq=False)
 class AdminHandler:
     """Handles requests about the broker, its topics and their offsets, for one thread."""
 
-    def __init__(
-        self,
-        host: Host,
-        shutdown: Shutdown,
-        changes: StateChangeLog,
-        logs: LogManager,
-        replicas: ReplicaTable,
-        view: ClusterView,
-        clock: Clock,
-        workers: ThreadPoolExecutor,
-        listers: ThreadPoolExecutor,
-        creations: TopicCreations,
-        refusals: RequestErrors,
-    ) -> None:
-        self._host = host
-        self._shutdown = shutdown
-        self._changes = changes
-        self._view = view
-        self._logs = logs
-        self._replicas = replicas
-        self._clock = clock
-        self._workers = workers
-        self._listers = listers  # for metadata of many topics, behind which no other must wait
-        self._creations = creations
-        self._refusals = refusals
-        self._encoded_partitions = b""
+    broker: BrokerParts
+    refusals: RequestErrors
+    _encoded_partitions: bytes = field(default=b"", init=False)
 
     def list_offsets(
-        self, request: ListOffsetsRequest, header: RequestHeader, rights: Rights | None
+        self, request: ListOffsetsRequest, context: RequestContext
     ) -> Future[list[Response]]:
         """List offsets; on a worker, as that may read part of a segment."""
 
         def list_offset(query: OffsetQuery) -> responses.ListedOffset:
-            listed = self._try_offset(query, rights)
+            listed = self._try_offset(query, context.rights)
             if listed.error != errors.NO_ERROR:
-                self._refusals.note(RequestGroup.OTHER, listed.error)
+                self.refusals.note(RequestGroup.OTHER, listed.error)
             return listed
 
-        return _Listing(self._workers, request.queries, list_offset, header).start()
+        return _Listing(self.broker.workers, request.queries, list_offset, context).start()
 
     def _try_offset(self, query: OffsetQuery, rights: Rights | None) -> responses.ListedOffset:
         partition = query.partition
@@ -124,11 +83,11 @@ class AdminHandler:
             if rights is not None and (refusal := rights.refusal(partition.topic)) is not None:
                 validate_topic_name(partition.topic)
                 return responses.ListedOffset(partition, refusal.code, -1, 0, 0)
-            log = self._replicas.find_served(partition)
+            log = self.broker.replicas.find_served(partition)
             if log is None:
                 return responses.ListedOffset(partition, *self._empty_log(partition), 0, 0)
             if log.is_replicated and _depends_on_end(query, log):
-                self._replicas.leader_of(log.partition).check_latest()
+                self.broker.replicas.leader_of(log.partition).check_latest()
             if query.kind is OffsetKind.TERM_END:
                 offset = self._end_of_term(log, query.argument)
             else:
@@ -144,50 +103,40 @@ class AdminHandler:
         """Return where a term ends in the log; also a term before the topic got its replicas."""
         if not log.is_replicated:
             return log.incarnations.end_of_term(term, log.log_end_offset)
-        end = self._replicas.leader_of(log.partition).end_of_term(term)
+        end = self.broker.replicas.leader_of(log.partition).end_of_term(term)
         return end if end >= 0 else log.incarnations.end_of_term(term, log.log_end_offset)
 
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
         """Return error and offset of a partition without a log."""
         validate_topic_name(partition.topic)
-        if partition.topic not in self._logs.topics:
+        if partition.topic not in self.broker.logs.topics:
             return errors.UnknownTopicError.code, -1
         try:
-            self._logs.table.validate_partition(partition.topic, partition.index)
+            self.broker.logs.table.validate_partition(partition.topic, partition.index)
         except errors.WrongPartitionError as error:
             return error.code, -1
         return errors.NO_ERROR, 0
 
     def metadata(
-        self,
-        request: MetadataRequest,
-        header: RequestHeader,
-        listener: str,
-        rights: Rights | None,
+        self, request: MetadataRequest, context: RequestContext
     ) -> Response | Future[list[Response]]:
         """List this broker's topics and the partitions it leads; a topic named twice once."""
         asked = dict.fromkeys(
-            self._logs.topics.names() if request.topics is None else request.topics
+            self.broker.logs.topics.names() if request.topics is None else request.topics
         )
         if len(asked) <= LARGE_TOPIC_COUNT:
-            return self._metadata(request, asked, header, listener, rights)
-        return self._listers.submit(
-            lambda: [self._metadata(request, asked, header, listener, rights)]
-        )
+            return self._metadata(request, asked, context)
+        return self.broker.listers.submit(lambda: [self._metadata(request, asked, context)])
 
     def _metadata(
-        self,
-        request: MetadataRequest,
-        asked: dict[str, None],
-        header: RequestHeader,
-        listener: str,
-        rights: Rights | None,
+        self, request: MetadataRequest, asked: dict[str, None], context: RequestContext
     ) -> Response:
+        rights = context.rights
         hidden = _hidden(asked, rights, are_named=request.topics is not None)
         if request.topics is None:
             asked = {topic: None for topic in asked if topic not in hidden}
-        address = self._host.address(listener)
-        cluster_id = self._host.hello().cluster_id
+        address = self.broker.host.address(context.client.listener)
+        cluster_id = self.broker.host.hello().cluster_id
         if cluster_id and not _knows_cluster(rights):
             cluster_id = responses.HIDDEN_CLUSTER
         small: list[Buffer] = [responses.encode_metadata_header(cluster_id, address, len(asked))]
@@ -195,9 +144,9 @@ class AdminHandler:
         body_bytes = len(small[0])
         unknown_count = 0
         for topic in asked:
-            is_known = topic in self._logs.topics and topic not in hidden
+            is_known = topic in self.broker.logs.topics and topic not in hidden
             unknown_count += not is_known
-            count = self._logs.topics.partition_count(topic) if is_known else 0
+            count = self.broker.logs.topics.partition_count(topic) if is_known else 0
             error = errors.NO_ERROR if is_known else errors.UnknownTopicError.code
             head = responses.encode_topic_metadata_header(topic, error, count)
             body_bytes += len(head) + count * responses.LED_PARTITION_BYTES
@@ -216,26 +165,22 @@ class AdminHandler:
         self._note_unknown(unknown_count)
         if small:  # see `_respond`
             parts.append(b"".join(small))
-        header_part = responses.encode_extension_header(header.correlation_id, body_bytes)
+        header_part = responses.encode_extension_header(context.header.correlation_id, body_bytes)
         return Response(header_part, *parts)
 
     def _note_unknown(self, count: int) -> None:
         if count:
-            self._refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code, count)
+            self.refusals.note(RequestGroup.METADATA, errors.UnknownTopicError.code, count)
 
     def cluster_metadata(
-        self,
-        request: ClusterMetadataRequest,
-        header: RequestHeader,
-        listener: str,
-        rights: Rights | None,
+        self, request: ClusterMetadataRequest, context: RequestContext
     ) -> Response | Future[list[Response]]:
         """List the brokers of the cluster, and topics with all their partitions."""
-        ready = self._view.ready
+        ready, rights, listener = self.broker.view.ready, context.rights, context.client.listener
 
         def make_body() -> bytes:
             ready.result()  # raises if the broker stops before it has read the registry
-            snapshot = self._view.snapshot()
+            snapshot = self.broker.view.snapshot()
             named = request.topics or ()
             hidden = _hidden(named or snapshot.topics, rights, are_named=bool(named))
             self._note_unknown(sum(one in hidden or not snapshot.has(one) for one in named))
@@ -245,15 +190,15 @@ class AdminHandler:
 
         if ready.done():
             may_hide = rights is not None
-            if self._view.snapshot().is_cheap(request.topics, listener, may_hide=may_hide):
-                return _respond(header, make_body)
-            return self._listers.submit(lambda: [_respond(header, make_body)])
+            if self.broker.view.snapshot().is_cheap(request.topics, listener, may_hide=may_hide):
+                return _respond(context, make_body)
+            return self.broker.listers.submit(lambda: [_respond(context, make_body)])
         done: Future[list[Response]] = Future()
 
         def end_wait(_: Future[None]) -> None:
             if done.set_running_or_notify_cancel():
                 try:
-                    done.set_result([_respond(header, make_body)])
+                    done.set_result([_respond(context, make_body)])
                 except errors.ServerError as error:
                     done.set_exception(error)
 
@@ -271,66 +216,60 @@ class AdminHandler:
         return memoryview(encoded)[: count * responses.LED_PARTITION_BYTES]
 
     def create_topic(
-        self,
-        request: CreateTopicRequest,
-        header: RequestHeader,
-        rights: Rights | None,
-        who: Principal | None,
+        self, request: CreateTopicRequest, context: RequestContext
     ) -> Future[list[Response]]:
-        """Create a topic without replicas, on a thread that may wait for other brokers.
-
-        The limits of `who` count.
-        """
+        """Create a topic without replicas, on a thread that may wait for other brokers."""
+        rights, who = context.rights, context.limited
 
         def make_body() -> bytes:
             try:
-                return request.RESPONSE.encode(self._creations.carry_out(request, who))
+                return request.RESPONSE.encode(self.broker.creations.carry_out(request, who))
             except errors.TopicExistsError as error:
-                raise (
-                    error if rights is None else rights.of_existing(request.topic, error)
-                ) from None
+                if rights is None:
+                    raise
+                raise rights.of_existing(request.topic, error) from None
 
-        return self._creations.workers.submit(lambda: [_respond(header, make_body)])
+        return self.broker.creations.workers.submit(lambda: [_respond(context, make_body)])
 
     def delete_topic(
-        self, request: DeleteTopicRequest, header: RequestHeader
+        self, request: DeleteTopicRequest, context: RequestContext
     ) -> Future[list[Response]]:
         """Delete a topic without replicas; on a worker, as its logs are flushed and moved aside."""
 
         def work() -> bytes:
-            if request.topic in self._replicas.topics:
+            if request.topic in self.broker.replicas.topics:
                 raise errors.InvalidRequestError(
                     f"topic '{request.topic}' has replicas on several brokers: ask the "
                     "controller to delete it (version 1 of the request, or `pylogctl topic "
                     f"delete {request.topic} --data`)"
                 )
-            if self._replicas.is_lost(request.topic):
+            if self.broker.replicas.is_lost(request.topic):
                 raise errors.InvalidRequestError(
                     f"there are logs of replicas of topic '{request.topic}', of which the "
                     "controller has not told: if ZooKeeper has lost it, `pylogctl cluster "
                     "recover` restores it, or discards them"
                 )
-            self._logs.deletions.delete_topic(request.topic)
+            self.broker.logs.deletions.delete_topic(request.topic)
             logger.info("deleted topic '%(topic)s'", {"topic": request.topic})
             return b""
 
-        return self._on_worker(header, work)
+        return self._on_worker(context, work)
 
-    def move_log(self, request: MoveLogRequest, header: RequestHeader) -> Future[list[Response]]:
+    def move_log(self, request: MoveLogRequest, context: RequestContext) -> Future[list[Response]]:
         """Start to move a log to another data directory, or report on its latest move."""
         # on a worker: the free space of disks is read
         return self._on_worker(
-            header, lambda: DATA.encode(json.dumps(self._move_log(request)).encode())
+            context, lambda: DATA.encode(json.dumps(self._move_log(request)).encode())
         )
 
     def _move_log(self, request: MoveLogRequest) -> dict[str, Any]:
         partition = request.partition
         if partition.home == -1:
-            partition = TopicPartition(partition.topic, self._host.address().id, partition.index)
+            partition = self.broker.at_home(partition.topic, partition.index)
         if request.directory:
-            move = self._logs.moves.add(partition, Path(request.directory))
+            move = self.broker.logs.moves.add(partition, Path(request.directory))
         else:
-            latest = self._logs.moves.latest(partition)
+            latest = self.broker.logs.moves.latest(partition)
             if latest is None:
                 raise errors.InvalidRequestError(
                     f"no move of {partition} was asked for since the broker started"
@@ -346,45 +285,45 @@ class AdminHandler:
         }
 
     def read_changes(
-        self, request: ReadChangesRequest, header: RequestHeader
+        self, request: ReadChangesRequest, context: RequestContext
     ) -> Future[list[Response]]:
         """Return lines of the state-change log."""
 
         def work() -> bytes:
             try:
-                found = self._changes.read(request.position)
+                found = self.broker.changes.read(request.position)
             except OSError as error:
                 raise errors.StorageError(
                     f"the state-change log cannot be read: {error}"
                 ) from error
             return responses.CHANGES.encode(responses.Changes(*found))
 
-        return self._on_worker(header, work)
+        return self._on_worker(context, work)
 
     def digest_log(
-        self, request: DigestLogRequest, header: RequestHeader
+        self, request: DigestLogRequest, context: RequestContext
     ) -> Future[list[Response]]:
         """Return the digest of a range of any replica here, and whether messages are damaged."""
 
         def work() -> bytes:
-            log = self._logs.table.find(request.partition)
+            log = self.broker.logs.table.find(request.partition)
             if log is None:
                 raise errors.WrongPartitionError(f"this broker has no log of {request.partition}")
             digest = digest_of(log, request.offset, request.length)
-            damage = damage_in(self._replicas, log, request.offset, request.length)
+            damage = damage_in(self.broker.replicas, log, request.offset, request.length)
             return responses.LOG_DIGEST.encode(digest._replace(damage=damage))
 
-        return self._on_worker(header, work)
+        return self._on_worker(context, work)
 
     def _on_worker(
-        self, header: RequestHeader, make_body: Callable[[], bytes]
+        self, context: RequestContext, make_body: Callable[[], bytes]
     ) -> Future[list[Response]]:
-        return self._workers.submit(lambda: [_respond(header, make_body)])
+        return self.broker.workers.submit(lambda: [_respond(context, make_body)])
 
-    def hello(self, header: RequestHeader, rights: Rights | None) -> Response:
+    def hello(self, request: HelloRequest, context: RequestContext) -> Response:
         """Tell the broker's id, software and supported versions; strangers not what it runs on."""
-        hello = self._host.hello()
-        if not _knows_cluster(rights):
+        hello = self.broker.host.hello()
+        if not _knows_cluster(context.rights):
             hello = responses.HelloResponse(
                 broker_id=hello.broker_id,
                 cluster_id=responses.HIDDEN_CLUSTER if hello.cluster_id else "",
@@ -394,81 +333,73 @@ class AdminHandler:
                 versions=hello.versions,
                 time_ms=hello.time_ms,
             )
-        body = responses.HELLO.encode(hello)
-        return Response(responses.encode_extension_response(header.correlation_id, body))
+        return context.respond(responses.HELLO.encode(hello))
 
-    def status(self, request: StatusRequest, header: RequestHeader) -> Future[list[Response]]:
+    def status(self, request: StatusRequest, context: RequestContext) -> Future[list[Response]]:
         """Return the state and counters as JSON, made by a worker: with many logs it takes long."""
 
         def work() -> bytes:
-            document = self._host.status(request.parts, request.topic)
+            document = self.broker.host.status(request.parts, request.topic)
             return DATA.encode(json.dumps(document, separators=(",", ":")).encode())
 
-        return self._on_worker(header, work)
+        return self._on_worker(context, work)
 
-    def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> DelayedResponse:
+    def shutdown(self, request: ShutdownRequest, context: RequestContext) -> DelayedResponse:
         """Start the shutdown; the response comes at its end, with all its steps."""
 
         def attempt(is_last: bool) -> list[Part] | None:
             if not is_last:
                 return None
-            body = DATA.encode(self._shutdown.report())
-            return [responses.encode_extension_response(header.correlation_id, body)]
+            return [context.frame(DATA.encode(self.broker.shutdown.report()))]
 
-        self._shutdown.request(force=request.force)
-        deadline_s = self._clock.monotonic_s() + SHUTDOWN_DEADLINE_S
+        self.broker.shutdown.request(force=request.force)
+        deadline_s = self.broker.clock.monotonic_s() + SHUTDOWN_DEADLINE_S
         return DelayedResponse(attempt, deadline_s, [], lingers=True)
 
 
-def _respond(header: RequestHeader, make_body: Callable[[], bytes]) -> Response:
+def _respond(context: RequestContext, make_body: Callable[[], bytes]) -> Response:
     """Return the response with a body."""
     body = make_body()
-    head = responses.encode_extension_header(header.correlation_id, len(body))
+    head = responses.encode_extension_header(context.header.correlation_id, len(body))
     # the last part must not be empty: the system holds what is sent before it, for 0.2 s
     return Response(head, body) if body else Response(head)
 
 
+@dataclass(eq=False)
 class _Listing:
     """The offsets of one request, listed on the workers in slices, in turn with other requests."""
 
-    def __init__(
-        self,
-        workers: ThreadPoolExecutor,
-        queries: Sequence[OffsetQuery],
-        list_offset: Callable[[OffsetQuery], responses.ListedOffset],
-        header: RequestHeader,
-    ) -> None:
-        self._workers = workers
-        self._queries = queries
-        self._list_offset = list_offset
-        self._header = header
-        self._listed: list[responses.ListedOffset] = []
-        self._done: Future[list[Response]] = Future()
+    workers: Executor
+    queries: Sequence[OffsetQuery]
+    list_offset: Callable[[OffsetQuery], responses.ListedOffset]
+    context: RequestContext
+    _listed: list[responses.ListedOffset] = field(default_factory=list, init=False)
+    _done: Future[list[Response]] = field(default_factory=Future, init=False)
 
     def start(self) -> Future[list[Response]]:
         """Start; the future is done with the response. Cancelling it ends the work."""
-        self._workers.submit(self._list_some).add_done_callback(self._go_on)
+        self.workers.submit(self._list_some).add_done_callback(self._go_on)
         return self._done
 
     def _go_on(self, slice_: Future[None]) -> None:
         error = slice_.exception()
         if self._done.cancelled():
             return
-        if len(self._listed) < len(self._queries) and error is None:
-            self._workers.submit(self._list_some).add_done_callback(self._go_on)
+        if len(self._listed) < len(self.queries) and error is None:
+            self.workers.submit(self._list_some).add_done_callback(self._go_on)
         elif not self._done.set_running_or_notify_cancel():
             return
         elif error is not None:  # a bug, which costs the connection
             self._done.set_exception(error)
         else:
-            body = responses.LISTED_OFFSETS.encode(self._listed)
-            response = responses.encode_extension_response(self._header.correlation_id, body)
-            self._done.set_result([Response(response)])
+            self._done.set_result(
+                [self.context.respond(responses.LISTED_OFFSETS.encode(self._listed))]
+            )
 
     def _list_some(self) -> None:
         end_s = time.perf_counter() + _SLICE_S
-        for query in self._queries[len(self._listed) :]:
-            self._listed.append(self._list_offset(query))
+        for query in self.queries[len(self._listed) :]:
+            self._listed.append(self.list_offset(query))
             if time.perf_counter() > end_s or self._done.cancelled():
                 return
 

@@ -11,12 +11,17 @@ from typing import NamedTuple
 from broker import errors
 from broker.endpoints import PLAIN_LISTENER
 from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.primitives import INT16, INT32
+from broker.protocol.requests import FIRST_EXTENSION_TYPE, RequestType
+from broker.protocol.responses import encode_last_response
 from broker.security.mechanisms import PLAIN, Channel, ServerMechanisms
 from broker.security.principal import ANONYMOUS, Principal
 from broker.security.rules import host_of
 from broker.server.requests.authentication import MAX_UNPROVED_BYTES, Authentication
 from broker.topic import TopicPartition
 
+_OUR_TYPES = {INT16.pack(one) for one in RequestType if one >= FIRST_EXTENSION_TYPE}
+_TLS_ALERT = b"\x15\x03\x03\0\2\2\x46"
 _USER = re.compile(rb"[^,]*,[^,]*,n=([^,]{1,255})")
 
 
@@ -67,6 +72,8 @@ class Client:
         self.host = _host_of(address)
         self.listener = listener  # its name
         self._check_start = check_start
+        self.has_published = False
+        """Whether a message set came in a publish request, which can be acknowledged."""
         self.authentication = Authentication(
             mechanisms or {}, channel, certified, now_s, is_required=must_log_in
         )
@@ -94,6 +101,13 @@ class Client:
         who = self.authentication.identity
         return self.host if who == ANONYMOUS else str(who)
 
+    def last_response(self, text: str) -> bytes | None:
+        """Return what the client gets last of a broker that stops, if all its requests got answers.
+
+        None for a client that knows no such response.
+        """
+        return encode_last_response(text) if self.has_published else None
+
     def check_start(self, start: memoryview, size: int) -> None:
         """Raise unless a large frame that begins so may be received as a whole."""
         if self.authentication.is_to_log_in and size > MAX_UNPROVED_BYTES:
@@ -101,6 +115,15 @@ class Client:
                 f"a frame of {size} bytes of a client that has not logged in"
             )
         self._check_start(self, start, size)
+
+
+def tls_refusal(start: bytes) -> bytes:
+    """Return by what a client that speaks no TLS knows TLS, from the first bytes that it sends.
+
+    It is an alert: a protocol version that is not supported. Clients of 0.7 get none, as it would
+    be the size of a response to them, of 352 MB.
+    """
+    return _TLS_ALERT if start[INT32.size :][: INT16.size] in _OUR_TYPES else b""
 
 
 def _host_of(address: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -35,7 +36,7 @@ from broker.server.cluster.probe import probe_registered
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.requests.creation_limits import CreationLimits, is_refusal
 from broker.server.requests.freed_memory import give_back_freed_memory
-from broker.server.requests.judge import Rights
+from broker.server.requests.judge import RequestContext, Rights
 from broker.server.requests.metrics import RequestErrors
 from broker.server.requests.purgatory import RequestGroup, Response
 from broker.server.requests.validation import RECEIVE_BYTES
@@ -47,16 +48,16 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
+@dataclass(eq=False)
 class ControlHandler:
     """Handles requests between brokers and the controller."""
 
-    def __init__(
-        self, replicas: ReplicaManager, refusals: RequestErrors, limits: CreationLimits
-    ) -> None:
-        self._limits = limits
-        self._replicas = replicas
-        self._refusals = refusals
-        self.controller: ControllerRequests | None = None  # None without a registry
+    replicas: ReplicaManager
+    refusals: RequestErrors
+    limits: CreationLimits
+    controller: ControllerRequests | None = None  # None without a registry
+
+    def __post_init__(self) -> None:
         self._orders = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replica-orders")
         self._probes = ThreadPoolExecutor(max_workers=2, thread_name_prefix="probe")
 
@@ -79,8 +80,8 @@ class ControlHandler:
 
     def _carry_out(self, body: memoryview) -> list[UnknownReplica]:
         try:
-            self._replicas.orders.check(decode_push_epochs(body))
-            return self._replicas.apply(PushStatesRequest.decode(Reader(body)))
+            self.replicas.orders.check(decode_push_epochs(body))
+            return self.replicas.apply(PushStatesRequest.decode(Reader(body)))
         finally:
             if len(body) > RECEIVE_BYTES:
                 give_back_freed_memory()
@@ -88,39 +89,35 @@ class ControlHandler:
     def handle(
         self,
         request: ControllerRequest | ListUnknownReplicasRequest | ProbeBrokerRequest,
-        header: RequestHeader,
-        rights: Rights | None,
-        who: Principal | None,
+        context: RequestContext,
     ) -> Future[list[Response]]:
-        """Have a request carried out by the controller, or as it asks; return the response.
-
-        The limits of `who` count for topics and partitions that are created.
-        """
+        """Have a request carried out by the controller, or as it asks; return the response."""
         outcome: Future[Any]
         if isinstance(request, ListUnknownReplicasRequest):
-            outcome = self._orders.submit(self._replicas.records.find_unknown)
+            outcome = self._orders.submit(self.replicas.records.find_unknown)
         elif isinstance(request, ProbeBrokerRequest):  # not behind a push
-            outcome = self._probes.submit(probe_registered, self._replicas.brokers, request)
+            outcome = self._probes.submit(probe_registered, self.replicas.brokers, request)
         elif self.controller is None:
             raise NotControllerError("this broker is in no cluster: zk.connect is not set")
         else:
-            count = 0
+            count, who = 0, context.limited
             if (
                 isinstance(request, CreateReplicatedTopicRequest | AddPartitionsRequest)
                 and 1 <= request.partition_count <= MAX_PARTITIONS  # or the controller refuses it
             ):
                 count = request.partition_count
-                self._limits.take(who, request.topic, count)
+                self.limits.take(who, request.topic, count)
             outcome = self.controller.handle(request)
             if count:
                 outcome.add_done_callback(partial(self._give_back_refused, who, count))
         outcome.add_done_callback(self._count_refused)
-        return _respond(outcome, header, request.RESPONSE, partial(_shown, request, rights))
+        shown = partial(_shown, request, context.rights)
+        return _respond(outcome, context.header, request.RESPONSE, shown)
 
     def _give_back_refused(self, who: Principal | None, count: int, outcome: Future[Any]) -> None:
         """Uncount partitions that were not created."""
         if outcome.cancelled() or is_refusal(outcome.exception()):
-            self._limits.give_back(who, count)
+            self.limits.give_back(who, count)
 
     def _count_refused(self, outcome: Future[Any]) -> None:
         """Count the partitions for which a request was refused."""
@@ -128,7 +125,7 @@ class ControlHandler:
             found = outcome.result()
             for one in found if isinstance(found, list) else ():
                 if isinstance(one, PartitionOutcome | IsrDecision) and one.error != NO_ERROR:
-                    self._refusals.note(RequestGroup.OTHER, one.error)
+                    self.refusals.note(RequestGroup.OTHER, one.error)
 
 
 def _respond(

@@ -19,10 +19,7 @@ from broker.errors import (
     TooManyTopicsError,
 )
 from broker.log.manager import LogManager
-from broker.security.principal import BROKER, Principal
-from broker.security.rules import CLUSTER, Operation
-from broker.server.requests.client import Client
-from broker.server.requests.judge import Rights
+from broker.security.principal import Principal
 from broker.token_bucket import TokenBucket
 
 BURST_S = 200
@@ -36,13 +33,6 @@ def is_refusal(error: BaseException | None) -> bool:
     return isinstance(error, ServerError) and not isinstance(
         error, LeaderNotAvailableError | RequestTimedOutError
     )
-
-
-def limited_principal(client: Client, rights: Rights | None) -> Principal | None:
-    """Return whose limits count for the topics that a client creates; None without any."""
-    who = client.authentication.identity
-    may_all = rights is not None and rights.may(Operation.CREATE, CLUSTER)
-    return None if who.kind == BROKER or may_all else who
 
 
 class CreationLimits:

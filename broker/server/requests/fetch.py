@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker import errors
-from broker.clock import Clock
 from broker.log.listeners import Listeners
 from broker.log.log import Log
-from broker.log.manager import LogManager
 from broker.log.segment import FileSlice
 from broker.patterns import PayloadTest
 from broker.protocol import requests, responses
@@ -28,12 +27,12 @@ from broker.protocol.client_requests import (
     ReadRequest,
 )
 from broker.protocol.primitives import INT32, Buffer
-from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.storage_faults import unreadable
-from broker.server.requests.forwarder import MAX_READ_BYTES, Forwarder
-from broker.server.requests.judge import Rights
+from broker.server.requests.broker_parts import BrokerParts
+from broker.server.requests.forwarder import MAX_READ_BYTES
+from broker.server.requests.judge import RequestContext, Rights
 from broker.server.requests.metrics import ProcessorMetrics
-from broker.server.requests.pattern_filter import KEPT_BYTES, PatternFilter, Search
+from broker.server.requests.pattern_filter import KEPT_BYTES, Search
 from broker.server.requests.purgatory import (
     DelayedResponse,
     DelayKind,
@@ -109,39 +108,13 @@ def readable_bytes(found: Found) -> int:
     return max(0, min(readable_bytes, position.max_bytes))
 
 
+@dataclass(eq=False, slots=True)
 class FetchHandler:
     """Reads logs for the connections of one thread."""
 
-    def __init__(
-        self,
-        logs: LogManager,
-        replicas: ReplicaTable,
-        forwarder: Forwarder,
-        pattern_filter: PatternFilter,
-        metrics: ProcessorMetrics,
-        clock: Clock,
-        wake: Callable[[DelayedResponse], None],
-        *,
-        broker_id: int,
-        max_topic_name_length: int,
-        max_wait_ms: int,
-        max_positions: int,
-    ) -> None:
-        self.pattern_filter = pattern_filter
-        self.metrics = metrics
-        self.clock = clock
-        self.wake = wake  # callable from any thread
-        self._logs = logs
-        self._replicas = replicas
-        self.forwarder = forwarder
-        self._broker_id = broker_id
-        self._max_topic_name_length = max_topic_name_length
-        self._max_wait_ms = max_wait_ms  # longer waits are cut to it
-        self._max_positions = max_positions
-
-    def set_limits(self, *, max_wait_ms: int, max_positions: int) -> None:
-        """Change the limits, from any thread; reads that wait already keep theirs."""
-        self._max_wait_ms, self._max_positions = max_wait_ms, max_positions
+    broker: BrokerParts
+    metrics: ProcessorMetrics
+    wake: Callable[[DelayedResponse], None]  # callable from any thread
 
     def fetch(self, request: requests.FetchRequest, rights: Rights | None) -> Response:
         """Respond to a fetch with the readable messages; later if the leader has to be asked."""
@@ -186,7 +159,7 @@ class FetchHandler:
             found = self._slice(request, room_bytes, rights)
         except errors.ServerError as error:
             self.note_refused(error.code)
-            if self._logs.table.get(request.topic, request.index):
+            if self.broker.logs.table.get(request.topic, request.index):
                 self.metrics.topics[request.topic].failed_fetch += 1
             return responses.encode_fetch_header(
                 _code_for_07(error, is_multifetch=is_multifetch), 0
@@ -205,14 +178,16 @@ class FetchHandler:
             self._check_hidden(request.topic, request.index)
             return None
         max_bytes = max(0, min(request.max_bytes, room_bytes))
-        log = self._logs.table.get(request.topic, request.index)
+        log = self.broker.logs.table.get(request.topic, request.index)
         if log is None:
             self._check_partition(request.topic, request.index)
-            if request.topic in self._replicas.topics:
-                partition = TopicPartition(request.topic, self._broker_id, request.index)
+            if request.topic in self.broker.replicas.topics:
+                partition = TopicPartition(
+                    request.topic, self.broker.config.broker_id, request.index
+                )
                 return PartitionPosition(partition, request.offset, max_bytes)
             return None
-        has_replicas = log.is_replicated or request.topic in self._replicas.topics
+        has_replicas = log.is_replicated or request.topic in self.broker.replicas.topics
         if has_replicas and request.offset > log.read_limit:
             # this replica may be behind the one that the client read before
             return None
@@ -220,13 +195,13 @@ class FetchHandler:
         return found if found and found.length else None
 
     def _check_partition(self, topic: str, index: int) -> None:
-        validate_topic_name(topic, self._max_topic_name_length)
-        self._logs.table.validate_partition(topic, index)
+        validate_topic_name(topic, self.broker.config.max_topic_name_length)
+        self.broker.logs.table.validate_partition(topic, index)
 
     def _check_hidden(self, topic: str, index: int) -> None:
         """Check a partition as if there were no such topic: its own count must not show."""
-        validate_topic_name(topic, self._max_topic_name_length)
-        if not 0 <= index < self._logs.settings.broker.num_partitions:
+        validate_topic_name(topic, self.broker.config.max_topic_name_length)
+        if not 0 <= index < self.broker.logs.settings.broker.num_partitions:
             raise errors.WrongPartitionError(f"topic '{topic}' has no partition {index}")
 
     def offsets(
@@ -239,7 +214,7 @@ class FetchHandler:
             self._check_hidden(request.topic, request.index)
             offsets = _offsets_without_log(request.time_ms)
             return Response(responses.encode_offsets_response(offsets))
-        log = self._logs.table.get(request.topic, request.index)
+        log = self.broker.logs.table.get(request.topic, request.index)
         if log is not None:
             return Response(
                 responses.encode_offsets_response(
@@ -248,51 +223,46 @@ class FetchHandler:
             )
         # an error closes the connection, as in 0.7
         self._check_partition(request.topic, request.index)
-        if request.topic in self._replicas.topics:
-            partition = TopicPartition(request.topic, self._broker_id, request.index)
-            return self.forwarder.offsets(partition, request.time_ms, request.max_offsets)
+        if request.topic in self.broker.replicas.topics:
+            partition = self.broker.at_home(request.topic, request.index)
+            return self.broker.forwarder.offsets(partition, request.time_ms, request.max_offsets)
         return Response(responses.encode_offsets_response(_offsets_without_log(request.time_ms)))
 
-    def list_segments(
-        self, request: ListSegmentsRequest, header: requests.RequestHeader
-    ) -> Response:
+    def list_segments(self, request: ListSegmentsRequest, context: RequestContext) -> Response:
         """Respond as to an offsets request, for a partition of any home that this broker leads."""
         partition, time_ms, max_offsets = request.partition, request.time_ms, request.max_offsets
         if max_offsets < 0:
             raise errors.InvalidRequestError(f"{max_offsets} offsets were asked for")
-        log = self._replicas.find_served(partition)
+        log = self.broker.replicas.find_served(partition)
         if log is None:
             self._check_partition(partition.topic, partition.index)
             offsets = _offsets_without_log(time_ms)
         else:
             if log.is_replicated and time_ms != requests.EARLIEST_TIME:
-                self._replicas.leader_of(log.partition).check_latest()
+                self.broker.replicas.leader_of(log.partition).check_latest()
             offsets = log.offsets_before(time_ms, max_offsets)
-        body = responses.SEGMENT_STARTS.encode(offsets)
-        return Response(responses.encode_extension_response(header.correlation_id, body))
+        return context.respond(responses.SEGMENT_STARTS.encode(offsets))
 
-    def read(
-        self, request: ReadRequest, header: requests.RequestHeader, rights: Rights | None
-    ) -> Response:
+    def read(self, request: ReadRequest, context: RequestContext) -> Response:
         """Respond to a read now, or when enough is readable or its wait is over."""
-        found = self.find_all(request, rights)
+        found = self.find_all(request, context.rights)
         if request.max_wait_ms <= 0 or self.is_enough(request, found):
-            return Response(*self.read_parts(request, header, found))
+            return Response(*self.read_parts(request, context, found))
         expected_bytes = len(found) * POSITION_BYTES
-        return _DelayedRead(self, request, header, rights, watched(found), expected_bytes)
+        return _DelayedRead(self, request, context, watched(found), expected_bytes)
 
     def check_position_count(self, count: int) -> None:
         """Raise if a read names too many positions, before they are decoded."""
-        if count > self._max_positions:
+        if count > (most := self.broker.config.max_fetch_positions):
             raise errors.ResponseTooLargeError(
-                f"a read of {count} positions is above "
-                f"max.fetch.positions={self._max_positions}; ask for fewer at a time"
+                f"a read of {count} positions is above max.fetch.positions={most}; "
+                "ask for fewer at a time"
             )
 
     def deadline_of(self, request: ReadRequest) -> float:
         """Return the monotonic time at which the wait of a read ends."""
-        wait_ms = min(max(0, request.max_wait_ms), self._max_wait_ms)
-        return self.clock.monotonic_s() + wait_ms / 1000
+        wait_ms = min(max(0, request.max_wait_ms), self.broker.config.max_fetch_wait_ms)
+        return self.broker.clock.monotonic_s() + wait_ms / 1000
 
     def find_all(self, request: ReadRequest, rights: Rights | None) -> list[Found]:
         """Look up the logs that a read is served from."""
@@ -309,10 +279,13 @@ class FetchHandler:
         partition = position.partition
         if rights is not None and (refusal := rights.refusal(partition.topic)) is not None:
             return Found(position, None, error=refusal)
-        if is_any_replica and (follower := self._replicas.find_readable(partition)) is not None:
+        if (
+            is_any_replica
+            and (follower := self.broker.replicas.find_readable(partition)) is not None
+        ):
             return Found(position, follower, is_follower=True)
         try:
-            log = self._replicas.find_served(partition)
+            log = self.broker.replicas.find_served(partition)
             if log is None:
                 return Found(position, self._missing_log(partition))
         except errors.ServerError as error:
@@ -321,14 +294,14 @@ class FetchHandler:
 
     def _missing_log(self, partition: TopicPartition) -> MissingLog:
         """Return what stands for the log of a partition that has no message yet."""
-        validate_topic_name(partition.topic, self._max_topic_name_length)
-        if partition.topic not in self._logs.topics:
+        validate_topic_name(partition.topic, self.broker.config.max_topic_name_length)
+        if partition.topic not in self.broker.logs.topics:
             raise errors.UnknownTopicError(
-                f"there is no topic '{partition.topic}' on broker {self._broker_id}"
+                f"there is no topic '{partition.topic}' on broker {self.broker.config.broker_id}"
             )
         self._check_partition(partition.topic, partition.index)
-        at_home = TopicPartition(partition.topic, self._broker_id, partition.index)
-        return MissingLog(at_home, self._logs.table.awaited(at_home.topic, at_home.index))
+        at_home = TopicPartition(partition.topic, self.broker.config.broker_id, partition.index)
+        return MissingLog(at_home, self.broker.logs.table.awaited(at_home.topic, at_home.index))
 
     def is_enough(self, request: ReadRequest, found: list[Found]) -> bool:
         """Return whether a read need not wait: enough is readable, or a partition has an error."""
@@ -340,14 +313,14 @@ class FetchHandler:
         try:
             return log.read(offset, max_bytes)
         except errors.UnreadableError as error:
-            raise unreadable(self._replicas, log.partition, error) from error
+            raise unreadable(self.broker.replicas, log.partition, error) from error
 
     def read_parts(
-        self, request: ReadRequest, header: requests.RequestHeader, found: list[Found]
+        self, request: ReadRequest, context: RequestContext, found: list[Found]
     ) -> list[Part]:
         """Return the response to a read, with what is readable now."""
         max_bytes = min(request.max_bytes, MOST_READ_BYTES)
-        return read_parts(header.correlation_id, found, max_bytes, self.read_one)
+        return read_parts(context.header.correlation_id, found, max_bytes, self.read_one)
 
     def note_refused(self, code: int) -> None:
         """Count a read, or one position of it, that is refused."""
@@ -390,16 +363,6 @@ class FetchHandler:
             return responses.encode_read_part_header(part, 0), None
         self.metrics.topics[partition.topic].bytes_out += messages.length
         return responses.encode_read_part_header(part, messages.length), messages
-
-    def filtered_read(
-        self,
-        request: FilteredReadRequest,
-        header: requests.RequestHeader,
-        rights: Rights | None,
-        turn_of: str,
-    ) -> Response:
-        """Respond to a read with a filter, when its wait is over and the search is done."""
-        return _FilteredRead(self, request, header, rights, turn_of)
 
 
 def _high_watermark(log: Log | MissingLog, error: errors.ServerError | None) -> int:
@@ -467,15 +430,16 @@ class _ForwardedFetch(DelayedResponse):
         wanted_bytes = sum(one.max_bytes for one in positions)
         super().__init__(
             self._try,
-            handler.clock.monotonic_s() + FORWARD_DEADLINE_S,
+            handler.broker.clock.monotonic_s() + FORWARD_DEADLINE_S,
             [],
             expected_bytes=min(wanted_bytes, MAX_READ_BYTES),
         )
         self._handler = handler
         self._fetched = fetched
         self._is_multifetch = is_multifetch
-        self._result: Future[list[responses.ReadPart]] | None = handler.forwarder.read(positions)
-        self._result.add_done_callback(lambda _: handler.wake(self))
+        result = handler.broker.forwarder.read(positions)
+        self._result: Future[list[responses.ReadPart]] | None = result
+        result.add_done_callback(lambda _: handler.wake(self))
 
     def forget(self) -> None:
         """Stop watching, and cancel the read for a client that is gone."""
@@ -526,14 +490,13 @@ class _ForwardedFetch(DelayedResponse):
 class _DelayedRead(DelayedResponse):
     """The response to a read that waits until enough is readable."""
 
-    __slots__ = ("_handler", "_header", "_request", "_rights")
+    __slots__ = ("_context", "_handler", "_request")
 
     def __init__(
         self,
         handler: FetchHandler,
         request: ReadRequest,
-        header: requests.RequestHeader,
-        rights: Rights | None,
+        context: RequestContext,
         logs: Sequence[Watched],
         expected_bytes: int,
     ) -> None:
@@ -547,19 +510,18 @@ class _DelayedRead(DelayedResponse):
         )
         self._handler = handler
         self._request = request
-        self._header = header
-        self._rights = rights
+        self._context = context
 
     def _try(self, is_last: bool) -> list[Part] | None:
         found = self._find(is_last)
         if found is None:
             return None
-        return self._handler.read_parts(self._request, self._header, found)
+        return self._handler.read_parts(self._request, self._context, found)
 
     def _find(self, is_last: bool) -> list[Found] | None:
         """Return the logs to read from, or None to wait: then exactly these are watched."""
         while True:
-            found = self._handler.find_all(self._request, self._rights)
+            found = self._handler.find_all(self._request, self._context.rights)
             if is_last or self._handler.is_enough(self._request, found):
                 return found
             logs = watched(found)
@@ -568,28 +530,24 @@ class _DelayedRead(DelayedResponse):
             self.watch_instead(logs)  # a log was created, or is another one
 
 
-class _FilteredRead(_DelayedRead):
+class FilteredRead(_DelayedRead):
     """The response to a filtered read: waits for messages as any read, then for the search."""
 
     __slots__ = ("_compiled", "_result", "_searched", "_turn_of", "_wait_until_s")
 
     def __init__(
-        self,
-        handler: FetchHandler,
-        request: FilteredReadRequest,
-        header: requests.RequestHeader,
-        rights: Rights | None,
-        turn_of: str,
+        self, handler: FetchHandler, request: FilteredReadRequest, context: RequestContext
     ) -> None:
         # The entries found are held in memory: pipelined requests must not add them up.
         kept_bytes = min(max(0, request.read.max_bytes), KEPT_BYTES)
-        super().__init__(handler, request.read, header, rights, [], kept_bytes)
-        self._turn_of = turn_of
+        super().__init__(handler, request.read, context, [], kept_bytes)
+        self._turn_of = context.client.turn_of
         self._wait_until_s = self.deadline_s  # for messages
         self._searched: list[tuple[Found, Search | None]] = []
         self._result: Future[None] | None = None
         # before any wait: an invalid pattern is refused at once, not only when messages come
-        self._compiled = handler.pattern_filter.compile(request.payload_filter, turn_of)
+        pattern_filter = handler.broker.pattern_filter
+        self._compiled = pattern_filter.compile(request.payload_filter, self._turn_of)
         self._compiled.add_done_callback(lambda _: handler.wake(self))
 
     def forget(self) -> None:
@@ -603,7 +561,7 @@ class _FilteredRead(_DelayedRead):
         self._searched = []
 
     def _try(self, is_last: bool) -> list[Part] | None:
-        now_s = self._handler.clock.monotonic_s()
+        now_s = self._handler.broker.clock.monotonic_s()
         if self._result is None and self._compiled.done():
             try:
                 is_wanted = self._compiled.result()
@@ -627,7 +585,7 @@ class _FilteredRead(_DelayedRead):
 
     def _refused(self, error: errors.ServerError) -> list[Part]:
         self._handler.note_refused(error.code)
-        correlation_id = self._header.correlation_id
+        correlation_id = self._context.header.correlation_id
         return [responses.encode_extension_error(correlation_id, error.code, str(error))]
 
     def _start(self, found: list[Found], is_wanted: PayloadTest) -> list[Part] | None:
@@ -637,8 +595,8 @@ class _FilteredRead(_DelayedRead):
         searches = [search for _, search in self._searched if search is not None]
         if not searches:
             return self._parts()
-        self.deadline_s = handler.clock.monotonic_s() + SEARCH_DEADLINE_S
-        self._result = handler.pattern_filter.submit(
+        self.deadline_s = handler.broker.clock.monotonic_s() + SEARCH_DEADLINE_S
+        self._result = handler.broker.pattern_filter.submit(
             searches, is_wanted, self._request.max_bytes, self._turn_of
         )
         self._result.add_done_callback(lambda _: handler.wake(self))
@@ -647,7 +605,8 @@ class _FilteredRead(_DelayedRead):
     def _judged_again(self, found: Found, search: Search | None) -> tuple[Found, Search | None]:
         """Return what was found, or the refusal if the right to it was taken away meanwhile."""
         topic = found.position.partition.topic
-        if self._rights is None or (refusal := self._rights.refusal(topic)) is None:
+        rights = self._context.rights
+        if rights is None or (refusal := rights.refusal(topic)) is None:
             return found, search
         return Found(found.position, None, error=refusal), None
 
@@ -669,7 +628,7 @@ class _FilteredRead(_DelayedRead):
         body: list[Buffer] = [INT32.pack(len(self._searched))]
         for one in self._searched:
             body += self._encode(*one)
-        return [responses.encode_extension_response(self._header.correlation_id, b"".join(body))]
+        return [self._context.frame(b"".join(body))]
 
     def _encode(self, found: Found, search: Search | None) -> list[bytes]:
         position, log, _, error = found

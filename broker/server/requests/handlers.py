@@ -9,70 +9,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from broker import errors
 from broker.config import BrokerConfig
-from broker.protocol import requests
-from broker.protocol.append_request import append_request, decode_single_appends
+from broker.protocol import client_requests as ours
+from broker.protocol import cluster_requests, extension_requests, replica_requests, requests
+from broker.protocol.append_request import AppendRequest, append_request, decode_single_appends
 from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
-from broker.protocol.client_requests import (
-    AnyReplicaReadRequest,
-    ClusterMetadataRequest,
-    DigestLogRequest,
-    FilteredReadRequest,
-    HelloRequest,
-    ListOffsetsRequest,
-    ListSegmentsRequest,
-    MetadataRequest,
-    PublishRequest,
-    ReadRequest,
-    SessionReadRequest,
-    position_count,
-)
-from broker.protocol.cluster_requests import (
-    ListUnknownReplicasRequest,
-)
-from broker.protocol.extension_requests import (
-    EXTENSION_REQUESTS,
-    MAX_CONTROLLER_REQUEST_BYTES,
-    CreateTopicRequest,
-    DeleteTopicRequest,
-    ExtensionRequest,
-    MoveLogRequest,
-    ReadChangesRequest,
-    ShutdownRequest,
-    StatusRequest,
-)
+from broker.protocol.client_requests import PublishRequest, position_count
+from broker.protocol.extension_requests import EXTENSION_REQUESTS, MAX_CONTROLLER_REQUEST_BYTES
 from broker.protocol.framing import Frames
 from broker.protocol.layouts import ControllerRequest
 from broker.protocol.primitives import INT16, Reader
-from broker.protocol.replica_requests import (
-    ProbeBrokerRequest,
-    PushStatesRequest,
-    ReplicaFetchRequest,
-    SessionFetchRequest,
-)
-from broker.protocol.responses import encode_extension_error, encode_extension_response
+from broker.protocol.responses import encode_extension_error
 from broker.security.cluster_keys import CLUSTER_PROOF
 from broker.server.requests.admin import AdminHandler, request_name
 from broker.server.requests.authentication import AuthState
+from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.client import Client
-from broker.server.requests.control import ControlHandler
-from broker.server.requests.creation_limits import is_refusal, limited_principal
-from broker.server.requests.failure_delays import (
-    FIRST_DELAY_S,
-    MAX_DELAY_S,
-    MAX_WAIT_S,
-    FailureDelays,
-)
-from broker.server.requests.fetch import FetchHandler
-from broker.server.requests.judge import LIMITED, Judge, Rights
+from broker.server.requests.creation_limits import is_refusal
+from broker.server.requests.failure_delays import FIRST_DELAY_S, MAX_DELAY_S, MAX_WAIT_S
+from broker.server.requests.fetch import FetchHandler, FilteredRead
+from broker.server.requests.judge import LIMITED, NEEDS, RequestContext, Rights
 from broker.server.requests.metrics import ProcessorMetrics, request_group
+from broker.server.requests.outcomes import CloseConnection, Offload, Outcome, Work, YieldTurn
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
 from broker.server.requests.replica_reads import ReplicaReadHandler
@@ -80,44 +44,13 @@ from broker.server.requests.session_reads import SessionReadHandler
 from broker.server.requests.validation import ValidationBudgetExceededError, Validator
 from broker.threads import logged
 
-
-@dataclass(frozen=True, slots=True)
-class CloseConnection:
-    """The connection must be closed."""
-
-    reason: errors.BrokerError
-    is_bad_frame: bool  # for bytes that are no request, not for a refused one
-
-
-@dataclass(frozen=True, slots=True)
-class Offload:
-    """A request above the validation budget: a worker handles it, before any that follow."""
-
-    frames: Frames
-
-
-@dataclass(frozen=True, slots=True)
-class YieldTurn:
-    """The turn's time or validation budget is used up; the rest is handled in the next turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A request that another thread handles; `RequestHandlers.finish` returns its outcome.
-
-    `future` is done with a list of responses, or with the error to refuse the request for.
-    """
-
-    future: Future[Any]
-    group: RequestGroup
-    correlation_id: int | None  # None for 0.7's
-    arrived_s: float
-    started_s: float
-
-
-Outcome = Response | CloseConnection | Offload | YieldTurn | Work
 _Outcome = Response | Future[Any]
-_READS = (ReadRequest, FilteredReadRequest, AnyReplicaReadRequest, SessionReadRequest)
+_READS = (
+    ours.ReadRequest,
+    ours.FilteredReadRequest,
+    ours.AnyReplicaReadRequest,
+    ours.SessionReadRequest,
+)
 TURN_S = 0.005
 """How long requests of one connection are handled in one turn; the last may exceed it."""
 
@@ -127,38 +60,58 @@ class RequestHandlers:
 
     def __init__(
         self,
-        validator: Validator,
-        produce: ProduceHandler,
-        fetch: FetchHandler,
-        session_reads: SessionReadHandler,
-        replica_reads: ReplicaReadHandler,
-        control: ControlHandler,
-        admin: AdminHandler,
+        broker: BrokerParts,
         metrics: ProcessorMetrics,
-        judge: Judge,
-        logins: Executor,
-        delays: FailureDelays,
-        admit: Callable[[Client], None],
+        turn_bytes: int | None,
+        wake: Callable[[DelayedResponse], None],
     ) -> None:
-        self._judge = judge
-        self._logins = logins  # for steps of exchanges, which may look into ZooKeeper
-        self._delays = delays
-        self._admit = admit  # raises if a client that has logged in has too many connections
-        self._validator = validator  # that of the produce handler
-        self._produce = produce
-        self._fetch = fetch
-        self._session_reads = session_reads
-        self._replica_reads = replica_reads
-        self._control = control
-        self._admin = admin
+        """Make them with the thread's metrics and validation budget, None for no limit.
+
+        `wake` has a delayed response attempted again; callable from any thread.
+        """
+        self._broker = broker
         self._metrics = metrics
+        self._judge = broker.judge
+        self._validator = Validator(
+            broker.config.max_message_bytes, turn_bytes=turn_bytes, refused=metrics.refused_sets
+        )
+        self._produce = ProduceHandler(broker, metrics, self._validator)
+        self._fetch = FetchHandler(broker, metrics, wake)
+        self._admin = AdminHandler(broker, metrics.errors)
+        self._routes = self._make_routes()
+
+    def _make_routes(self) -> dict[Any, Callable[[Any, RequestContext], _Outcome]]:
+        """Return what handles each of our requests, by class."""
+        fetch, admin, control = self._fetch, self._admin, self._broker.control
+        replica_read = ReplicaReadHandler(self._broker, self._metrics).read
+        by_controller = (one for one in NEEDS if issubclass(one, ControllerRequest))
+        return {
+            ours.ReadRequest: fetch.read,
+            ours.AnyReplicaReadRequest: fetch.read,
+            ours.FilteredReadRequest: partial(FilteredRead, fetch),
+            ours.SessionReadRequest: SessionReadHandler(fetch).read,
+            ours.ListOffsetsRequest: admin.list_offsets,
+            ours.ListSegmentsRequest: fetch.list_segments,
+            ours.ClusterMetadataRequest: admin.cluster_metadata,
+            ours.MetadataRequest: admin.metadata,
+            extension_requests.CreateTopicRequest: admin.create_topic,
+            extension_requests.DeleteTopicRequest: admin.delete_topic,
+            extension_requests.MoveLogRequest: admin.move_log,
+            extension_requests.ReadChangesRequest: admin.read_changes,
+            ours.DigestLogRequest: admin.digest_log,
+            ours.HelloRequest: admin.hello,
+            extension_requests.StatusRequest: admin.status,
+            extension_requests.ShutdownRequest: admin.shutdown,
+            replica_requests.ReplicaFetchRequest: replica_read,
+            replica_requests.SessionFetchRequest: replica_read,
+            cluster_requests.ListUnknownReplicasRequest: control.handle,
+            replica_requests.ProbeBrokerRequest: control.handle,
+            **dict.fromkeys(by_controller, control.handle),
+        }
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Use other limits from now on; callable from any thread."""
         self._validator.set_limit(config.max_message_bytes)
-        self._fetch.set_limits(
-            max_wait_ms=config.max_fetch_wait_ms, max_positions=config.max_fetch_positions
-        )
 
     def handle_all(self, frames: Frames, client: Client, arrived_s: float) -> list[Outcome]:
         """Return the outcomes of frames that a worker handles."""
@@ -174,13 +127,7 @@ class RequestHandlers:
     def handle(
         self, frames: Frames, client: Client, arrived_s: float
     ) -> Iterator[tuple[int, Outcome]]:
-        """Handle frames in order, each after the outcome of the one before has been taken.
-
-        For each outcome yield how many frames are handled with it. A `CloseConnection` comes last,
-        for the request that caused it and all behind it. After an `Offload`, a `Work` or a
-        `YieldTurn`, where the caller stops, the rest is for another call. `arrived_s`: when the
-        frames had arrived, by `time.perf_counter`.
-        """
+        """See `Handlers.handle`."""
         self._validator.begin_turn()
         started_s = time.perf_counter()  # of the request at `position`
         end_s = started_s + TURN_S
@@ -205,13 +152,11 @@ class RequestHandlers:
                     else:
                         outcome = together[0] if together else None
                         kind = PublishRequest if appends.is_publish else requests.ProduceRequest
+                        client.has_published |= appends.is_publish
+                        count = appends.end - position
+                        group = RequestGroup.PRODUCE
                         started_s = self._note(
-                            kind.TYPE,
-                            RequestGroup.PRODUCE,
-                            outcome,
-                            arrived_s,
-                            started_s,
-                            appends.end - position,
+                            kind.TYPE, group, outcome, arrived_s, started_s, count
                         )
                         position = appends.end
                         if outcome is not None:
@@ -330,7 +275,8 @@ class RequestHandlers:
             raise errors.ProtocolError(f"request {request_name(request_type)} is unknown")
         request = requests.decode_request(frame)
         rights = self._judge.judge(request, client)
-        return _audited(rights, lambda: self._dispatch_of_07(request, client, rights))
+        dispatch = partial(self._dispatch_of_07, request, client, rights)
+        return dispatch() if rights is None else _audited(rights, dispatch)
 
     def _dispatch_of_07(
         self, request: requests.BaseRequest, client: Client, rights: Rights | None
@@ -343,8 +289,12 @@ class RequestHandlers:
             case requests.OffsetsRequest():
                 return _when_done(self._fetch.offsets(request, rights))
             case requests.ProduceRequest() | requests.MultiProduceRequest():
-                append = append_request(request, 0)
-                return _when_done(self._produce.append(append, client, rights))
+                return self._append(append_request(request, 0), client, rights)
+
+    def _append(
+        self, append: AppendRequest, client: Client, rights: Rights | None
+    ) -> _Outcome | None:
+        return _when_done(self._produce.append(append, client, rights))
 
     def _handle_extension(
         self, request_type: int, reader: Reader, frame: memoryview, client: Client
@@ -358,8 +308,8 @@ class RequestHandlers:
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
             self._judge.check_order(client, kind, reader.rest)
-            if kind is PushStatesRequest:
-                return self._control.push(reader.rest, header)
+            if kind is replica_requests.PushStatesRequest:
+                return self._broker.control.push(reader.rest, header)
             if kind is AuthenticateRequest:
                 return self._authenticate(kind.decode(reader), header, client)
             if issubclass(kind, ControllerRequest):
@@ -368,7 +318,15 @@ class RequestHandlers:
                 self._fetch.check_position_count(position_count(reader.rest))
             request = kind.decode(reader)
             rights = self._judge.judge(request, client)
-            outcome = _audited(rights, lambda: self._dispatch(request, header, client, rights))
+            dispatch: Callable[[], _Outcome | None]
+            if isinstance(request, PublishRequest):
+                client.has_published = True
+                append = append_request(request, header.correlation_id)
+                dispatch = partial(self._append, append, client, rights)
+            else:
+                context = RequestContext(header, client, rights)
+                dispatch = partial(self._routes[kind], request, context)
+            outcome = dispatch() if rights is None else _audited(rights, dispatch)
             if isinstance(outcome, Future) and isinstance(request, LIMITED):
                 outcome.add_done_callback(partial(self._note_created, request, client, rights))
             return outcome
@@ -394,40 +352,40 @@ class RequestHandlers:
         outcome.set_running_or_notify_cancel()  # completed even if the client leaves
 
         is_broker = request.mechanism == CLUSTER_PROOF
+        delays, logins = self._broker.delays, self._broker.logins
 
         def take() -> None:
             try:
                 answer = client.authentication.take(request)
                 if answer.is_done:
                     if not is_broker:
-                        self._delays.forget(client.address, client.named_user)
-                    self._admit(client)
+                        delays.forget(client.address, client.named_user)
+                    self._broker.admit(client)
             except errors.ServerError as error:
                 self._judge.note_failed_login(client, request, error)
                 refuse = partial(outcome.set_exception, error)
                 if not isinstance(error, errors.AuthenticationFailedError):
                     refuse()
                 elif is_broker:  # no user's failure
-                    self._delays.run_later(FIRST_DELAY_S, refuse)
+                    delays.run_later(FIRST_DELAY_S, refuse)
                 else:
-                    self._delays.after_failure(client.address, client.named_user, refuse)
+                    delays.after_failure(client.address, client.named_user, refuse)
             except Exception as bug:  # it costs one connection
                 outcome.set_exception(bug)
                 raise
             else:
-                body = AUTHENTICATED.encode(answer)
-                response = Response(encode_extension_response(header.correlation_id, body))
-                outcome.set_result([response])
+                context = RequestContext(header, client, None)
+                outcome.set_result([context.respond(AUTHENTICATED.encode(answer))])
 
         def take_in_turn(*, is_last: bool = False) -> None:
             # here, so that it knows of the failures of all logins that were judged before
-            wait_s = self._delays.take_turn(
+            wait_s = delays.take_turn(
                 client.address, client.named_user, is_taken=bool(request.step)
             )
             if wait_s > MAX_WAIT_S:
                 refuse_late(is_last=is_last)
             elif wait_s and request.step:
-                self._delays.run_later(wait_s, lambda: self._logins.submit(logged(take)))
+                delays.run_later(wait_s, lambda: logins.submit(logged(take)))
             else:
                 take()
 
@@ -435,7 +393,7 @@ class RequestHandlers:
             """Refuse a login without a turn later, unless it has one then: a user got in."""
             if not is_last:
                 again = logged(partial(take_in_turn, is_last=True))
-                self._delays.run_later(MAX_DELAY_S, lambda: self._logins.submit(again))
+                delays.run_later(MAX_DELAY_S, lambda: logins.submit(again))
                 return
             client.authentication.fail()
             error = errors.AuthenticationStateError(
@@ -446,77 +404,17 @@ class RequestHandlers:
             outcome.set_exception(error)
 
         if is_broker:
-            self._logins.submit(logged(take))
+            logins.submit(logged(take))
         elif request.step:
-            self._logins.submit(logged(take_in_turn))
+            logins.submit(logged(take_in_turn))
         else:
             client.name_user(request)
-            turn = self._delays.take_turn(client.address, client.named_user, is_taken=False)
+            turn = delays.take_turn(client.address, client.named_user, is_taken=False)
             if turn > MAX_WAIT_S:
                 refuse_late()  # without work for the threads of logins
             else:
-                self._logins.submit(logged(take))
+                logins.submit(logged(take))
         return outcome
-
-    def _dispatch(
-        self,
-        request: ExtensionRequest,
-        header: requests.RequestHeader,
-        client: Client,
-        rights: Rights | None,
-    ) -> _Outcome | None:
-        # handled before
-        assert not isinstance(request, (PushStatesRequest, AuthenticateRequest))
-        match request:
-            case PublishRequest():
-                append = append_request(request, header.correlation_id)
-                return _when_done(self._produce.append(append, client, rights))
-            case ReadRequest():  # of the leader, or of any replica
-                return self._fetch.read(request, header, rights)
-            case FilteredReadRequest() | SessionReadRequest():
-                return self._read(request, header, client, rights)
-            case ListOffsetsRequest():
-                return self._admin.list_offsets(request, header, rights)
-            case ListSegmentsRequest():
-                return self._fetch.list_segments(request, header)
-            case ClusterMetadataRequest():
-                return self._admin.cluster_metadata(request, header, client.listener, rights)
-            case MetadataRequest():
-                return self._admin.metadata(request, header, client.listener, rights)
-            case CreateTopicRequest():
-                who = limited_principal(client, rights)
-                return self._admin.create_topic(request, header, rights, who)
-            case DeleteTopicRequest():
-                return self._admin.delete_topic(request, header)
-            case MoveLogRequest():
-                return self._admin.move_log(request, header)
-            case ReadChangesRequest():
-                return self._admin.read_changes(request, header)
-            case DigestLogRequest():
-                return self._admin.digest_log(request, header)
-            case HelloRequest():
-                return self._admin.hello(header, rights)
-            case StatusRequest():
-                return self._admin.status(request, header)
-            case ShutdownRequest():
-                return self._admin.shutdown(request, header)
-            case ReplicaFetchRequest() | SessionFetchRequest():
-                return self._replica_reads.read(request, header, client)
-            case ControllerRequest() | ListUnknownReplicasRequest() | ProbeBrokerRequest():
-                return self._control.handle(
-                    request, header, rights, limited_principal(client, rights)
-                )
-
-    def _read(
-        self,
-        request: FilteredReadRequest | SessionReadRequest,
-        header: requests.RequestHeader,
-        client: Client,
-        rights: Rights | None,
-    ) -> Response:
-        if isinstance(request, FilteredReadRequest):
-            return self._fetch.filtered_read(request, header, rights, client.turn_of)
-        return self._session_reads.read(request, header, client, rights)
 
 
 def _type_of(frame: memoryview) -> int:
@@ -542,10 +440,8 @@ def _check_length(size: int) -> None:
         )
 
 
-def _audited(rights: Rights | None, dispatch: Callable[[], _Outcome | None]) -> _Outcome | None:
+def _audited(rights: Rights, dispatch: Callable[[], _Outcome | None]) -> _Outcome | None:
     """Dispatch a request; what is refused of it is audited together, once that is decided."""
-    if rights is None:
-        return dispatch()
     outcome: _Outcome | None = None
     try:
         outcome = dispatch()

@@ -8,6 +8,7 @@ looks for the topic. Without the right to describe a topic, a refusal looks as i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple, get_args
 
@@ -17,10 +18,15 @@ from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import (
     BASE_REQUESTS,
+    FetchRequest,
+    MultiFetchRequest,
     MultiProduceRequest,
+    OffsetsRequest,
     ProduceRequest,
+    RequestHeader,
     RequestType,
 )
+from broker.protocol.responses import encode_extension_response
 from broker.security.principal import ANONYMOUS, BROKER, Principal, broker_principal
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, RuleSet
 from broker.server.requests.audit_log import (
@@ -34,6 +40,7 @@ from broker.server.requests.audit_log import (
 )
 from broker.server.requests.authentication import MAX_UNPROVED_BYTES
 from broker.server.requests.client import Client
+from broker.server.requests.purgatory import Response
 
 
 class Scope(Enum):
@@ -63,14 +70,6 @@ _SEE_PARTS = Need(Scope.ON_PARTS, Operation.DESCRIBE)
 _CREATE = Need(Scope.CREATION, Operation.CREATE)
 _DELETE = Need(Scope.ON_TOPIC, Operation.DELETE)
 
-NEEDS_OF_07: dict[int, Need] = {
-    RequestType.PRODUCE: _WRITE_PARTS,
-    RequestType.MULTIPRODUCE: _WRITE_PARTS,
-    RequestType.FETCH: _READ_PARTS,
-    RequestType.MULTIFETCH: _READ_PARTS,
-    RequestType.OFFSETS: _SEE_PARTS,
-}
-"""By type."""
 _OPERATIONS = {str(one) for one in Operation}
 LIMITED = (
     extension_requests.CreateTopicRequest,
@@ -82,6 +81,11 @@ ORDER = "order"
 """How the audit log names what only brokers may send."""
 
 NEEDS: dict[Any, Need] = {
+    ProduceRequest: _WRITE_PARTS,
+    MultiProduceRequest: _WRITE_PARTS,
+    FetchRequest: _READ_PARTS,
+    MultiFetchRequest: _READ_PARTS,
+    OffsetsRequest: _SEE_PARTS,
     client_requests.HelloRequest: _NOTHING,
     AuthenticateRequest: _NOTHING,
     client_requests.PublishRequest: _WRITE_PARTS,
@@ -117,57 +121,46 @@ NEEDS: dict[Any, Need] = {
     replica_requests.ControlledShutdownRequest: _BROKERS,
     replica_requests.ProbeBrokerRequest: _BROKERS,
 }
-"""By class."""
+"""By class: first 0.7's requests, then ours."""
 
 
-def require_needs(kinds: set[Any], types_of_07: set[int]) -> None:
+def require_needs(kinds: set[Any]) -> None:
     """Raise `TypeError` if a request does not say what it needs: anyone could send it."""
-    unstated = [kind.__name__ for kind in kinds - NEEDS.keys()]
-    unstated += [str(RequestType(one)) for one in types_of_07 - NEEDS_OF_07.keys()]
-    if unstated:
-        raise TypeError(f"no needs are stated for {', '.join(sorted(unstated))}")
+    if unstated := sorted(kind.__name__ for kind in kinds - NEEDS.keys()):
+        raise TypeError(f"no needs are stated for {', '.join(unstated)}")
 
 
 _ORDERS = {(one.TYPE, one.VERSION): one for one, need in NEEDS.items() if need is _BROKERS}
 
-require_needs(set(get_args(extension_requests.ExtensionRequest)), set(BASE_REQUESTS))
+require_needs({*get_args(extension_requests.ExtensionRequest), *BASE_REQUESTS.values()})
 
 
+@dataclass(eq=False, slots=True)
 class Rights:
     """What one client may do; by the rules of the moment when it is asked, while a read waits."""
 
-    __slots__ = ("_client", "_hides", "_judge", "_operation", "_refused", "_request")
-
-    def __init__(
-        self,
-        judge: Judge,
-        client: Client,
-        request: Any,
-        operation: Operation,
-        *,
-        hides: bool = True,
-    ) -> None:
-        self._judge = judge
-        self._client = client
-        self._request = request  # or its class
-        self._operation = operation  # that the request does to each topic
-        self._hides = hides  # topics; a produce of 0.7 has no answer, and its refusal is logged
-        self._refused: dict[str, _Refused] = {}  # by operation; not audited yet
+    judge: Judge
+    client: Client
+    request: Any  # or its class
+    operation: Operation  # that the request does to each topic
+    hides: bool = True  # topics; a produce of 0.7 has no answer, and its refusal is logged
+    _refused: dict[str, _Refused] = field(default_factory=dict, init=False)
+    """By operation; not audited yet."""
 
     @property
     def who(self) -> Principal:
         """Return who the client is."""
-        return self._client.authentication.identity
+        return self.client.authentication.identity
 
     @property
     def basis(self) -> object:
         """Return what a decision follows from; as long as it is equal, so are all decisions."""
-        return self._judge.rules, self.who
+        return self.judge.rules, self.who
 
     def may(self, operation: Operation, resource: Resource) -> bool:
         """Return whether the client may do something."""
-        rules = self._judge.rules
-        return rules is None or rules.allows(self.who, self._client.host, operation, resource)
+        rules = self.judge.rules
+        return rules is None or rules.allows(self.who, self.client.host, operation, resource)
 
     @property
     def knows_cluster(self) -> bool:
@@ -176,18 +169,18 @@ class Rights:
 
     def allows(self, topic: str) -> bool:
         """Return whether the request may be about a topic; a refusal is not audited yet."""
-        return self.may(self._operation, Resource(ResourceType.TOPIC, topic))
+        return self.may(self.operation, Resource(ResourceType.TOPIC, topic))
 
     def refusal(self, topic: str) -> errors.ServerError | None:
         """Return why the request may not be about a topic; None if it may."""
         resource = Resource(ResourceType.TOPIC, topic)
-        if self.may(self._operation, resource):
+        if self.may(self.operation, resource):
             return None
-        refusal = self._forbidden(self._operation, resource)
-        if not self._hides or self.may(Operation.DESCRIBE, resource):
+        refusal = self._forbidden(self.operation, resource)
+        if not self.hides or self.may(Operation.DESCRIBE, resource):
             return refusal
         return errors.UnknownTopicError(
-            f"there is no topic '{topic}' on broker {self._judge.broker_id}"
+            f"there is no topic '{topic}' on broker {self.judge.broker_id}"
         )
 
     def hidden(self, topics: Iterable[str], *, are_named: bool) -> frozenset[str]:
@@ -195,8 +188,8 @@ class Rights:
         found = [one for one in topics if not self.allows(one)]
         if found and are_named:
             resource = Resource(ResourceType.TOPIC, found[0])
-            text = f"{self.who} may not {self._operation} {resource}"
-            self._note(self._operation, resource, text, found)
+            text = f"{self.who} may not {self.operation} {resource}"
+            self._note(self.operation, resource, text, found)
         return frozenset(found)
 
     def creation_refusal(self, topic: str) -> errors.ServerError | None:
@@ -216,13 +209,13 @@ class Rights:
 
     def check_cluster(self) -> None:
         """Raise if the client may not do the request's operation to the cluster."""
-        if not self.may(self._operation, CLUSTER):
-            raise self._forbidden(self._operation, CLUSTER)
+        if not self.may(self.operation, CLUSTER):
+            raise self._forbidden(self.operation, CLUSTER)
 
     def _forbidden(self, operation: Operation, resource: Resource) -> errors.ServerError:
         """Return a refusal that tells of the resource; `audit` has it written."""
         text = f"{self.who} may not {operation} {resource}"
-        topics = _topics_of(self._request) if resource is CLUSTER else [resource.name]
+        topics = _topics_of(self.request) if resource is CLUSTER else [resource.name]
         self._note(operation, resource, text, topics)
         if resource is CLUSTER:
             return errors.ClusterAuthorizationError(text)
@@ -243,9 +236,9 @@ class Rights:
         """Have the refusals of one attempt to handle the request audited, as one event."""
         refused, self._refused = self._refused, {}
         for operation, one in refused.items():
-            self._judge.note(
-                self._client,
-                self._request,
+            self.judge.note(
+                self.client,
+                self.request,
                 operation,
                 one.resource,
                 one.text,
@@ -254,16 +247,43 @@ class Rights:
             )
 
 
+@dataclass(eq=False, slots=True)
 class _Refused:
     """What one request was refused, to do one operation."""
 
-    __slots__ = ("resource", "text", "topic_count", "topics")
+    resource: Resource  # the first one
+    text: str
+    topics: list[str] = field(default_factory=list)  # the first ones
+    topic_count: int = 0
 
-    def __init__(self, resource: Resource, text: str) -> None:
-        self.resource = resource  # the first one
-        self.text = text
-        self.topics: list[str] = []  # the first ones
-        self.topic_count = 0
+
+@dataclass(eq=False, slots=True)
+class RequestContext:
+    """What comes with one of our requests: its header, its client, and the client's rights."""
+
+    header: RequestHeader
+    client: Client
+    rights: Rights | None  # None if all is allowed
+
+    @property
+    def limited(self) -> Principal | None:
+        """Return whose limits count for the topics that the request creates."""
+        return limited_principal(self.client, self.rights)
+
+    def frame(self, body: Buffer) -> bytes:
+        """Return the frame of the response with a body."""
+        return encode_extension_response(self.header.correlation_id, body)
+
+    def respond(self, body: Buffer) -> Response:
+        """Return the response with a body."""
+        return Response(self.frame(body))
+
+
+def limited_principal(client: Client, rights: Rights | None) -> Principal | None:
+    """Return whose limits count for the topics that a client creates; None without any."""
+    who = client.authentication.identity
+    may_all = rights is not None and rights.may(Operation.CREATE, CLUSTER)
+    return None if who.kind == BROKER or may_all else who
 
 
 class Judge:
@@ -418,5 +438,4 @@ def _topics_of(request: Any) -> list[str]:
 def _need_of(request: Any) -> Need:
     if isinstance(request, extension_requests.MoveLogRequest) and not request.directory:
         return _SEE_CLUSTER  # it only asks how far a move is
-    kind: Any = request if isinstance(request, type) else type(request)
-    return NEEDS[kind] if kind in NEEDS else NEEDS_OF_07[kind.TYPE]
+    return NEEDS[request if isinstance(request, type) else type(request)]

@@ -17,11 +17,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 
 from broker import errors
-from broker.clock import Clock
 from broker.log.log import Log
-from broker.log.manager import LogManager
 from broker.protocol import responses
 from broker.protocol.append_request import SMALL_BYTES, AppendRequest, AppendRequests
 from broker.protocol.client_requests import (
@@ -32,12 +31,9 @@ from broker.protocol.client_requests import (
 from broker.protocol.primitives import INT32, Buffer
 from broker.protocol.requests import ANY_PARTITION
 from broker.replication.leader import Leader
-from broker.server.cluster.replica_table import ReplicaTable
-from broker.server.cluster.shutdown import Shutdown
+from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.client import Client, Refusal, RefusedPartitions
-from broker.server.requests.creation_limits import limited_principal
-from broker.server.requests.forwarder import Forwarder
-from broker.server.requests.judge import Rights
+from broker.server.requests.judge import Rights, limited_principal
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.purgatory import (
     DelayedResponse,
@@ -46,7 +42,6 @@ from broker.server.requests.purgatory import (
     RequestGroup,
     Response,
 )
-from broker.server.requests.topic_creations import TopicCreations
 from broker.server.requests.validation import Validator, ValidMessages
 from broker.topic import TopicPartition, validate_topic_name
 
@@ -64,37 +59,23 @@ are in sync again.
 """
 
 
+@dataclass(eq=False, slots=True)
 class _LogAppend:
     """One write of consecutive sets to a log, and its result."""
 
-    __slots__ = (
-        "base_offset",
-        "end_offset",
-        "error",
-        "leader",
-        "log",
-        "needs_commit",
-        "partition",
-        "received_bytes",
-        "set_count",
-        "sets",
-        "term",
-        "valid",
-    )
-
-    def __init__(self, partition: TopicPartition, log: Log | None) -> None:
-        self.partition = partition  # as the request names it
-        self.log = log  # if None, the write has to find or create it
-        self.sets: list[Buffer] = []  # joined, of each run
-        self.set_count = 0
-        self.received_bytes = 0
-        self.valid: ValidMessages | None = None
-        self.base_offset = self.end_offset = -1
-        self.term = responses.NO_TERM
-        self.needs_commit = False
-        self.leader: Leader | None = None
-        """The term in which a replicated log was appended to."""
-        self.error: errors.ServerError | None = None
+    partition: TopicPartition  # as the request names it
+    log: Log | None  # if None, the write has to find or create it
+    sets: list[Buffer] = field(default_factory=list)  # joined, of each run
+    set_count: int = 0
+    received_bytes: int = 0
+    valid: ValidMessages | None = None
+    base_offset: int = -1
+    end_offset: int = -1
+    term: int = responses.NO_TERM
+    needs_commit: bool = False
+    leader: Leader | None = None
+    """The term in which a replicated log was appended to."""
+    error: errors.ServerError | None = None
 
     def _check_commit(self) -> bool:
         """Return whether the messages are as safe as the log's settings ask; may set `error`."""
@@ -134,33 +115,13 @@ class _LogAppend:
         return responses.Published(partition, errors.NO_ERROR, self.base_offset, "", self.term)
 
 
+@dataclass(eq=False, slots=True)
 class ProduceHandler:
     """Appends message sets for the connections of one thread."""
 
-    def __init__(
-        self,
-        shutdown: Shutdown,
-        logs: LogManager,
-        replicas: ReplicaTable,
-        forwarder: Forwarder,
-        creations: TopicCreations,
-        validator: Validator,
-        metrics: ProcessorMetrics,
-        clock: Clock,
-        *,
-        broker_id: int,
-        max_topic_name_length: int,
-    ) -> None:
-        self._shutdown = shutdown
-        self._logs = logs
-        self._replicas = replicas
-        self._forwarder = forwarder
-        self._creations = creations
-        self._validator = validator
-        self._metrics = metrics
-        self._clock = clock
-        self._broker_id = broker_id
-        self._max_topic_name_length = max_topic_name_length
+    broker: BrokerParts
+    metrics: ProcessorMetrics
+    validator: Validator
 
     def append_together(
         self,
@@ -176,10 +137,11 @@ class ProduceHandler:
         was done, as the requests have to be appended one at a time. A `ServerError` means that the
         disk refuses the sets of produce requests. `is_one`: it is a single request.
         """
-        if self._shutdown.refuses_appends:
+        broker = self.broker
+        if broker.shutdown.refuses_appends:
             return None
         appends: dict[int, _LogAppend] = {}
-        parts: list[_WrittenSets] = []
+        written: list[_WrittenSets] = []
         for partition, (_, _, ids, sizes, sets, are_whole) in request.runs:
             # an entry cut off at the end of one set must not be completed by the start of the next
             if not are_whole or (is_one and len(sets) > SMALL_BYTES):
@@ -187,25 +149,25 @@ class ProduceHandler:
             # before the log is looked for: the time must not tell of a hidden topic
             if rights is not None and not rights.allows(partition.topic):
                 return None
-            if partition.home in (-1, self._broker_id):
-                log = self._logs.table.get(partition.topic, partition.index)
+            if partition.home in (-1, broker.config.broker_id):
+                log = broker.logs.table.get(partition.topic, partition.index)
             else:
-                log = self._logs.table.find(partition)
-            if log is None or (log.is_replicated and not self._replicas.leads(log.partition)):
+                log = broker.logs.table.find(partition)
+            if log is None or (log.is_replicated and not broker.replicas.leads(log.partition)):
                 return None
             if refused and log.partition in refused:
                 return None
             log_append = appends.get(id(log))
             if log_append is None:
                 log_append = appends[id(log)] = _LogAppend(partition, log)
-            parts.append((partition, log_append, log_append.received_bytes, ids, sizes))
+            written.append((partition, log_append, log_append.received_bytes, ids, sizes))
             log_append.sets.append(sets)
             log_append.set_count += len(sizes) // INT32.size
             log_append.received_bytes += len(sets)
-        self._validator.begin_request()
+        self.validator.begin_request()
         for log_append in appends.values():
             joined = log_append.sets[0] if len(log_append.sets) == 1 else b"".join(log_append.sets)
-            count = self._validator.validate_together(joined, log_append.set_count)
+            count = self.validator.validate_together(joined, log_append.set_count)
             if count is None:
                 return None
             log_append.valid = joined, count
@@ -217,7 +179,7 @@ class ProduceHandler:
             request.acks,
             request.timeout_ms,
             list(appends.values()),
-            lambda: _encode_single(parts),
+            lambda: _encode_single(written),
         )
         return [] if response is None else [response]
 
@@ -234,9 +196,9 @@ class ProduceHandler:
         """
         correlation_id, acks, timeout_ms, sets = request
         is_publish, refused = correlation_id is not None, client.refused
-        if self._shutdown.refuses_appends and not is_publish:
+        if self.broker.shutdown.refuses_appends and not is_publish:
             raise errors.ShuttingDownError("the broker is shutting down")
-        self._validator.begin_request()
+        self.validator.begin_request()
         appends: list[_LogAppend] = []
         forwarded: list[PartitionSet] = []
         for partition, message_set in sets:
@@ -267,7 +229,7 @@ class ProduceHandler:
                 refusal = log_append.error
                 break
         if forwarded:
-            return self._forwarder.produce(forwarded, refusal)
+            return self.broker.forwarder.produce(forwarded, refusal)
         if refusal is not None:
             raise refusal
         return self._respond(
@@ -280,10 +242,10 @@ class ProduceHandler:
             return None
         if (refusal := rights.refusal(topic)) is not None or self._exists(topic):
             return refusal
-        return self._creations.refusal(topic, rights)
+        return self.broker.creations.refusal(topic, rights)
 
     def _exists(self, topic: str) -> bool:
-        return topic in self._logs.topics or topic in self._replicas.topics
+        return topic in self.broker.logs.topics or topic in self.broker.replicas.topics
 
     def _excess(
         self, topic: str, client: Client, rights: Rights | None
@@ -291,38 +253,38 @@ class ProduceHandler:
         """Return why a client may not make a topic now, if it would by a message of 0.7."""
         if self._exists(topic):
             return None
-        return self._creations.excess(topic, limited_principal(client, rights))
+        return self.broker.creations.excess(topic, limited_principal(client, rights))
 
     def _at_home(self, partition: TopicPartition) -> TopicPartition:
         """Return the partition that a request of 0.7 means, of a topic with replicas."""
         index = partition.index
         if index == ANY_PARTITION:
-            index = self._logs.table.choose_partition(partition.topic)
-        return TopicPartition(partition.topic, self._broker_id, index)
+            index = self.broker.logs.table.choose_partition(partition.topic)
+        return self.broker.at_home(partition.topic, index)
 
     def _is_led_elsewhere(self, partition: TopicPartition) -> bool:
         """Return whether another broker than this home leads a partition, or none at present."""
-        return self._has_replicas(partition.topic) and not self._replicas.leads(partition)
+        return self._has_replicas(partition.topic) and not self.broker.replicas.leads(partition)
 
     def _has_replicas(self, topic: str) -> bool:
         """Return whether other brokers take part in an append: replicas, or a new topic's homes."""
-        return topic in self._replicas.topics or self._creations.needs_cluster(topic)
+        return topic in self.broker.replicas.topics or self.broker.creations.needs_cluster(topic)
 
     def _validate(
         self, partition: TopicPartition, message_set: Buffer, refused: RefusedPartitions
     ) -> _LogAppend:
         log_append = _LogAppend(partition, None)
         log_append.set_count = 1
-        if partition.home not in (-1, self._broker_id):
-            log_append.log = self._logs.table.find(partition)
+        if partition.home not in (-1, self.broker.config.broker_id):
+            log_append.log = self.broker.logs.table.find(partition)
             if log_append.log is None:
-                log_append.error = self._replicas.not_led(partition)
+                log_append.error = self.broker.replicas.not_led(partition)
                 _note_refused(partition, log_append.error, refused)
                 return log_append
         log_append.received_bytes = len(message_set)
         try:
-            validate_topic_name(partition.topic, self._max_topic_name_length)
-            log_append.valid = self._validator.validate(partition.topic, message_set)
+            validate_topic_name(partition.topic, self.broker.config.max_topic_name_length)
+            log_append.valid = self.validator.validate(partition.topic, message_set)
         except errors.ServerError as error:
             self._fail(log_append, error)
         return log_append
@@ -342,60 +304,62 @@ class ProduceHandler:
         try:
             log = log_append.log
             if log is None:
-                if self._shutdown.refuses_appends:
+                if self.broker.shutdown.refuses_appends:
                     log_append.error = errors.ShuttingDownError(
-                        f"broker {self._broker_id} is shutting down"
+                        f"broker {self.broker.config.broker_id} is shutting down"
                     )
                     return
                 if index == ANY_PARTITION:
-                    index = self._logs.table.choose_partition(topic)
+                    index = self.broker.logs.table.choose_partition(topic)
                 log = log_append.log = self._get_or_create(topic, index, is_publish=is_publish)
             if refused and (earlier := refused.get(log.partition)) is not None:
                 raise earlier.again()
             needs_commit = acks is Acks.COMMITTED or (acks is Acks.AUTO and log.is_replicated)
             log_append.needs_commit = needs_commit
             if log.is_replicated:
-                log_append.leader = self._replicas.leader_of(log.partition)
+                log_append.leader = self.broker.replicas.leader_of(log.partition)
                 log_append.leader.check_append(needs_commit=needs_commit)
                 log_append.term = log_append.leader.term
             else:
                 log_append.term = log.incarnations.term
             log_append.base_offset = log.append(messages, message_count, flush_now=needs_commit)
         except errors.ServerError as error:
-            home = self._broker_id if partition.home == -1 else partition.home
+            home = self.broker.config.broker_id if partition.home == -1 else partition.home
             _note_refused(TopicPartition(topic, home, index), error, refused)
             self._fail(log_append, error)
             return
         log_append.end_offset = log_append.base_offset + len(messages)
-        counters = self._metrics.topics[topic]
+        counters = self.metrics.topics[topic]
         counters.messages_in += message_count
         counters.bytes_in += log_append.received_bytes
         log_append.valid = None  # the response may wait for long, and needs no messages
         log_append.sets.clear()
 
     def _get_or_create(self, topic: str, index: int, *, is_publish: bool) -> Log:
-        log = self._logs.table.get(topic, index)
+        log = self.broker.logs.table.get(topic, index)
         if log is None:
             # raises NotLeaderError if the partition has its replicas on other brokers
-            self._replicas.find_served(TopicPartition(topic, self._broker_id, index))
-            if topic not in self._logs.topics:
+            self.broker.replicas.find_served(
+                TopicPartition(topic, self.broker.config.broker_id, index)
+            )
+            if topic not in self.broker.logs.topics:
                 if is_publish:  # its clients ask for a topic first, and know a deleted one by this
-                    raise self._creations.absence(topic)
-                self._creations.validate_allowed(topic)
-            log = self._logs.creation.get_or_create(topic, index)
+                    raise self.broker.creations.absence(topic)
+                self.broker.creations.validate_allowed(topic)
+            log = self.broker.logs.creation.get_or_create(topic, index)
         return log
 
     def _fail(self, log_append: _LogAppend, error: errors.ServerError) -> None:
         log_append.error = error
         topic, index = log_append.partition.topic, log_append.partition.index
         # A name without a log is not counted: every mistyped name would add counters.
-        if self._logs.table.get(topic, max(index, 0)):
-            self._metrics.topics[topic].failed_produce += log_append.set_count
+        if self.broker.logs.table.get(topic, max(index, 0)):
+            self.metrics.topics[topic].failed_produce += log_append.set_count
 
     def _count_errors(self, appends: Iterable[_LogAppend]) -> None:
         for one in appends:
             if one.error is not None:
-                self._metrics.errors.note(RequestGroup.PRODUCE, one.error.code, one.set_count)
+                self.metrics.errors.note(RequestGroup.PRODUCE, one.error.code, one.set_count)
 
     def _respond(
         self,
@@ -421,7 +385,7 @@ class ProduceHandler:
             self._count_errors(appends)
             return [encode()]
 
-        deadline_s = self._clock.monotonic_s() + max(timeout_ms, 0) / 1000
+        deadline_s = self.broker.clock.monotonic_s() + max(timeout_ms, 0) / 1000
         logs = [
             log_append.log
             for log_append in waiting

@@ -8,14 +8,12 @@ that they are of the leader epoch that the response names.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from broker import errors
-from broker.clock import Clock
 from broker.cluster_state import EpochStart
 from broker.log.log_segments import segment_of
 from broker.log.segment import FileSlice
-from broker.protocol.fetch_sessions import FetchSessions
 from broker.protocol.primitives import INT64
 from broker.protocol.replica_requests import (
     LEAVES_IN_SYNC,
@@ -27,12 +25,11 @@ from broker.protocol.replica_requests import (
     encode_replica_part_header,
     refused_replica_part,
 )
-from broker.protocol.requests import RequestHeader
 from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.server.cluster.hosted_replica import HostedReplica
-from broker.server.cluster.replica_table import ReplicaTable
-from broker.server.requests.client import Client
+from broker.server.requests.broker_parts import BrokerParts
+from broker.server.requests.judge import RequestContext
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.purgatory import (
     DelayedResponse,
@@ -77,56 +74,42 @@ class _Part(SessionPart):
 _Session = ReadSession[_Part]
 
 
+@dataclass(eq=False, slots=True)
 class ReplicaReadHandler:
     """Handles the reads of followers, for one thread.
 
-    None waits longer than `max_wait_ms`, whatever the follower's settings say: one that does not
-    fetch again in time leaves the in-sync set.
+    None waits longer than this broker's `replica.fetch.wait.max.ms`, whatever the follower's
+    settings say: one that does not fetch again in time leaves the in-sync set.
     """
 
-    def __init__(
-        self,
-        replicas: ReplicaTable,
-        sessions: FetchSessions[ReadSession[Any]],
-        metrics: ProcessorMetrics,
-        clock: Clock,
-        max_wait_ms: int,
-    ) -> None:
-        self._replicas = replicas
-        self._sessions = sessions  # of all threads
-        self._metrics = metrics
-        self._clock = clock
-        self._max_wait_ms = max_wait_ms
+    broker: BrokerParts
+    metrics: ProcessorMetrics
 
     def read(
-        self,
-        request: ReplicaFetchRequest | SessionFetchRequest,
-        header: RequestHeader,
-        client: Client,
+        self, request: ReplicaFetchRequest | SessionFetchRequest, context: RequestContext
     ) -> Response:
         """Note a follower's progress, and respond when there are messages or news for it."""
         if isinstance(request, SessionFetchRequest):
-            return self._read_in_session(request, header, client)
-        now_s = self._clock.monotonic_s()
+            return self._read_in_session(request, context)
+        now_s = self.broker.clock.monotonic_s()
         parts = [_Part(one) for one in request.positions]
         self._note_all(request, parts, now_s)
+        correlation_id = context.header.correlation_id
 
         def attempt(is_last: bool) -> list[Part] | None:
             if not (is_last or is_enough(map(_readable_bytes, parts), request.min_bytes)):
                 return None
-            return read_parts(header.correlation_id, parts, request.max_bytes, self._read_one)
+            return read_parts(correlation_id, parts, request.max_bytes, self._read_one)
 
         logs = [one.hosted.log.append_listeners for one in parts if one.hosted is not None]
         return self._respond(request, attempt, now_s, logs, len(parts))
 
-    def _read_in_session(
-        self, request: SessionFetchRequest, header: RequestHeader, client: Client
-    ) -> Response:
+    def _read_in_session(self, request: SessionFetchRequest, context: RequestContext) -> Response:
         """Do as `read` for all positions of a session, but respond with news only."""
-        now_s = self._clock.monotonic_s()
+        now_s = self.broker.clock.monotonic_s()
         session: _Session = session_of(
-            self._sessions,
-            *(request.session_id, request.session_epoch, client),
+            self.broker.sessions,
+            *(request.session_id, request.session_epoch, context.client),
             *(request.replica_id, request.broker_epoch),
             is_follower=True,
         )
@@ -134,12 +117,12 @@ class ReplicaReadHandler:
             session.take_moved()
             named = session.change(request.positions, request.forgotten, _Part)
             looked_at = dict.fromkeys(session.due)
-            if now_s - session.scanned_s >= self._replicas.scan_s:
+            if now_s - session.scanned_s >= self.broker.replicas.scan_s:
                 session.scanned_s = now_s
                 looked_at = dict.fromkeys(session.parts.values())
             self._note_all(request, looked_at | dict.fromkeys(named), now_s, session)
         if request.positions or request.forgotten:
-            self._sessions.fit(session)
+            self.broker.sessions.fit(session)
 
         def read(part: _Part, room_bytes: int, has_messages: bool) -> _Read:
             return self._read_news(session, part, room_bytes, has_messages)
@@ -151,7 +134,7 @@ class ReplicaReadHandler:
                 if not (is_last or is_enough(map(_readable_bytes, session.due), request.min_bytes)):
                     return None
                 due, head = list(session.due), INT64.pack(session.id)
-                return read_parts(header.correlation_id, due, request.max_bytes, read, head)
+                return read_parts(context.header.correlation_id, due, request.max_bytes, read, head)
 
         return self._respond(request, attempt, now_s, [session.listeners], len(session.due))
 
@@ -166,7 +149,9 @@ class ReplicaReadHandler:
         parts = attempt(request.max_wait_ms <= 0)
         if parts is not None:
             return Response(*parts)
-        wait_ms = min(request.max_wait_ms, self._max_wait_ms)
+        own_wait_ms = self.broker.config.replica_fetch_wait_ms
+        longest_ms = max(own_wait_ms, int(self.broker.replicas.scan_s * 1000))
+        wait_ms = min(request.max_wait_ms, longest_ms)
         return DelayedResponse(
             attempt,
             now_s + wait_ms / 1000,
@@ -186,7 +171,7 @@ class ReplicaReadHandler:
         follower = request.replica_id, request.broker_epoch
         refusal: errors.ServerError | None = None
         try:
-            self._replicas.states.check_follower(*follower)
+            self.broker.replicas.states.check_follower(*follower)
         except errors.ServerError as error:
             refusal = error
         has_joining = False
@@ -204,7 +189,7 @@ class ReplicaReadHandler:
                 part.watch_log()
             has_joining |= part.leader is not None and part.leader.has_joining
         if has_joining:
-            self._replicas.isr_due.set()
+            self.broker.replicas.isr_due.set()
 
     def _note_progress(
         self,
@@ -218,18 +203,18 @@ class ReplicaReadHandler:
         try:
             if refusal is not None:
                 raise refusal
-            part.hosted = hosted = self._replicas.hosted(part.position.partition)
+            part.hosted = hosted = self.broker.replicas.hosted(part.position.partition)
             with hosted:
                 part.leader = leader = hosted.replica.leader
                 if part.position.max_bytes == LEAVES_IN_SYNC:
                     leader.left(follower[0], part.fetch_position)
-                    self._replicas.isr_due.set()
+                    self.broker.replicas.isr_due.set()
                     return
                 answer = leader.fetched(*follower, part.fetch_position, now_s)
             if answer.diverging != NO_DIVERGENCE:
                 part.diverging = answer
         except errors.ServerError as error:
-            self._metrics.fenced_fetch_count += isinstance(error, _FENCES)
+            self.metrics.fenced_fetch_count += isinstance(error, _FENCES)
             part.leader, part.error = None, error
 
     def _read_news(
@@ -265,7 +250,7 @@ class ReplicaReadHandler:
                     if answer.diverging == NO_DIVERGENCE:
                         max_bytes = min(part.position.max_bytes, room_bytes)
                         found = _read(hosted, part.position, answer, max_bytes, has_messages)
-                        self._metrics.replication_sent_bytes += found[1].length if found[1] else 0
+                        self.metrics.replication_sent_bytes += found[1].length if found[1] else 0
                         return found
                     diverging = answer
             except errors.ServerError as refusal:
@@ -285,7 +270,7 @@ class ReplicaReadHandler:
             high_watermark, start, where = diverging
             return ReplicaPart(partition, errors.NO_ERROR, high_watermark, start, where, (), b"")
         assert error is not None
-        self._metrics.errors.note(RequestGroup.FOLLOWER_FETCH, error.code)
+        self.metrics.errors.note(RequestGroup.FOLLOWER_FETCH, error.code)
         if isinstance(error, errors.OffsetOutOfRangeError) and hosted is not None:
             log = hosted.log
             return ReplicaPart(

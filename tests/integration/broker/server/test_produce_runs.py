@@ -6,7 +6,7 @@ import gc
 import math
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,12 +30,14 @@ from broker.server.broker import Broker
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.cluster.shutdown import Shutdown
+from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.client import Client
 from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.forwarder import Forwarder
-from broker.server.requests.handlers import CloseConnection, Offload, RequestHandlers, YieldTurn
+from broker.server.requests.handlers import RequestHandlers
 from broker.server.requests.judge import Judge
 from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.outcomes import CloseConnection, Offload, YieldTurn
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.topic_creations import TopicCreations
 from broker.server.requests.validation import TURN_BYTES, Validator
@@ -84,46 +86,43 @@ class Effect:
     error: str | None
 
 
-def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) -> Effect:
-    """Handle frames with a handler of their own, and look at the effect."""
+def effect_of(handle: Callable[[BrokerParts, ProcessorMetrics], object]) -> Effect:
+    """Handle frames with parts of their own, and look at the effect."""
     with TemporaryDirectory() as directory:
-        config = BrokerConfig(data_dirs=(Path(directory) / "data",), num_partitions=2)
+        config = BrokerConfig(
+            data_dirs=(Path(directory) / "data",),
+            num_partitions=2,
+            max_message_bytes=MAX_MESSAGE_BYTES,
+        )
         clock = FakeClock()
         logs = LogManager(config, clock)
         logs.open()
-        metrics = ProcessorMetrics(clock, 60.0)
-        handler = ProduceHandler(
-            Shutdown(clock),
-            logs,
-            replicas := ReplicaTable(config, logs, clock, Mock(), Mock()),
-            Forwarder(
-                replicas,
-                brokers := LiveBrokers(config),
-                creations := TopicCreations(
-                    config,
-                    logs,
-                    replicas,
-                    brokers,
-                    Mock(),
-                    Mock(),
-                    CreationLimits(config, logs, clock),
+        replicas = ReplicaTable(config, logs, clock, Mock(), Mock())
+        brokers = LiveBrokers(config)
+        limits = CreationLimits(config, logs, clock)
+        creations = TopicCreations(config, logs, replicas, brokers, Mock(), Mock(), limits)
+        unused: dict[str, Any] = {one.name: Mock() for one in fields(BrokerParts)}
+        parts = BrokerParts(
+            **unused
+            | {
+                "config": config,
+                "clock": clock,
+                "logs": logs,
+                "replicas": replicas,
+                "shutdown": Shutdown(clock),
+                "creations": creations,
+                "forwarder": Forwarder(
+                    replicas, brokers, creations, clock, config.max_request_bytes
                 ),
-                clock,
-                config.max_request_bytes,
-            ),
-            creations,
-            validator,
-            metrics,
-            clock,
-            broker_id=0,
-            max_topic_name_length=255,
+                "judge": Judge(0),
+            }
         )
+        metrics = ProcessorMetrics(clock, 60.0)
         for topic in TOPICS[:2]:
-            append_singly(handler, frame_of(topic, 0, b""))
-        validator.begin_turn()
+            append_singly(produce_handler(parts, metrics), frame_of(topic, 0, b""))
         error = None
         try:
-            handle(handler)
+            handle(parts, metrics)
         except BrokerError as problem:
             error = f"{type(problem).__name__}: {problem}"
         counters = {
@@ -145,6 +144,10 @@ def endless_turns() -> Iterator[None]:
         yield
 
 
+def produce_handler(parts: BrokerParts, metrics: ProcessorMetrics) -> ProduceHandler:
+    return ProduceHandler(parts, metrics, Validator(MAX_MESSAGE_BYTES, turn_bytes=None))
+
+
 def append_singly(handler: ProduceHandler, frame: memoryview) -> None:
     request = decode_request(frame)
     assert isinstance(request, ProduceRequest)
@@ -152,25 +155,20 @@ def append_singly(handler: ProduceHandler, frame: memoryview) -> None:
 
 
 def effect_of_each(frames_of_run: list[memoryview]) -> Effect:
-    def handle(handler: ProduceHandler) -> None:
+    def handle(parts: BrokerParts, metrics: ProcessorMetrics) -> None:
+        handler = produce_handler(parts, metrics)
         for frame in frames_of_run:
             append_singly(handler, frame)
 
-    return effect_of(handle, Validator(MAX_MESSAGE_BYTES, turn_bytes=None))
+    return effect_of(handle)
 
 
 def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tuple[Effect, int]:
     """Handle frames as a processor does; return also how many were handled."""
-    validator = Validator(MAX_MESSAGE_BYTES, turn_bytes=turn_bytes)
     done_counts = [len(frames_of_run)]
 
-    def handle(handler: ProduceHandler) -> None:
-        no_reads: Any = None
-        metrics = ProcessorMetrics(FakeClock(), 60.0)
-        handlers = RequestHandlers(
-            *(validator, handler, no_reads, no_reads, no_reads, no_reads, no_reads),
-            *(metrics, Judge(0), no_reads, no_reads, no_reads),
-        )
+    def handle(parts: BrokerParts, metrics: ProcessorMetrics) -> None:
+        handlers = RequestHandlers(parts, metrics, turn_bytes, Mock())
         for position, outcome in handlers.handle(
             frames_of(frames_of_run), Client("127.0.0.1"), 0.0
         ):
@@ -182,7 +180,7 @@ def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tu
                 case CloseConnection(reason):
                     raise reason
 
-    return effect_of(handle, validator), done_counts[-1]
+    return effect_of(handle), done_counts[-1]
 
 
 @settings(max_examples=150, deadline=None)

@@ -13,6 +13,7 @@ import pytest
 
 from broker import threads
 from broker.clock import SystemClock
+from broker.config import BrokerConfig
 from broker.errors import TopicNotFoundError
 from broker.log.log import Log
 from broker.protocol.framing import Frames, encode_frame
@@ -23,14 +24,14 @@ from broker.server.network.processor import SLICE_S, Processor
 from broker.server.network.quotas import PeerLog, QueuedBytes
 from broker.server.network.response_queue import MAX_QUEUED_RESPONSES, MAX_WAITING_READS
 from broker.server.requests.client import Client
-from broker.server.requests.handlers import (
+from broker.server.requests.metrics import ProcessorMetrics
+from broker.server.requests.outcomes import (
     CloseConnection,
     Offload,
     Outcome,
     Work,
     YieldTurn,
 )
-from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.purgatory import (
     DelayedResponse,
     DelayKind,
@@ -70,6 +71,9 @@ class ScriptedHandlers:
         found: list[Outcome] = work.future.result()
         return found
 
+    def reconfigure(self, config: BrokerConfig) -> None:
+        pass
+
 
 class Bench:
     """A processor with scripted handlers, and connections to it."""
@@ -100,10 +104,7 @@ class Bench:
     def start(self, respond: Respond, respond_later: Respond = lambda frame: None) -> None:
         """Start the processor; frames it offloads go to `respond_later`, in another thread."""
         self.handlers = ScriptedHandlers(respond)
-        self.processor.start(
-            self.handlers,  # type: ignore[arg-type]  # stands in for the real ones
-            ScriptedHandlers(respond_later),  # type: ignore[arg-type]  # as well
-        )
+        self.processor.start(self.handlers, ScriptedHandlers(respond_later))
         self._is_running = True
 
     def connect(self, name: str = "client") -> socket.socket:

@@ -1,0 +1,71 @@
+"""The parts of a broker that requests are about, shared by the handlers of all threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.endpoints import PLAIN_LISTENER
+from broker.log.manager import LogManager
+from broker.protocol.extension_requests import StatusParts
+from broker.protocol.fetch_sessions import FetchSessions
+from broker.protocol.responses import BrokerAddress, HelloResponse
+from broker.server.cluster.cluster_view import ClusterView
+from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.cluster.shutdown import Shutdown
+from broker.server.cluster.state_change_log import StateChangeLog
+from broker.server.requests.client import Client
+from broker.server.requests.control import ControlHandler
+from broker.server.requests.failure_delays import FailureDelays
+from broker.server.requests.forwarder import Forwarder
+from broker.server.requests.judge import Judge
+from broker.server.requests.pattern_filter import PatternFilter
+from broker.server.requests.read_sessions import ReadSession
+from broker.server.requests.topic_creations import TopicCreations
+from broker.topic import TopicPartition
+
+
+class Host(Protocol):
+    """The broker, as its handlers use it; see `Broker`."""
+
+    def hello(self) -> HelloResponse:
+        """Return who this broker is."""
+
+    def address(self, listener: str = PLAIN_LISTENER) -> BrokerAddress:
+        """Return the address that clients of a listener connect to."""
+
+    def status(self, parts: StatusParts, topic: str) -> dict[str, Any]:
+        """Return the state and counters as a document; any thread."""
+
+
+@dataclass(eq=False, kw_only=True, slots=True)
+class BrokerParts:
+    """The parts of one broker, of which each may be used by any thread."""
+
+    config: BrokerConfig  # in effect
+    host: Host
+    clock: Clock
+    logs: LogManager
+    replicas: ReplicaTable
+    view: ClusterView
+    shutdown: Shutdown
+    changes: StateChangeLog
+    creations: TopicCreations
+    forwarder: Forwarder
+    pattern_filter: PatternFilter
+    sessions: FetchSessions[ReadSession[Any]]
+    control: ControlHandler
+    judge: Judge
+    delays: FailureDelays
+    workers: Executor
+    listers: Executor  # for metadata of many topics, behind which no other must wait
+    logins: Executor  # for steps of exchanges, which may look into ZooKeeper
+    admit: Callable[[Client], None]  # raises if a client has too many connections
+
+    def at_home(self, topic: str, index: int) -> TopicPartition:
+        """Return a partition whose home is this broker."""
+        return TopicPartition(topic, self.config.broker_id, index)
