@@ -26,10 +26,7 @@ class BrokerError(Exception):
     is_cut_short = False  # the attempt to connect had less time than a broker may take
 
     def __init__(
-        self,
-        *args: object,
-        hints: Iterable[str] = (),
-        details: Mapping[str, object] | None = None,
+        self, *args: object, hints: Iterable[str] = (), details: Mapping[str, object] | None = None
     ) -> None:
         super().__init__(*args)
         self.hints: tuple[str, ...] = tuple(hints)

@@ -87,8 +87,7 @@ def parse_size(text: str) -> int:
     factor = _SIZE_UNITS.get(match[2].lower()) if match else None
     if match is None or factor is None:
         raise ArgumentError(
-            f"not a size: '{text}'",
-            hints=["valid: 512, 64KiB, 2GB (a bare number is bytes)"],
+            f"not a size: '{text}'", hints=["valid: 512, 64KiB, 2GB (a bare number is bytes)"]
         )
     return round(float(match[1]) * factor)
 

@@ -133,8 +133,7 @@ def _open_counts(
     if problems:
         env.error(problems[0])
         raise CliError(
-            ExitStatus.PARTIAL,
-            f"no audit events in '{audit_topic}': {count_text(len(problems))}",
+            ExitStatus.PARTIAL, f"no audit events in '{audit_topic}': {count_text(len(problems))}"
         )
 
 

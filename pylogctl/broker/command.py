@@ -11,12 +11,7 @@ from pylogctl.broker.document import LIST, STATUS, BrokerRow, StatusRow, down_ro
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli import options as shared
 from pylogctl.cli.columns import UNKNOWN
-from pylogctl.cli.connections import (
-    Absence,
-    connector,
-    open_cluster,
-    zookeeper_session,
-)
+from pylogctl.cli.connections import Absence, connector, open_cluster, zookeeper_session
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError

@@ -23,12 +23,7 @@ from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.logs import set_up_logging
-from pylogctl.cli.process import (
-    StopRequest,
-    freeze_garbage,
-    graceful_stop,
-    leave_no_core_file,
-)
+from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop, leave_no_core_file
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.properties import BROKER, Layer, given_layers
 from pylogctl.cli.property_lists import dump_properties

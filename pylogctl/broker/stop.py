@@ -12,11 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker.admin import brokers
-from broker.errors import (
-    RegistryUnreachableError,
-    RequestTimeoutError,
-    UnsupportedVersionError,
-)
+from broker.errors import RegistryUnreachableError, RequestTimeoutError, UnsupportedVersionError
 from broker.protocol.responses import BrokerAddress
 from broker.units import format_duration
 from broker.zk.embedded import EmbeddedZooKeeper

@@ -72,7 +72,7 @@ class Pylogctl(RootGroup):
         "version": RootCommand(_HELP, "Show versions of program and libraries.", "version_app"),
     }
     hidden_entries: ClassVar[dict[str, RootCommand]] = {
-        "properties": RootCommand(_HELP, "Show properties.", "properties_app"),
+        "properties": RootCommand(_HELP, "Show properties.", "properties_app")
     }
     examples: ClassVar[tuple[str, ...]] = (
         "pylogctl broker start --ephemeral",

@@ -32,8 +32,7 @@ def confirm_name(env: Environment, command: str, name: str, given: str | None) -
         return
     if not env.can_ask:
         raise CliError(
-            ExitStatus.DECLINED,
-            f"'{command}' needs confirmation; add --yes --confirm {name}",
+            ExitStatus.DECLINED, f"'{command}' needs confirmation; add --yes --confirm {name}"
         )
     if _answer(env, f"type '{name}' to confirm: ") != name:
         raise CliError(ExitStatus.DECLINED, "not confirmed; nothing changed")

@@ -83,8 +83,7 @@ def _announced_start(env: Environment) -> Iterator[None]:
             f"try: -Z {found}" if found else "try: pylogctl doctor, for what it needs to have one"
         )
         raise RegistryUnreachableError(
-            f"no ZooKeeper at {env.zookeeper}; the broker at {DEFAULT_BROKER} {text}",
-            hints=[hint],
+            f"no ZooKeeper at {env.zookeeper}; the broker at {DEFAULT_BROKER} {text}", hints=[hint]
         ) from error
 
 
@@ -142,10 +141,7 @@ def _validate_some_listen(env: Environment, addresses: Sequence[BrokerAddress]) 
     refusal = None
     for address in addresses:
         connection = Connection(
-            address,
-            connect_timeout_s=_PROBE_S,
-            retries_refused=False,
-            security=security_of(env),
+            address, connect_timeout_s=_PROBE_S, retries_refused=False, security=security_of(env)
         )
         try:
             connection.connect()

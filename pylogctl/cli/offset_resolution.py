@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from broker.client.selection import (
-    Selected,
-    causes_of_absence,
-    partitions_away,
-    unreadable_text,
-)
+from broker.client.selection import Selected, causes_of_absence, partitions_away, unreadable_text
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,

@@ -81,11 +81,7 @@ class Span(NamedTuple):
 
 
 def make_span(
-    env: Environment,
-    offsets: Sequence[str],
-    *,
-    from_beginning: bool,
-    exit_at_end: bool,
+    env: Environment, offsets: Sequence[str], *, from_beginning: bool, exit_at_end: bool
 ) -> Span:
     """Return the ranges to read; only one of `--offset` and `--from-beginning` may be given."""
     if from_beginning and offsets:

@@ -393,12 +393,10 @@ _CLUSTERS = (
     "Default: that of -c, -Z or -b."
 )
 FromOption = Annotated[
-    str | None,
-    option("--from CLUSTER", "Connection", f"Cluster to read from: {_CLUSTERS}"),
+    str | None, option("--from CLUSTER", "Connection", f"Cluster to read from: {_CLUSTERS}")
 ]
 ToOption = Annotated[
-    str | None,
-    option("--to CLUSTER", "Connection", f"Cluster to write to: {_CLUSTERS}"),
+    str | None, option("--to CLUSTER", "Connection", f"Cluster to write to: {_CLUSTERS}")
 ]
 """The two clusters of a command; that of `--context`, `-Z` or `-b` if one is not given."""
 

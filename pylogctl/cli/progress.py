@@ -181,12 +181,7 @@ def progress(
 
 def _make_bar(env: Environment) -> Any:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
     color = env.use_color(stderr=True)

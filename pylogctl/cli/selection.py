@@ -88,12 +88,7 @@ def group_pattern(patterns: TopicPatterns) -> str:
     return joined_filter(*patterns)
 
 
-def wait_for_topics(
-    cluster: Cluster,
-    topics: Sequence[str],
-    *,
-    timeout_s: float,
-) -> None:
+def wait_for_topics(cluster: Cluster, topics: Sequence[str], *, timeout_s: float) -> None:
     """Wait until every topic has a partition on a live broker; `timeout_s` may be infinite."""
     give_up_s = time.monotonic() + timeout_s
     for topic in topics:

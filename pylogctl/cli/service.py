@@ -30,10 +30,7 @@ class ReadyTargets:
 
 
 def announce_ready(
-    env: Environment,
-    document: Document,
-    row: Row,
-    targets: ReadyTargets = ReadyTargets(),
+    env: Environment, document: Document, row: Row, targets: ReadyTargets = ReadyTargets()
 ) -> None:
     """Write the READY line to the targets, then to standard output in the format of `--output`.
 

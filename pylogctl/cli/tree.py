@@ -263,8 +263,7 @@ class Group(TyperGroup):
             hints = hints_for_command(ctx.command_path.split()[1:], args)
             guess = "" if hints else did_you_mean(args[0], self.list_commands(ctx))
             raise UsageError(
-                f"no command '{args[0]}'{guess}",
-                hints=[*hints, f"try: {ctx.command_path} --help"],
+                f"no command '{args[0]}'{guess}", hints=[*hints, f"try: {ctx.command_path} --help"]
             )
         return args[0], command, args[1:]
 

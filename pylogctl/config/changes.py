@@ -43,11 +43,7 @@ def set_settings(
     """Set settings of a topic or broker, and render what has changed."""
     try:
         change = settings_changes.set_settings(
-            registry,
-            target,
-            texts,
-            may_be_absent=may_be_absent,
-            is_dry_run=env.settings.dry_run,
+            registry, target, texts, may_be_absent=may_be_absent, is_dry_run=env.settings.dry_run
         )
     except (BrokerNotFoundError, TopicNotFoundError) as error:
         when = "when the topic is created" if target.topic else "a broker that is down"

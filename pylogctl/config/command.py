@@ -148,8 +148,7 @@ def list_(env: Environment, topic: _Topic = None, broker: _Broker = None) -> Non
     examples=("pylogctl config show --origin", "pylogctl config show --context prod --origin"),
 )
 def show(
-    env: Environment,
-    origin: bool = flag("--origin", "Options", "Say where each value comes from."),
+    env: Environment, origin: bool = flag("--origin", "Options", "Say where each value comes from.")
 ) -> None:
     """Show which cluster commands use here, and other options that files and variables set."""
     from pylogctl.config.document import OPTIONS

@@ -110,10 +110,7 @@ def add(
 
 
 @app.command("current", cls=Command)
-@accepts(
-    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
-    examples=("pylogctl context current",),
-)
+@accepts(exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND), examples=("pylogctl context current",))
 def current(env: Environment) -> None:
     """Write the name of the current context; status 3 if none is."""
     name = contexts.current_name(env.environ, _read(env))

@@ -24,7 +24,5 @@ class ContextRow(Row):
 
 
 CONTEXTS = Document(
-    "context.list/1",
-    ContextRow,
-    "no contexts; add one: pylogctl context add NAME -Z HOST:PORT",
+    "context.list/1", ContextRow, "no contexts; add one: pylogctl context add NAME -Z HOST:PORT"
 )

@@ -100,10 +100,7 @@ def _show_page(env: Environment, words: list[str]) -> None:
 @accepts(
     *DRY_RUN,
     exits=(ExitStatus.FAILED,),
-    examples=(
-        "source <(pylogctl completion bash)",
-        "pylogctl completion fish --install",
-    ),
+    examples=("source <(pylogctl completion bash)", "pylogctl completion fish --install"),
 )
 def completion(
     env: Environment,

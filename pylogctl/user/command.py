@@ -49,8 +49,7 @@ _Connections = Annotated[
     str | None, option("--connections N", "Options", "Most connections of the user at a time.")
 ]
 _Work = Annotated[
-    str | None,
-    option("--work PERCENT", "Options", "Most work for the user, of one thread's time."),
+    str | None, option("--work PERCENT", "Options", "Most work for the user, of one thread's time.")
 ]
 
 
