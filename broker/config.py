@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,10 +19,13 @@ from broker.properties import (
     HOUR_MS,
     INT64_MAX,
     MINUTE_MS,
-    ZOOKEEPER_PROPERTIES,
     Property,
     PropertyKind,
+    ZooKeeperConfig,
+    live,
     parse_property,
+    setting,
+    unit,
 )
 from broker.times import parse_times_of_day
 
@@ -33,16 +36,6 @@ def _processor_count() -> int:
     # done outside of it (flushes, CRCs, compression): on two cores, a second processor thread adds
     # latency and no throughput.
     return max(1, (os.cpu_count() or 1) // 2)
-
-
-_P = Property
-_INT, _BOOL, _TEXT, _PATHS, _MAP = (
-    PropertyKind.INTEGER,
-    PropertyKind.BOOLEAN,
-    PropertyKind.TEXT,
-    PropertyKind.PATHS,
-    PropertyKind.TOPIC_MAP,
-)
 
 
 def _of_08(prefix: str, names: Iterable[str], reason: str) -> dict[str, str]:
@@ -61,353 +54,13 @@ _REPORTERS = (
 _PURGATORY = ("purgatory.purge.interval.requests",)
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerConfig(ListenerConfig):
+@dataclass(frozen=True)
+class BrokerConfig(ListenerConfig, ZooKeeperConfig):
     """The settings of a broker.
 
     Defaults are 0.7's, except the port (0.7: 6667, its sample: 9092), the bind address (0.7: all
     interfaces), the flush interval (0.7: 500 messages or 3 s) and the limits that 0.7 lacks.
     """
-
-    PROPERTIES: ClassVar[tuple[Property, ...]] = (
-        _P("brokerid", "broker_id", _INT, "this broker's number in the cluster", 0),
-        *ListenerConfig.PROPERTIES,
-        _P("log.dir", "data_dirs", _PATHS, "data directory, or several with commas in between"),
-        _P("num.threads", "num_threads", _INT, "processor threads", 1),
-        _P("num.partitions", "num_partitions", _INT, "partitions of a new topic", 1),
-        _P("topic.partition.count.map", "topic_partition_counts", _MAP, "partitions by topic", 1),
-        _P(
-            "auto.create.topics.enable",
-            "auto_create_topics",
-            _BOOL,
-            "the first message to a topic makes it",
-        ),
-        _P(
-            "default.replication.factor",
-            "default_replication_factor",
-            _INT,
-            "replicas of a topic that its first message makes; 1: its partitions stay at home",
-            1,
-        ),
-        _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),
-        _P("max.socket.request.bytes", "max_request_bytes", _INT, "largest frame, bytes", 1),
-        _P("max.topic.name.length", "max_topic_name_length", _INT, "longest topic name", 1),
-        _P(
-            "log.file.size",
-            "segment_bytes",
-            _INT,
-            "roll a segment above this size, bytes",
-            5,
-            maximum=INT64_MAX,
-        ),
-        _P(
-            "topic.log.file.size",
-            "topic_segment_bytes",
-            _MAP,
-            "the same by topic",
-            1,
-            maximum=INT64_MAX,
-        ),
-        _P("log.roll.hours", "roll_ms", _INT, "roll a segment of this age", 1, HOUR_MS),
-        _P("log.roll.minutes", "roll_ms", _INT, "the same in minutes", 1, MINUTE_MS),
-        _P("log.roll.ms", "roll_ms", _INT, "the same in milliseconds", 1, maximum=INT64_MAX),
-        _P("topic.log.roll.hours", "topic_roll_ms", _MAP, "the same by topic", 1, HOUR_MS),
-        _P("log.retention.hours", "retention_ms", _INT, "keep segments so long", 1, HOUR_MS),
-        _P("log.retention.minutes", "retention_ms", _INT, "the same in minutes", 1, MINUTE_MS),
-        _P("log.retention.ms", "retention_ms", _INT, "the same in ms", 1, maximum=INT64_MAX),
-        _P("topic.log.retention.hours", "topic_retention_ms", _MAP, "by topic", 1, HOUR_MS),
-        _P(
-            "log.retention.size",
-            "retention_bytes",
-            _INT,
-            "keep so much of a partition; -1 all",
-            maximum=INT64_MAX,
-        ),
-        _P(
-            "topic.log.retention.size",
-            "topic_retention_bytes",
-            _MAP,
-            "the same by topic",
-            1,
-            maximum=INT64_MAX,
-        ),
-        _P(
-            "log.cleanup.policy",
-            "retention_policy",
-            _TEXT,
-            "what happens to segments past retention",
-            choices=("delete", "archive"),
-        ),
-        _P(
-            "log.archive.dir",
-            "archive_dir",
-            PropertyKind.OPTIONAL_PATH,
-            "where policy archive puts them",
-        ),
-        _P(
-            "log.cleanup.interval.mins",
-            "cleanup_interval_ms",
-            _INT,
-            "how often segments past retention are looked for",
-            1,
-            MINUTE_MS,
-            maximum=525_600,
-        ),
-        _P(
-            "log.retention.check.interval.ms",
-            "cleanup_interval_ms",
-            _INT,
-            "the same in milliseconds",
-            1,
-            maximum=525_600 * MINUTE_MS,
-        ),
-        _P(
-            "log.cleanup.times",
-            "cleanup_times",
-            _TEXT,
-            "times of day for it instead, of the machine's time zone: HH:MM,..; empty: none",
-        ),
-        _P("log.flush.interval", "flush_interval_messages", _INT, "flush after n messages", 1),
-        _P(
-            "topic.log.flush.interval",
-            "topic_flush_interval_messages",
-            _MAP,
-            "the same by topic",
-            1,
-        ),
-        _P("log.default.flush.interval.ms", "flush_interval_ms", _INT, "or after this time", 1),
-        _P("topic.flush.intervals.ms", "topic_flush_interval_ms", _MAP, "the same by topic", 1),
-        _P("log.flush.before.read", "flush_before_read", _BOOL, "consumers see flushed messages"),
-        _P("log.flusher.threads", "flusher_threads", _INT, "threads that fsync", 1),
-        _P("log.checkpoint.interval.ms", "checkpoint_interval_ms", _INT, "recovery point", 1),
-        _P(
-            "log.lost.offsets.reuse",
-            "reuse_lost_offsets",
-            _BOOL,
-            "a log that lost its end goes on there, not behind it",
-        ),
-        _P("socket.send.buffer", "socket_send_bytes", _INT, "SO_SNDBUF; 0 leaves the system's", 0),
-        _P("socket.receive.buffer", "socket_receive_bytes", _INT, "SO_RCVBUF; 0 the system's", 0),
-        _P(
-            "max.fetch.wait.ms",
-            "max_fetch_wait_ms",
-            _INT,
-            "longest wait of a read; longer ones are cut",
-            1,
-        ),
-        _P(
-            "max.fetch.positions",
-            "max_fetch_positions",
-            _INT,
-            "partitions that one read may name",
-            1,
-        ),
-        _P("max.connections", "max_connections", _INT, "connections in all", 1),
-        _P(
-            "max.connections.per.ip",
-            "max_connections_per_ip",
-            _INT,
-            "from one address of another machine",
-            1,
-        ),
-        _P(
-            "quota.producer.default",
-            "quota_producer_bytes",
-            _INT,
-            "bytes a second from each user without a quota of its own; 0: no limit",
-            0,
-            maximum=INT64_MAX,
-        ),
-        _P(
-            "quota.consumer.default",
-            "quota_consumer_bytes",
-            _INT,
-            "the same of bytes to each user",
-            0,
-            maximum=INT64_MAX,
-        ),
-        _P(
-            "quota.request.default",
-            "quota_request_percent",
-            _INT,
-            "the same of work for each user, percent of one thread's time",
-            0,
-        ),
-        _P(
-            "quota.creation.default",
-            "quota_creation_rate",
-            _INT,
-            "topics a second that each user may create, after 200 times as many; 0: no limit",
-            0,
-        ),
-        _P(
-            "max.partitions",
-            "max_partitions",
-            _INT,
-            "of this broker, up to which users create topics; half of them for one user",
-            1,
-        ),
-        _P(
-            "max.connection.creation.rate",
-            "max_connection_rate",
-            _INT,
-            "new connections a second; more have to wait; 0: no limit",
-            0,
-        ),
-        _P(
-            "audit.log",
-            "audit_log",
-            PropertyKind.OPTIONAL_PATH,
-            "file that tells who was refused what and who administered, as JSON; empty: none",
-        ),
-        _P("connections.max.idle.ms", "max_idle_ms", _INT, "close after no whole request", 1),
-        _P(
-            "queued.max.bytes",
-            "max_queued_bytes",
-            _INT,
-            "of requests that come in pieces, each beyond 32 KiB; others wait",
-            1,
-            maximum=INT64_MAX,
-        ),
-        _P("monitoring.period.secs", "monitoring_period_ms", _INT, "window of rates", 1, 1000),
-        _P(
-            "min.insync.replicas",
-            "min_insync_replicas",
-            _INT,
-            "replicas in sync that acks -1 needs, in topics without a number of their own",
-            1,
-        ),
-        _P(
-            "unclean.leader.election.enable",
-            "allows_unclean_election",
-            _BOOL,
-            "a replica that lacks messages may lead if no other is there, in topics without a "
-            "choice of their own",
-        ),
-        _P("broker.rack", "rack", _TEXT, "where it stands; replicas are spread over racks"),
-        _P(
-            "replica.lag.time.max.ms",
-            "replica_lag_ms",
-            _INT,
-            "a replica behind for longer is not in sync",
-            1,
-        ),
-        _P(
-            "num.replica.fetchers",
-            "num_replica_fetchers",
-            _INT,
-            "threads that copy from each broker that leads",
-            1,
-            maximum=64,
-        ),
-        _P(
-            "replica.fetch.wait.max.ms",
-            "replica_fetch_wait_ms",
-            _INT,
-            "how long a fetch of a follower waits for messages, by the settings of both brokers at "
-            "most; two seconds while nothing changes",
-            1,
-        ),
-        _P(
-            "replica.fetch.min.bytes",
-            "replica_fetch_min_bytes",
-            _INT,
-            "for so many new bytes of the partitions that are copied together",
-            1,
-        ),
-        _P(
-            "replica.fetch.max.bytes",
-            "replica_fetch_bytes",
-            _INT,
-            "of a partition, in one response to a follower",
-            1,
-        ),
-        _P(
-            "replica.socket.timeout.ms",
-            "replica_socket_timeout_ms",
-            _INT,
-            "wait for a response of another broker",
-            1,
-        ),
-        _P(
-            "replica.socket.receive.buffer.bytes",
-            "replica_socket_receive_bytes",
-            _INT,
-            "SO_RCVBUF of connections to leaders; 0 the system's",
-            0,
-        ),
-        _P(
-            "controller.socket.timeout.ms",
-            "controller_socket_timeout_ms",
-            _INT,
-            "as the controller, wait for a response of a broker",
-            1,
-        ),
-        _P(
-            "broker.silence.ms",
-            "broker_silence_ms",
-            _INT,
-            "without an answer, another broker is taken for dead; 0: only its session tells",
-            0,
-        ),
-        _P(
-            "replica.high.watermark.checkpoint.interval.ms",
-            "high_watermark_checkpoint_ms",
-            _INT,
-            "between two checkpoints of high watermarks",
-            1,
-        ),
-        _P(
-            "auto.leader.rebalance.enable",
-            "balances_leaders",
-            _BOOL,
-            "give leaderships back to the preferred replicas from time to time",
-        ),
-        _P(
-            "leader.imbalance.check.interval.seconds",
-            "leader_balance_interval_ms",
-            _INT,
-            "between two looks at that",
-            1,
-            1000,
-        ),
-        _P(
-            "leader.imbalance.per.broker.percentage",
-            "max_leader_imbalance",
-            _INT,
-            "percent of what a broker is to lead that others may lead",
-            0,
-            maximum=100,
-        ),
-        _P(
-            "controlled.shutdown.enable",
-            "enable_controlled_shutdown",
-            _BOOL,
-            "move leaderships away before the broker stops",
-        ),
-        _P(
-            "controlled.shutdown.max.retries",
-            "controlled_shutdown_retries",
-            _INT,
-            "tries after a failure",
-            0,
-        ),
-        _P(
-            "controlled.shutdown.retry.backoff.ms",
-            "controlled_shutdown_backoff_ms",
-            _INT,
-            "before each of them",
-            0,
-        ),
-        _P("enable.zookeeper", "enable_zookeeper", _BOOL, "whether to use zk.connect"),
-        *ZOOKEEPER_PROPERTIES,
-        _P(
-            "zookeeper.set.acl",
-            "zk_set_acl",
-            _BOOL,
-            "close nodes in ZooKeeper to all but the user of the credential",
-        ),
-    )
 
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {
         "log.default.flush.scheduler.interval.ms": "a log is flushed when it is due",
@@ -425,117 +78,266 @@ class BrokerConfig(ListenerConfig):
         "replica.lag.max.messages": "replica.lag.time.max.ms alone says which replicas are in sync",
         "offset.metadata.max.bytes": "offsets are in ZooKeeper, without metadata",
     }
-    DYNAMIC: ClassVar[frozenset[str]] = frozenset(
-        (
-            "num_partitions",
-            "topic_partition_counts",
-            "max_message_bytes",
-            "segment_bytes",
-            "topic_segment_bytes",
-            "roll_ms",
-            "topic_roll_ms",
-            "retention_ms",
-            "topic_retention_ms",
-            "retention_bytes",
-            "topic_retention_bytes",
-            "cleanup_interval_ms",
-            "cleanup_times",
-            "flush_interval_messages",
-            "topic_flush_interval_messages",
-            "flush_interval_ms",
-            "topic_flush_interval_ms",
-            "flush_before_read",
-            "checkpoint_interval_ms",
-            "max_fetch_wait_ms",
-            "max_fetch_positions",
-            "max_connections",
-            "max_connections_per_ip",
-            "max_idle_ms",
-            "max_connection_rate",
-            "quota_producer_bytes",
-            "quota_consumer_bytes",
-            "quota_request_percent",
-            "quota_creation_rate",
-            "max_partitions",
-        )
-    )
-    """The fields that change while the broker runs; all others need a restart."""
 
-    broker_id: int = 0
-    data_dirs: tuple[Path, ...] = (Path("data"),)
-    num_threads: int = field(default_factory=_processor_count)
-    num_partitions: int = 1
-    topic_partition_counts: Mapping[str, int] = field(default_factory=dict)
-    auto_create_topics: bool = True
-    default_replication_factor: int = 1
-    max_message_bytes: int = 1_000_000
-    max_request_bytes: int = 104_857_600
-    max_topic_name_length: int = 255
-    segment_bytes: int = 1 << 30
-    topic_segment_bytes: Mapping[str, int] = field(default_factory=dict)
-    roll_ms: int = 168 * HOUR_MS
-    topic_roll_ms: Mapping[str, int] = field(default_factory=dict)
-    retention_ms: int = 168 * HOUR_MS
-    topic_retention_ms: Mapping[str, int] = field(default_factory=dict)
-    retention_bytes: int = -1
-    topic_retention_bytes: Mapping[str, int] = field(default_factory=dict)
-    retention_policy: str = "delete"
-    archive_dir: Path | None = None
-    cleanup_interval_ms: int = 10 * MINUTE_MS
-    cleanup_times: str = ""
-    flush_interval_messages: int = 10_000
-    topic_flush_interval_messages: Mapping[str, int] = field(default_factory=dict)
-    flush_interval_ms: int = 100
-    topic_flush_interval_ms: Mapping[str, int] = field(default_factory=dict)
-    flush_before_read: bool = True
-    flusher_threads: int = 2
-    checkpoint_interval_ms: int = 5000
-    reuse_lost_offsets: bool = False
-    socket_send_bytes: int = 0
-    socket_receive_bytes: int = 0
-    max_fetch_wait_ms: int = MINUTE_MS
-    max_fetch_positions: int = 10_000
-    max_connections: int = 10_000
-    max_connections_per_ip: int = 1000
-    max_connection_rate: int = 0
-    audit_log: Path | None = None
-    quota_producer_bytes: int = 0
-    quota_consumer_bytes: int = 0
-    quota_request_percent: int = 0
-    quota_creation_rate: int = 10
-    max_partitions: int = 50_000
-    max_idle_ms: int = 10 * MINUTE_MS
-    max_queued_bytes: int = 256 << 20
-    monitoring_period_ms: int = 600_000
-    min_insync_replicas: int = 1
-    allows_unclean_election: bool = False
-    rack: str = ""
-    replica_lag_ms: int = 10_000
-    num_replica_fetchers: int = 1
-    replica_fetch_wait_ms: int = 500
-    replica_fetch_min_bytes: int = 1
-    replica_fetch_bytes: int = 4 << 20
-    replica_socket_timeout_ms: int = 30_000
-    replica_socket_receive_bytes: int = 0
-    controller_socket_timeout_ms: int = 30_000
-    broker_silence_ms: int = 3000
-    high_watermark_checkpoint_ms: int = 5000
-    balances_leaders: bool = True
-    leader_balance_interval_ms: int = 300_000
-    max_leader_imbalance: int = 10
-    enable_controlled_shutdown: bool = True
-    controlled_shutdown_retries: int = 3
-    controlled_shutdown_backoff_ms: int = 5000
-    enable_zookeeper: bool = True
-    zookeeper: str = ""
-    zk_session_timeout_ms: int = 6000
-    zk_connection_timeout_ms: int = 6000
-    zk_credential_file: Path | None = None
-    zk_tls: bool = False
-    zk_tls_ca: Path | None = None
-    zk_tls_cert: Path | None = None
-    zk_tls_key: Path | None = None
-    zk_set_acl: bool = False
+    broker_id: int = setting(0, "brokerid", "this broker's number in the cluster", 0)
+    data_dirs: tuple[Path, ...] = setting(
+        (Path("data"),), "log.dir", "data directory, or several with commas in between"
+    )
+    num_threads: int = setting(_processor_count, "num.threads", "processor threads", 1)
+    num_partitions: int = live(1, "num.partitions", "partitions of a new topic", 1)
+    topic_partition_counts: Mapping[str, int] = live(
+        dict, "topic.partition.count.map", "partitions by topic", 1
+    )
+    auto_create_topics: bool = setting(
+        True, "auto.create.topics.enable", "the first message to a topic makes it"
+    )
+    default_replication_factor: int = setting(
+        1,
+        "default.replication.factor",
+        "replicas of a topic that its first message makes; 1: its partitions stay at home",
+        1,
+    )
+    max_message_bytes: int = live(1_000_000, "max.message.size", "largest outer payload, bytes", 0)
+    max_request_bytes: int = setting(
+        104_857_600, "max.socket.request.bytes", "largest frame, bytes", 1
+    )
+    max_topic_name_length: int = setting(255, "max.topic.name.length", "longest topic name", 1)
+    segment_bytes: int = live(
+        1 << 30, "log.file.size", "roll a segment above this size, bytes", 5, maximum=INT64_MAX
+    )
+    topic_segment_bytes: Mapping[str, int] = live(
+        dict, "topic.log.file.size", "the same by topic", 1, maximum=INT64_MAX
+    )
+    roll_ms: int = live(
+        168 * HOUR_MS,
+        "log.roll.hours",
+        "roll a segment of this age",
+        1,
+        HOUR_MS,
+        also=(
+            unit("log.roll.minutes", "the same in minutes", 1, MINUTE_MS),
+            unit("log.roll.ms", "the same in milliseconds", 1, maximum=INT64_MAX),
+        ),
+    )
+    topic_roll_ms: Mapping[str, int] = live(
+        dict, "topic.log.roll.hours", "the same by topic", 1, HOUR_MS
+    )
+    retention_ms: int = live(
+        168 * HOUR_MS,
+        "log.retention.hours",
+        "keep segments so long",
+        1,
+        HOUR_MS,
+        also=(
+            unit("log.retention.minutes", "the same in minutes", 1, MINUTE_MS),
+            unit("log.retention.ms", "the same in ms", 1, maximum=INT64_MAX),
+        ),
+    )
+    topic_retention_ms: Mapping[str, int] = live(
+        dict, "topic.log.retention.hours", "by topic", 1, HOUR_MS
+    )
+    retention_bytes: int = live(
+        -1, "log.retention.size", "keep so much of a partition; -1 all", maximum=INT64_MAX
+    )
+    topic_retention_bytes: Mapping[str, int] = live(
+        dict, "topic.log.retention.size", "the same by topic", 1, maximum=INT64_MAX
+    )
+    retention_policy: str = setting(
+        "delete",
+        "log.cleanup.policy",
+        "what happens to segments past retention",
+        choices=("delete", "archive"),
+    )
+    archive_dir: Path | None = setting(None, "log.archive.dir", "where policy archive puts them")
+    cleanup_interval_ms: int = live(
+        10 * MINUTE_MS,
+        "log.cleanup.interval.mins",
+        "how often segments past retention are looked for",
+        1,
+        MINUTE_MS,
+        maximum=525_600,
+        also=(
+            unit(
+                "log.retention.check.interval.ms",
+                "the same in milliseconds",
+                1,
+                maximum=525_600 * MINUTE_MS,
+            ),
+        ),
+    )
+    cleanup_times: str = live(
+        "",
+        "log.cleanup.times",
+        "times of day for it instead, of the machine's time zone: HH:MM,..; empty: none",
+    )
+    flush_interval_messages: int = live(10_000, "log.flush.interval", "flush after n messages", 1)
+    topic_flush_interval_messages: Mapping[str, int] = live(
+        dict, "topic.log.flush.interval", "the same by topic", 1
+    )
+    flush_interval_ms: int = live(100, "log.default.flush.interval.ms", "or after this time", 1)
+    topic_flush_interval_ms: Mapping[str, int] = live(
+        dict, "topic.flush.intervals.ms", "the same by topic", 1
+    )
+    flush_before_read: bool = live(True, "log.flush.before.read", "consumers see flushed messages")
+    flusher_threads: int = setting(2, "log.flusher.threads", "threads that fsync", 1)
+    checkpoint_interval_ms: int = live(5000, "log.checkpoint.interval.ms", "recovery point", 1)
+    reuse_lost_offsets: bool = setting(
+        False, "log.lost.offsets.reuse", "a log that lost its end goes on there, not behind it"
+    )
+    socket_send_bytes: int = setting(0, "socket.send.buffer", "SO_SNDBUF; 0 leaves the system's", 0)
+    socket_receive_bytes: int = setting(0, "socket.receive.buffer", "SO_RCVBUF; 0 the system's", 0)
+    max_fetch_wait_ms: int = live(
+        MINUTE_MS, "max.fetch.wait.ms", "longest wait of a read; longer ones are cut", 1
+    )
+    max_fetch_positions: int = live(
+        10_000, "max.fetch.positions", "partitions that one read may name", 1
+    )
+    max_connections: int = live(10_000, "max.connections", "connections in all", 1)
+    max_connections_per_ip: int = live(
+        1000, "max.connections.per.ip", "from one address of another machine", 1
+    )
+    quota_producer_bytes: int = live(
+        0,
+        "quota.producer.default",
+        "bytes a second from each user without a quota of its own; 0: no limit",
+        0,
+        maximum=INT64_MAX,
+    )
+    quota_consumer_bytes: int = live(
+        0, "quota.consumer.default", "the same of bytes to each user", 0, maximum=INT64_MAX
+    )
+    quota_request_percent: int = live(
+        0,
+        "quota.request.default",
+        "the same of work for each user, percent of one thread's time",
+        0,
+    )
+    quota_creation_rate: int = live(
+        10,
+        "quota.creation.default",
+        "topics a second that each user may create, after 200 times as many; 0: no limit",
+        0,
+    )
+    max_partitions: int = live(
+        50_000,
+        "max.partitions",
+        "of this broker, up to which users create topics; half of them for one user",
+        1,
+    )
+    max_connection_rate: int = live(
+        0,
+        "max.connection.creation.rate",
+        "new connections a second; more have to wait; 0: no limit",
+        0,
+    )
+    audit_log: Path | None = setting(
+        None,
+        "audit.log",
+        "file that tells who was refused what and who administered, as JSON; empty: none",
+    )
+    max_idle_ms: int = live(
+        10 * MINUTE_MS, "connections.max.idle.ms", "close after no whole request", 1
+    )
+    max_queued_bytes: int = setting(
+        256 << 20,
+        "queued.max.bytes",
+        "of requests that come in pieces, each beyond 32 KiB; others wait",
+        1,
+        maximum=INT64_MAX,
+    )
+    monitoring_period_ms: int = setting(
+        600_000, "monitoring.period.secs", "window of rates", 1, 1000
+    )
+    min_insync_replicas: int = setting(
+        1,
+        "min.insync.replicas",
+        "replicas in sync that acks -1 needs, in topics without a number of their own",
+        1,
+    )
+    allows_unclean_election: bool = setting(
+        False,
+        "unclean.leader.election.enable",
+        "a replica that lacks messages may lead if no other is there, in topics without a "
+        "choice of their own",
+    )
+    rack: str = setting("", "broker.rack", "where it stands; replicas are spread over racks")
+    replica_lag_ms: int = setting(
+        10_000, "replica.lag.time.max.ms", "a replica behind for longer is not in sync", 1
+    )
+    num_replica_fetchers: int = setting(
+        1, "num.replica.fetchers", "threads that copy from each broker that leads", 1, maximum=64
+    )
+    replica_fetch_wait_ms: int = setting(
+        500,
+        "replica.fetch.wait.max.ms",
+        "how long a fetch of a follower waits for messages, by the settings of both brokers at "
+        "most; two seconds while nothing changes",
+        1,
+    )
+    replica_fetch_min_bytes: int = setting(
+        1,
+        "replica.fetch.min.bytes",
+        "for so many new bytes of the partitions that are copied together",
+        1,
+    )
+    replica_fetch_bytes: int = setting(
+        4 << 20, "replica.fetch.max.bytes", "of a partition, in one response to a follower", 1
+    )
+    replica_socket_timeout_ms: int = setting(
+        30_000, "replica.socket.timeout.ms", "wait for a response of another broker", 1
+    )
+    replica_socket_receive_bytes: int = setting(
+        0,
+        "replica.socket.receive.buffer.bytes",
+        "SO_RCVBUF of connections to leaders; 0 the system's",
+        0,
+    )
+    controller_socket_timeout_ms: int = setting(
+        30_000,
+        "controller.socket.timeout.ms",
+        "as the controller, wait for a response of a broker",
+        1,
+    )
+    broker_silence_ms: int = setting(
+        3000,
+        "broker.silence.ms",
+        "without an answer, another broker is taken for dead; 0: only its session tells",
+        0,
+    )
+    high_watermark_checkpoint_ms: int = setting(
+        5000,
+        "replica.high.watermark.checkpoint.interval.ms",
+        "between two checkpoints of high watermarks",
+        1,
+    )
+    balances_leaders: bool = setting(
+        True,
+        "auto.leader.rebalance.enable",
+        "give leaderships back to the preferred replicas from time to time",
+    )
+    leader_balance_interval_ms: int = setting(
+        300_000, "leader.imbalance.check.interval.seconds", "between two looks at that", 1, 1000
+    )
+    max_leader_imbalance: int = setting(
+        10,
+        "leader.imbalance.per.broker.percentage",
+        "percent of what a broker is to lead that others may lead",
+        0,
+        maximum=100,
+    )
+    enable_controlled_shutdown: bool = setting(
+        True, "controlled.shutdown.enable", "move leaderships away before the broker stops"
+    )
+    controlled_shutdown_retries: int = setting(
+        3, "controlled.shutdown.max.retries", "tries after a failure", 0
+    )
+    controlled_shutdown_backoff_ms: int = setting(
+        5000, "controlled.shutdown.retry.backoff.ms", "before each of them", 0
+    )
+    enable_zookeeper: bool = setting(True, "enable.zookeeper", "whether to use zk.connect")
+    zk_set_acl: bool = setting(
+        False, "zookeeper.set.acl", "close nodes in ZooKeeper to all but the user of the credential"
+    )
 
     def __post_init__(self) -> None:
         if self.retention_policy == "archive" and self.archive_dir is None:

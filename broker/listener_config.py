@@ -4,134 +4,92 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from broker.endpoints import PLAIN_LISTENER, Endpoint, parse_advertised, parse_endpoints
 from broker.errors import ConfigError
-from broker.properties import BaseConfig, Property, PropertyKind
-
-_P = Property
-_INT, _BOOL, _TEXT = PropertyKind.INTEGER, PropertyKind.BOOLEAN, PropertyKind.TEXT
+from broker.properties import BaseConfig, setting
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ListenerConfig(BaseConfig):
     """Where a broker listens, and whom it serves there."""
 
-    PROPERTIES: ClassVar[tuple[Property, ...]] = (
-        _P("host", "host", _TEXT, "address to listen on"),
-        _P("hostname", "hostname", _TEXT, "address to advertise; empty: the one listened on"),
-        _P(
-            "port",
-            "port",
-            _INT,
-            "port to listen on; 0 picks a free one, -1: listen at `listeners` only",
-            -1,
-            maximum=65535,
-        ),
-        _P(
-            "advertised.port",
-            "advertised_port",
-            _INT,
-            "port to advertise, where a proxy leads to this broker; 0: the one listened on",
-            0,
-            maximum=65535,
-        ),
-        _P(
-            "listeners",
-            "listeners",
-            _TEXT,
-            "where to listen as well: NAME=tls://HOST:PORT,.. or plain://; that of host and port "
-            "is PLAIN",
-        ),
-        _P(
-            "advertised.listeners",
-            "advertised_listeners",
-            _TEXT,
-            "addresses to advertise, instead of those listened on: NAME=HOST:PORT[,NAME=HOST:PORT]",
-        ),
-        _P(
-            "inter.broker.listener.name",
-            "inter_broker_listener",
-            _TEXT,
-            "listener that brokers reach each other at; empty: that of host and port, or the first",
-        ),
-        _P(
-            "ssl.certificate.location",
-            "ssl_certificate",
-            PropertyKind.OPTIONAL_PATH,
-            "PEM file of the certificate of tls:// listeners, with those of its CAs behind it",
-        ),
-        _P(
-            "ssl.key.location",
-            "ssl_key",
-            PropertyKind.OPTIONAL_PATH,
-            "PEM file of its key; empty: the same file",
-        ),
-        _P(
-            "ssl.ca.location",
-            "ssl_ca",
-            PropertyKind.OPTIONAL_PATH,
-            "PEM file of the CAs of clients' certificates",
-        ),
-        _P(
-            "ssl.client.auth",
-            "ssl_client_auth",
-            _TEXT,
-            "whether clients show a certificate, which names them",
-            choices=("none", "requested", "required"),
-        ),
-        _P(
-            "ssl.principal.mapping.rules",
-            "ssl_principal_rules",
-            _TEXT,
-            "how a certificate's subject becomes a user: RULE:PATTERN/REPLACEMENT/[LU],..,DEFAULT",
-        ),
-        _P(
-            "sasl.enabled.mechanisms",
-            "sasl_mechanisms",
-            _TEXT,
-            "how users may log in, with ZooKeeper; over TLS with -PLUS as well; empty: not at all",
-            choices=("SCRAM-SHA-256", ""),
-        ),
-        _P(
-            "authentication.required",
-            "requires_authentication",
-            _BOOL,
-            "serve only clients that have proved who they are, by a login or by a certificate",
-        ),
-        _P(
-            "authentication.optional.listeners",
-            "optional_authentication",
-            _TEXT,
-            "listeners that serve others all the same, as User:ANONYMOUS: NAME[,NAME]",
-        ),
-        _P("acl.enable", "enforces_rules", _BOOL, "clients may do what rules (acl add) allow them"),
-        _P(
-            "super.users",
-            "super_users",
-            _TEXT,
-            "users who may do everything, as User:alice;User:bob",
-        ),
+    host: str = setting("127.0.0.1", "host", "address to listen on")
+    hostname: str = setting("", "hostname", "address to advertise; empty: the one listened on")
+    port: int = setting(
+        9092,
+        "port",
+        "port to listen on; 0 picks a free one, -1: listen at `listeners` only",
+        -1,
+        maximum=65535,
     )
-
-    host: str = "127.0.0.1"
-    hostname: str = ""
-    advertised_port: int = 0
-    port: int = 9092
-    listeners: str = ""
-    advertised_listeners: str = ""
-    inter_broker_listener: str = ""
-    ssl_certificate: Path | None = None
-    ssl_key: Path | None = None
-    ssl_ca: Path | None = None
-    ssl_client_auth: str = "none"
-    ssl_principal_rules: str = "DEFAULT"
-    sasl_mechanisms: str = "SCRAM-SHA-256"
-    requires_authentication: bool = False
-    optional_authentication: str = ""
-    enforces_rules: bool = False
-    super_users: str = ""
+    advertised_port: int = setting(
+        0,
+        "advertised.port",
+        "port to advertise, where a proxy leads to this broker; 0: the one listened on",
+        0,
+        maximum=65535,
+    )
+    listeners: str = setting(
+        "",
+        "listeners",
+        "where to listen as well: NAME=tls://HOST:PORT,.. or plain://; that of host and port "
+        "is PLAIN",
+    )
+    advertised_listeners: str = setting(
+        "",
+        "advertised.listeners",
+        "addresses to advertise, instead of those listened on: NAME=HOST:PORT[,NAME=HOST:PORT]",
+    )
+    inter_broker_listener: str = setting(
+        "",
+        "inter.broker.listener.name",
+        "listener that brokers reach each other at; empty: that of host and port, or the first",
+    )
+    ssl_certificate: Path | None = setting(
+        None,
+        "ssl.certificate.location",
+        "PEM file of the certificate of tls:// listeners, with those of its CAs behind it",
+    )
+    ssl_key: Path | None = setting(
+        None, "ssl.key.location", "PEM file of its key; empty: the same file"
+    )
+    ssl_ca: Path | None = setting(
+        None, "ssl.ca.location", "PEM file of the CAs of clients' certificates"
+    )
+    ssl_client_auth: str = setting(
+        "none",
+        "ssl.client.auth",
+        "whether clients show a certificate, which names them",
+        choices=("none", "requested", "required"),
+    )
+    ssl_principal_rules: str = setting(
+        "DEFAULT",
+        "ssl.principal.mapping.rules",
+        "how a certificate's subject becomes a user: RULE:PATTERN/REPLACEMENT/[LU],..,DEFAULT",
+    )
+    sasl_mechanisms: str = setting(
+        "SCRAM-SHA-256",
+        "sasl.enabled.mechanisms",
+        "how users may log in, with ZooKeeper; over TLS with -PLUS as well; empty: not at all",
+        choices=("SCRAM-SHA-256", ""),
+    )
+    requires_authentication: bool = setting(
+        False,
+        "authentication.required",
+        "serve only clients that have proved who they are, by a login or by a certificate",
+    )
+    optional_authentication: str = setting(
+        "",
+        "authentication.optional.listeners",
+        "listeners that serve others all the same, as User:ANONYMOUS: NAME[,NAME]",
+    )
+    enforces_rules: bool = setting(
+        False, "acl.enable", "clients may do what rules (acl add) allow them"
+    )
+    super_users: str = setting(
+        "", "super.users", "users who may do everything, as User:alice;User:bob"
+    )
 
     def _check_listeners(self) -> None:
         try:

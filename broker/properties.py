@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import Field, dataclass, field, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -138,59 +139,73 @@ class Property(NamedTuple):
     maximum: int = INT32_MAX
 
 
-ZOOKEEPER_PROPERTIES = (
-    Property("zk.connect", "zookeeper", PropertyKind.TEXT, "HOST:PORT[,..][/CHROOT]; empty: none"),
-    Property(
-        "zk.sessiontimeout.ms",
-        "zk_session_timeout_ms",
-        PropertyKind.INTEGER,
-        "ZooKeeper session timeout",
-        1,
-    ),
-    Property(
-        "zk.connectiontimeout.ms",
-        "zk_connection_timeout_ms",
-        PropertyKind.INTEGER,
-        "wait at start",
-        1,
-    ),
-    Property(
-        "zookeeper.credential.file",
-        "zk_credential_file",
-        PropertyKind.OPTIONAL_PATH,
-        "file with a line user:password for ZooKeeper (mode 0600)",
-    ),
-    Property("zookeeper.ssl.client.enable", "zk_tls", PropertyKind.BOOLEAN, "TLS with ZooKeeper"),
-    Property(
-        "zookeeper.ssl.ca.location",
-        "zk_tls_ca",
-        PropertyKind.OPTIONAL_PATH,
-        "PEM file of ZooKeeper's CA; empty: the system's CAs",
-    ),
-    Property(
-        "zookeeper.ssl.certificate.location",
-        "zk_tls_cert",
-        PropertyKind.OPTIONAL_PATH,
-        "PEM file of a certificate for ZooKeeper",
-    ),
-    Property(
-        "zookeeper.ssl.key.location",
-        "zk_tls_key",
-        PropertyKind.OPTIONAL_PATH,
-        "PEM file of its key; empty: the same",
-    ),
-)
+_KINDS = {
+    "int": PropertyKind.INTEGER,
+    "bool": PropertyKind.BOOLEAN,
+    "str": PropertyKind.TEXT,
+    "Path | None": PropertyKind.OPTIONAL_PATH,
+    "tuple[Path, ...]": PropertyKind.PATHS,
+    "Mapping[str, int]": PropertyKind.TOPIC_MAP,
+    "Secret": PropertyKind.SECRET,
+}
+"""The kinds of properties by the annotations of their fields."""
 
 
-@dataclass(frozen=True, slots=True)
+def unit(name: str, doc: str, minimum: int | None = None, scale: int = 1, **more: Any) -> Property:
+    """Return a property whose field and kind are those of the setting that declares it."""
+    return Property(name, "", PropertyKind.TEXT, doc, minimum, scale, **more)
+
+
+def setting(
+    default: object,  # or a function that makes it
+    name: str,
+    doc: str,
+    minimum: int | None = None,
+    scale: int = 1,
+    *,
+    also: tuple[Property, ...] = (),  # that set the field in other units
+    is_dynamic: bool = False,
+    **more: Any,
+) -> Any:
+    """Declare a field of settings by the property that sets it; see `Property`."""
+    metadata = {
+        "properties": (unit(name, doc, minimum, scale, **more), *also),
+        "is_dynamic": is_dynamic,
+    }
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+live = partial(setting, is_dynamic=True)
+"""Declare a setting that changes while the broker runs; all others need a restart."""
+
+
+@dataclass(frozen=True)
 class BaseConfig:
     """Base of the three settings classes: parsing and validation of property texts.
+
+    Their fields are declared by `setting`, from which `PROPERTIES` and `DYNAMIC` are made.
 
     `ConfigError` for a name that is unknown, or a text that is malformed or out of range.
     """
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = ()
+    DYNAMIC: ClassVar[frozenset[str]] = frozenset()  # fields that change while the broker runs
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {}  # accepted and ignored, and why
+
+    def __init_subclass__(cls) -> None:
+        own = {name: one.metadata for name, one in vars(cls).items() if isinstance(one, Field)}
+        cls.PROPERTIES = tuple(
+            prop._replace(field=name, kind=_KINDS[cls.__annotations__[name]])
+            for name, declared in own.items()
+            for prop in declared["properties"]
+        )
+        cls.DYNAMIC = frozenset(name for name, declared in own.items() if declared["is_dynamic"])
+        for base in cls.__bases__:
+            if issubclass(base, BaseConfig):
+                cls.PROPERTIES += base.PROPERTIES
+                cls.DYNAMIC |= base.DYNAMIC
 
     @classmethod
     def from_properties(cls, *layers: Mapping[str, str]) -> Self:
@@ -258,6 +273,32 @@ class BaseConfig:
         if prop.kind is PropertyKind.INTEGER:
             return str(value / prop.scale)  # a time set in minutes and shown in hours
         return "" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class ZooKeeperConfig(BaseConfig):
+    """How a broker or a client reaches ZooKeeper."""
+
+    zookeeper: str = setting("", "zk.connect", "HOST:PORT[,..][/CHROOT]; empty: none")
+    zk_session_timeout_ms: int = setting(
+        6000, "zk.sessiontimeout.ms", "ZooKeeper session timeout", 1
+    )
+    zk_connection_timeout_ms: int = setting(6000, "zk.connectiontimeout.ms", "wait at start", 1)
+    zk_credential_file: Path | None = setting(
+        None,
+        "zookeeper.credential.file",
+        "file with a line user:password for ZooKeeper (mode 0600)",
+    )
+    zk_tls: bool = setting(False, "zookeeper.ssl.client.enable", "TLS with ZooKeeper")
+    zk_tls_ca: Path | None = setting(
+        None, "zookeeper.ssl.ca.location", "PEM file of ZooKeeper's CA; empty: the system's CAs"
+    )
+    zk_tls_cert: Path | None = setting(
+        None, "zookeeper.ssl.certificate.location", "PEM file of a certificate for ZooKeeper"
+    )
+    zk_tls_key: Path | None = setting(
+        None, "zookeeper.ssl.key.location", "PEM file of its key; empty: the same"
+    )
 
 
 def parse_property(prop: Property, text: str) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import (
     AuthenticationFailedError,
@@ -13,7 +13,7 @@ from broker.errors import (
     ServerError,
     UnsupportedMechanismError,
 )
-from broker.properties import BaseConfig, Property, PropertyKind, Secret
+from broker.properties import BaseConfig, Secret, setting
 
 if TYPE_CHECKING:
     from broker.security.mechanisms import ClientMechanism
@@ -25,8 +25,6 @@ _LOGIN_HINTS: dict[type[ServerError], str] = {
     UnsupportedMechanismError: _WITHOUT_LOGIN,
 }
 _NO_PASSWORD = Secret("")
-_P = Property
-_TEXT, _PATH = PropertyKind.TEXT, PropertyKind.OPTIONAL_PATH
 
 
 class TlsFiles(NamedTuple):
@@ -41,39 +39,31 @@ class TlsFiles(NamedTuple):
     prefix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClientSecurity(BaseConfig):
     """How a client secures its connections, under the property names of librdkafka."""
 
-    PROPERTIES: ClassVar[tuple[Property, ...]] = (
-        _P(
-            "security.protocol",
-            "security_protocol",
-            _TEXT,
-            "SSL for TLS; with SASL a user logs in",
-            choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-        ),
-        _P("ssl.ca.location", "tls_ca", _PATH, "PEM file of brokers' CA; empty: the system's CAs"),
-        _P("ssl.certificate.location", "tls_cert", _PATH, "PEM file of the client's certificate"),
-        _P("ssl.key.location", "tls_key", _PATH, "PEM file of its key; empty: the same"),
-        _P(
-            "sasl.mechanism",
-            "sasl_mechanism",
-            _TEXT,
-            "to log in; -PLUS binds the login to the broker's certificate",
-            choices=("SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"),
-        ),
-        _P("sasl.username", "user", _TEXT, "the user that logs in"),
-        _P("sasl.password", "password", PropertyKind.SECRET, "the user's password"),
+    security_protocol: str = setting(
+        "PLAINTEXT",
+        "security.protocol",
+        "SSL for TLS; with SASL a user logs in",
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
-
-    security_protocol: str = "PLAINTEXT"
-    tls_ca: Path | None = None
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    sasl_mechanism: str = "SCRAM-SHA-256"
-    user: str = ""
-    password: Secret = _NO_PASSWORD
+    tls_ca: Path | None = setting(
+        None, "ssl.ca.location", "PEM file of brokers' CA; empty: the system's CAs"
+    )
+    tls_cert: Path | None = setting(
+        None, "ssl.certificate.location", "PEM file of the client's certificate"
+    )
+    tls_key: Path | None = setting(None, "ssl.key.location", "PEM file of its key; empty: the same")
+    sasl_mechanism: str = setting(
+        "SCRAM-SHA-256",
+        "sasl.mechanism",
+        "to log in; -PLUS binds the login to the broker's certificate",
+        choices=("SCRAM-SHA-256", "SCRAM-SHA-256-PLUS"),
+    )
+    user: str = setting("", "sasl.username", "the user that logs in")
+    password: Secret = setting(_NO_PASSWORD, "sasl.password", "the user's password")
 
     def __post_init__(self) -> None:
         set_to = f"security.protocol={self.security_protocol}"
