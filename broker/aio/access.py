@@ -1,50 +1,37 @@
-"""What all parts of an asyncio client use: its loop, its threads, connections to brokers.
+"""What all parts of an asyncio client use: its loop and its threads.
 
-What is not the data path (metadata, leaders, places in partitions, ZooKeeper, orders) is done by a
-client for threads, in threads of this client: not in the loop's default ones, so that a program
+What does not send messages (reads, metadata, leaders, ZooKeeper, orders) is done by a client for
+threads, in threads of this client: not in the loop's default ones, so that a program
 that uses those up does not stop it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from broker.aio.connection import AsyncConnection
 from broker.aio.send_loop import SendLoop
-from broker.api.access import limit_of
 from broker.api.client import Client
 from broker.api.errors import Closed
-from broker.api.values import Timeout, number_of
+from broker.api.values import Timeout
 from broker.client.cluster import Cluster, Connect
 from broker.producer import unclosed
-from broker.protocol.responses import BrokerAddress
 
 _LOOK_UPS = 4
-_CONNECT_S = 5.0
-TURN_MESSAGES = 1000
-"""Given out before other tasks of the loop have their turn."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_T = TypeVar("_T")
 
 
 class AsyncAccess:
     """A cluster as the tasks of one loop reach it; `client` makes the calls in threads."""
 
-    def __init__(
-        self,
-        client: Client,
-        threads: ThreadPoolExecutor,
-        client_id: str,
-    ) -> None:
+    def __init__(self, client: Client, threads: ThreadPoolExecutor) -> None:
         self.client = client
         self.timeout_s: float | None = client._timeout_s
-        self._client_id = client_id
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         # these block: for threads
         self.cluster: Cluster = client._cluster
@@ -76,48 +63,8 @@ class AsyncAccess:
             with self.client._call():
                 return call(*args, **named)
 
-        return await self._looked_up(made)
-
-    async def repeated(self, timeout: Timeout, call: Callable[[], _R]) -> _R:
-        """Return the same, in the time of a call, repeated after failures that may pass."""
-
-        def made() -> _R:
-            with self.client._call(timeout):
-                return self.client._repeated(call)
-
-        return await self._looked_up(made)
-
-    async def _looked_up(self, made: Callable[[], _R]) -> _R:
         self.check()
         return await self.loop.run_in_executor(self._look_ups, made)
-
-    def seconds(self, timeout: Timeout) -> float | None:
-        """Return the seconds that a timeout means."""
-        return self.client._seconds(timeout)
-
-    @property
-    def may_retry(self) -> bool:
-        """Return whether calls are repeated."""
-        return self.client._retries != 0
-
-    async def connect(
-        self,
-        address: BrokerAddress,
-        timeout_s: float | None = None,
-        limit_s: float | None = None,
-    ) -> AsyncConnection:
-        """Return a connection to a broker, with a timeout or the client's, opened in `limit_s`."""
-        self.check()
-        timeout_s = limit_of(self.timeout_s) if timeout_s is None else timeout_s
-        connection = AsyncConnection(
-            address,
-            timeout_s=timeout_s,
-            connect_timeout_s=min(timeout_s, _CONNECT_S),
-            client_id=self._client_id,
-            security=self.connect_blocking(address).security,  # of one that is never opened
-        )
-        await connection.open(limit_s)
-        return connection
 
     async def close(self, timeout: Timeout) -> None:
         """Close the client for threads, and end its threads; if this is cancelled, they do it."""
@@ -145,32 +92,3 @@ class AsyncAccess:
         self._threads.shutdown(wait=False)
         self._look_ups.shutdown(wait=False)
         return closed
-
-
-async def polled(messages: AsyncIterator[_T], timeout: float) -> _T | None:
-    """Return the next message; None after so many seconds, or at the end."""
-    number_of("timeout", timeout, 0)
-    limit = asyncio.timeout(timeout)
-    try:
-        async with limit:
-            return await anext(messages, None)
-    except TimeoutError:
-        if limit.expired():
-            return None
-        raise
-
-
-class OneTask:
-    """A context for one task at a time: `RuntimeError` for a second one."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._is_in_use = False
-
-    def __enter__(self) -> None:
-        if self._is_in_use:
-            raise RuntimeError(f"another task uses this {self._what} at this moment")
-        self._is_in_use = True
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._is_in_use = False

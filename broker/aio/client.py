@@ -82,15 +82,14 @@ def aconnect(
         user=user,
         password=password,
     )
-    return Connecting(make, client_id)
+    return Connecting(make)
 
 
 class Connecting:
     """A client that is being connected; `await` gives it, `async with` closes it as well."""
 
-    def __init__(self, make: Callable[[], Client], client_id: str) -> None:
+    def __init__(self, make: Callable[[], Client]) -> None:
         self._make = make
-        self._client_id = client_id
         self._client: AsyncClient | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncClient]:
@@ -114,7 +113,7 @@ class Connecting:
             made.add_done_callback(_close_unused)  # if this was cancelled
             threads.shutdown(wait=False)
             raise
-        return AsyncClient(AsyncAccess(client, threads, self._client_id))
+        return AsyncClient(AsyncAccess(client, threads))
 
 
 def _close_unused(made: Future[Client]) -> None:
@@ -125,8 +124,9 @@ def _close_unused(made: Future[Client]) -> None:
 class AsyncClient(SendCalls, AsyncCalls):
     """A cluster: sends, reads, joins groups, and orders. For the tasks of one event loop.
 
-    Made by `aconnect`; a context manager. What it has opened ends with it. Messages are sent and
-    read in the loop; other calls are those of `Client`, in a thread: if their task is cancelled,
+    Made by `aconnect`; a context manager. What it has opened ends with it. Messages are sent in the
+    loop; a thread for each reader and group takes chunks from brokers, and their messages are given
+    out in the loop. Other calls are those of `Client`, in a thread: if their task is cancelled,
     they continue. A call by another loop is a `RuntimeError`.
     """
 
@@ -185,20 +185,21 @@ class AsyncClient(SendCalls, AsyncCalls):
             whole_of("limit", limit, 0)
         if idle is not None:
             number_of("idle", idle, 0)
-        reader = AsyncReader(
-            self._access,
+        self._seconds(timeout)  # raises unless it is one
+        make = partial(
+            self._access.client.read,
             topic if pattern_of(topic) is not None else topic_of(topic),
-            partition,
-            start,
-            stop,
-            payload_filter=filter_of(filter),
+            partition=partition,
+            start=start,
+            stop=stop,
+            filter=filter_of(filter),
             limit=limit,
-            idle_s=idle,
+            idle=idle,
             read_from=read_from,
             allow_missing=allow_missing,
             timeout=timeout,
         )
-        self._access.seconds(timeout)  # raises unless it is one
+        reader = AsyncReader(self._access, make)
         self._readers.add(reader)
         return reader
 

@@ -30,7 +30,6 @@ from broker.protocol.client_connection import (
 )
 from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
-from broker.protocol.requests import BaseRequest, encode_request
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import ClientSecurity
 from broker.security.client_tls import channel_of, context_of, refused
@@ -72,8 +71,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """Called once when an open connection is lost, after its requests have failed."""
         self.on_writable: Callable[[], object] | None = None
         """Called when the connection is writable again."""
-        self.heard_s = 0.0
-        """When bytes came last, or the first pending request was sent, by the loop's clock."""
+        self._heard_s = 0.0  # when bytes came last, or the first pending request was sent
         self._connect_timeout_s = connect_timeout_s
         self._security = security
         self._files = None if security is None or not security.has_tls else security.tls_files
@@ -106,10 +104,6 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def hello(self) -> responses.HelloResponse | None:
         """Return the broker's response to a hello; None if it knows only 0.7's requests."""
         return self._protocol.hello
-
-    def understands(self, kind: type[ExtensionRequest]) -> bool:
-        """Return whether the broker supports a request in the version used here."""
-        return self._protocol.understands(kind)
 
     async def open(self, limit_s: float | None = None) -> None:
         """Connect, and learn what the broker is; if that fails, nothing is left open.
@@ -236,28 +230,13 @@ class AsyncConnection(asyncio.BufferedProtocol):
         request was refused as a whole, else one of the class.
         """
         correlation_id, parts = self._protocol.encode(request)
-        response = self.expect(correlation_id)
+        response = self._expect(correlation_id)
         self.send(*parts)
         return response
 
     async def call(self, request: ExtensionRequest) -> Reader:
         """Send a request, and return the body of its response; errors are those of `request`."""
         return await self.request(request)
-
-    def ask(self, request: BaseRequest) -> asyncio.Future[memoryview]:
-        """Send one of 0.7's requests that have a response; the future gets that."""
-        frame = encode_request(request)
-        response = self._expect(_WITHOUT_ID)
-        self.send(frame)
-        return response
-
-    def next_correlation_id(self) -> int:
-        """Return the correlation id for the next extension request, sent by `send`."""
-        return self._protocol.next_correlation_id()
-
-    def expect(self, correlation_id: int) -> asyncio.Future[Reader]:
-        """Return what gets the response to the request that `send` sends next; see `request`."""
-        return self._expect(correlation_id)
 
     def expect_frame(self) -> asyncio.Future[memoryview]:
         """Return what gets the frame of the response to the request that `send` sends next."""
@@ -348,7 +327,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """Take bytes that came, and complete the requests whose responses are there."""
         view, start = self._view, self._start
         self._filled = end = self._filled + nbytes
-        self.heard_s = self._loop.time()
+        self._heard_s = self._loop.time()
         wanted_bytes = 0
         try:
             while end - start >= INT32.size:
@@ -429,14 +408,14 @@ class AsyncConnection(asyncio.BufferedProtocol):
     def _watch_silence(self) -> None:
         """Lose the connection if a response, or room to send, does not come in time."""
         if not self._pending:
-            self.heard_s = self._loop.time()
+            self._heard_s = self._loop.time()
             if self._watch is None:
                 self._watch = self._loop.call_later(self.timeout_s, self._check_silence)
 
     def _check_silence(self) -> None:
         self._watch = None
         if self._pending or self._is_paused:
-            wait_s = self.heard_s + self.timeout_s - self._loop.time()
+            wait_s = self._heard_s + self.timeout_s - self._loop.time()
             if wait_s > 0:
                 self._watch = self._loop.call_later(wait_s, self._check_silence)
             else:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterator
 from functools import wraps
 from inspect import isawaitable
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from broker.aio.access import TURN_MESSAGES, AsyncAccess, OneTask, polled
-from broker.api.errors import Closed, translated
+from broker.aio.access import AsyncAccess
+from broker.aio.loading import TURN_MESSAGES, Loading
+from broker.api.errors import translated
 from broker.api.group import Group, OnChange
 from broker.api.values import UNSET, Timeout
 from broker.consumer.chunk import GroupMessage, InnerMessage
@@ -108,9 +108,7 @@ def _in_thread(
 
     @wraps(call)
     async def run(self: AsyncGroup, /, *args: _P.args, **named: _P.kwargs) -> _R:
-        member = await self._begun()
-        if member is None:
-            raise Closed("the group was left")
+        member = await self._open()
 
         def made() -> _R:
             member.take_in_hand(self._in_hand)
@@ -123,7 +121,7 @@ def _in_thread(
     return run
 
 
-class AsyncGroup(AsyncIterator[Message]):
+class AsyncGroup(Loading[_Member]):
     """The messages of the partitions that a group assigns to this member; `AsyncClient.group`.
 
     It joins by `async for`, `async with` or `await`, which raise what `Client.group` raises. It is
@@ -131,6 +129,9 @@ class AsyncGroup(AsyncIterator[Message]):
     task that is cancelled while it waits for a message loses none; one that is cancelled while it
     handles a message has not handled it, unless it asks for the next one.
     """
+
+    _what = "group"
+    _closed_text = "the group was left"
 
     def __init__(
         self,
@@ -141,66 +142,26 @@ class AsyncGroup(AsyncIterator[Message]):
         idle_s: float | None,
         **callbacks: AsyncOnChange | None,
     ) -> None:
-        self._access = access
+        super().__init__(access)
+        self._idle_s = idle_s
         self._join = join
         self._callbacks = callbacks
         self._filter = payload_filter
-        self._idle_s = idle_s
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="pylogctl-aio-group")
-        self._member: _Member | None = None
-        self._beginning: asyncio.Task[None] | None = None
-        self._loading: asyncio.Future[Iterator[Message | None] | None] | None = None
-        self._left: Iterator[Message | None] = iter(())
-        self._in_hand: Message | None = None
-        self._one_task = OneTask("group")
         self._is_telling = False  # a callback runs
-        self._is_closed = False
-
-    def __await__(self) -> Generator[Any, None, AsyncGroup]:
-        """Join, and return the group."""
-        yield from self._open().__await__()
-        return self
-
-    async def __aenter__(self) -> AsyncGroup:
-        await self._open()
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.close()
 
     @property
     def member_id(self) -> str:
         """The id of this member in the group; empty before it has joined."""
-        return "" if self._member is None else self._member.group.member_id
+        return "" if self._source is None else self._source.group.member_id
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
         """The partitions assigned to this member now."""
-        return frozenset() if self._member is None else self._member.group.assigned
+        return frozenset() if self._source is None else self._source.group.assigned
 
-    async def _open(self) -> None:
-        if await self._begun() is None:
-            raise Closed("the group was left")
-
-    async def _begun(self) -> _Member | None:
-        """Return the member once it has joined, None if it left; not ended by cancellation."""
-        self._access.check()
-        if self._member is None and not self._is_closed:
-            beginning = self._beginning or asyncio.create_task(self._begin())
-            self._beginning = beginning
-            try:
-                await asyncio.shield(beginning)
-            finally:
-                if beginning.done():
-                    self._beginning = None
-        return None if self._is_closed else self._member
-
-    async def _begin(self) -> None:
+    async def _made(self) -> _Member:
         callbacks = {name: self._in_loop(one) for name, one in self._callbacks.items()}
-        group = await self._access.in_thread(self._join, **callbacks)
-        self._member = _Member(group, self._filter)
-        if self._is_closed:  # meanwhile
-            await self.close()
+        return _Member(await self._access.in_thread(self._join, **callbacks), self._filter)
 
     def _in_loop(self, callback: AsyncOnChange | None) -> OnChange | None:
         """Return a function by which the member's thread has the loop run a callback."""
@@ -218,60 +179,24 @@ class AsyncGroup(AsyncIterator[Message]):
         loop = self._access.loop
         return lambda _, changed: asyncio.run_coroutine_threadsafe(tell(changed), loop).result()
 
-    def __aiter__(self) -> AsyncGroup:
-        return self
-
-    async def __anext__(self) -> Message:
-        """Return the next message; see the class."""
-        while True:
-            for message in self._left:
-                if message is not None:
-                    self._in_hand = message
-                    return message
-                await self._pause()
-            if not await self._load():
-                raise StopAsyncIteration
-
-    async def poll(self, timeout: float) -> Message | None:
-        """Return the next message; None after so many seconds without one.
-
-        Raises:
-            Closed: the group was left.
-        """
-        await self._open()
-        return await polled(self, timeout)
-
     async def _pause(self) -> None:
         """Give other tasks their turn, and wait for the session with ZooKeeper."""
-        member = self._member
+        member = self._source
         if member is None or member.is_certain:
             await asyncio.sleep(0)
         else:
             await self._access.in_thread(member.await_certainty)
 
     async def _load(self) -> bool:
-        """Take the messages of the next chunk in hand; return False at the end."""
-        with self._one_task:
-            loop, since_s = asyncio.get_running_loop(), None
-            while not self._is_closed and (member := await self._begun()) is not None:
-                since_s = since_s or loop.time()
-                self._loading = self._loading or loop.run_in_executor(self._thread, member.load)
-                try:
-                    found = await asyncio.shield(self._loading)
-                except asyncio.CancelledError:
-                    raise  # the next call takes the chunk, which may be there already
-                except BaseException:
-                    self._loading = None
-                    raise
-                self._loading = None
-                if found is None:
-                    return False
-                for message in found:
-                    self._left = _in_turns(message, found)
-                    return True
-                if self._idle_s is not None and loop.time() - since_s >= self._idle_s:
-                    return False
-            return False
+        await self._begun()
+        since_s = self._access.loop.time()
+        while (found := await self._loaded(_Member.load)) is not None:
+            for message in found:
+                self._left = _in_turns(message, found)
+                return True
+            if self._idle_s is not None and self._access.loop.time() - since_s >= self._idle_s:
+                break
+        return False
 
     commit: Final = _in_thread(Group.commit)
     seek: Final = _in_thread(Group.seek)
@@ -281,8 +206,7 @@ class AsyncGroup(AsyncIterator[Message]):
 
     def end(self) -> None:
         """End the iteration; the member for threads is still to be closed. For `AsyncClient`."""
-        self._is_closed = True
-        self._left = iter(())
+        super().end()
         self._thread.shutdown(wait=False)
 
     async def close(self, timeout: Timeout = UNSET) -> None:
@@ -295,8 +219,8 @@ class AsyncGroup(AsyncIterator[Message]):
             Error: the commit failed; the group was left nevertheless.
         """
         self.end()
-        if self._member is not None:
-            await self._access.in_thread(self._member.group.close, timeout)
+        if self._source is not None:
+            await self._access.in_thread(self._source.group.close, timeout)
 
 
 def _in_turns(first: Message | None, rest: Iterator[Message | None]) -> Iterator[Message | None]:

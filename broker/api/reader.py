@@ -441,9 +441,10 @@ class Reader(Iterator[Message]):
         self._in_hand.clear()
         try:
             self._chunks.close()
-        except ValueError:  # a thread is inside; it ends after its poll
-            return
-        self._source.__exit__(None, None, None)
+        except ValueError:  # a thread is inside
+            self._source.interrupt()
+        else:
+            self._source.__exit__(None, None, None)
 
 
 class Batches(Iterator[Batch]):
@@ -485,7 +486,8 @@ def _ready(
 ) -> Generator[PartitionReader | Empty, None, None]:
     """Give partitions that have data, until all are read, it is idle for so long, or `closed`.
 
-    `Empty` when a poll is over. Only the time in here counts as idle.
+    `Empty` when a poll is over, or a turn in which nothing came. Only the time in here counts as
+    idle.
     """
     quiet_since_s = time.monotonic()
     with source:
@@ -503,3 +505,6 @@ def _ready(
             if source.give_up_s is not None and now_s >= source.give_up_s:
                 yield Empty()
                 quiet_since_s = time.monotonic()
+            elif source.in_turns and not ready:
+                yield Empty()
+                quiet_since_s += time.monotonic() - now_s

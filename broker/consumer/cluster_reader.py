@@ -159,6 +159,8 @@ class ClusterReader:
         self._has_threads = False
         self.give_up_s: float | None = None
         """When a poll stops waiting for chunks, on the monotonic clock; None: when brokers do."""
+        self.in_turns = False
+        """Whether a poll without chunks gives the turn to the caller; see `broker.api.reader`."""
         # whether the last poll was answered without a chunk: by a 0.7 broker at the end of its log
         self.is_at_end_of_07 = False
         self._replicas.refresh_if_due(self._topics)
@@ -183,6 +185,12 @@ class ClusterReader:
             source.fetcher.close()
         self._ledger.hide(self._readers, self._counts)
 
+    def interrupt(self) -> None:
+        """End the reading, in any thread: a poll that waits returns, and there are no more."""
+        self._stopped.set()
+        for source in list(self._sources):
+            source.fetcher.interrupt()
+
     @property
     def partition_count(self) -> int:
         """Return how many partitions are read."""
@@ -203,7 +211,7 @@ class ClusterReader:
 
         The data must be decoded, and `take` called, before the next poll.
         """
-        while not all(one.is_done for one in self._readers.values()):
+        while not (self._stopped.is_set() or all(one.is_done for one in self._readers.values())):
             self._choose_again()
             self._add_arrivals()
             for chunks in _one_per_partition(self._next_chunks()):
@@ -359,27 +367,29 @@ class ClusterReader:
         since_s, count = self._moves.get(partition, (time.monotonic(), 0))
         give_up_s = since_s + self._leader_wait_s
         if time.monotonic() > give_up_s:
-            if self._wait_for([partition], "no leader"):
-                return self._drop_unused()
-            raise chunk.failure()  # no leader was found in time
+            if not self._wait_for([partition], "no leader"):
+                raise chunk.failure()  # no leader was found in time
+            self._drop_unused()
+            return
         self._moves[partition] = since_s, count + 1
         if chunk.error == errors.NotLeaderError.code:
             self._cluster.note_leader(partition, chunk.high_watermark)
         wait_s = backoff.wait_s(count + 1)
         waits_s = backoff.waits_s()
-        while True:
+        while not self._stopped.is_set():
             try:
                 self._read_at_leader([partition], wait_s)
-                return self._drop_unused()
+                break
             except errors.BrokerUnreachableError:
                 # the broker that named this leader does not know yet that it is gone
                 if time.monotonic() > give_up_s:
                     if self._wait_for([partition], "no leader"):
-                        return self._drop_unused()
+                        break
                     raise
             with suppress(*errors.UNANSWERED):
                 self._cluster.find_leaders([partition.topic])
             deadlines.sleep(next(waits_s))
+        self._drop_unused()
 
     def _read_at_leader(self, partitions: Sequence[TopicPartition], wait_s: float = 0.0) -> None:
         """Read partitions, which no fetcher has, at the broker that leads them all."""
@@ -512,7 +522,7 @@ class ClusterReader:
                 source, found = self._queue.get(timeout=wait_s)
             except queue.Empty:
                 return []
-        if source not in self._sources:
+        if self._stopped.is_set() or source not in self._sources:
             return []  # other fetchers have its partitions
         if isinstance(found, errors.BrokerError):
             self._handle_loss(source, found)

@@ -1,8 +1,7 @@
 """Which ranges of one broker's partitions to request next, and the chunks in its responses.
 
-A state machine without I/O: `Fetcher` drives it in a thread, `aio/cluster_reader.py` in an event
-loop. Brokers serve any byte range of a partition, so the next range can be requested while this one
-is decoded.
+A state machine without I/O, which `Fetcher` drives. Brokers serve any byte range of a partition, so
+the next range can be requested while this one is decoded.
 """
 
 from __future__ import annotations

@@ -6,20 +6,14 @@ import asyncio
 import gc
 import random
 import re
+import threading
 import tracemalloc
 from collections.abc import Callable, Coroutine
-from typing import cast
-from unittest.mock import Mock
 
 import pytest
 
 import pylogctl
-from broker.aio.cluster_reader import AsyncClusterReader, _Source
-from broker.aio.connection import AsyncConnection
 from broker.api.client import Client
-from broker.errors import RequestTimeoutError, UnknownFetchSessionError
-from broker.protocol.responses import BrokerAddress
-from broker.server.requests.session_reads import SessionReadHandler
 from pylogctl.pytest_plugin import MakeBroker
 from pylogctl.testing import Faults
 
@@ -230,28 +224,6 @@ def test_read_when_the_broker_is_killed_and_comes_back_then_continues(
     run(main)
 
 
-def test_read_when_its_session_is_evicted_then_goes_on_over_the_same_connection(
-    pylog_own_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broker = pylog_own_broker({"num.partitions": "20"})
-    with broker.connect() as client:
-        client.send("t", "first")
-
-    async def main() -> None:
-        async with pylogctl.aconnect(broker.address) as client:
-            reader = client.read("t", stop=None)
-            assert (await anext(reader)).value == b"first"
-            monkeypatch.setattr(AsyncConnection, "open", Mock(side_effect=AssertionError))
-            monkeypatch.setattr(
-                SessionReadHandler, "read", Mock(side_effect=UnknownFetchSessionError)
-            )
-            with broker.connect() as sender:
-                await asyncio.to_thread(sender.send, "t", "second")
-            assert (await anext(reader)).value == b"second"
-
-    run(main)
-
-
 def test_read_when_the_broker_is_gone_then_says_so_in_time(pylog_own_broker: MakeBroker) -> None:
     broker = pylog_own_broker()
     with broker.connect() as client:
@@ -309,37 +281,6 @@ def test_read_when_the_broker_hangs_then_times_out_in_time() -> None:
                 faults.delay(0)
 
         run(main)
-
-
-def test_reader_when_another_broker_leads_then_a_response_is_awaited_while_it_comes() -> None:
-    access = Mock()
-
-    class Partly:
-        """A connection on which parts of a response come, three times."""
-
-        count = 0
-
-        @property
-        def heard_s(self) -> float:
-            self.count += 1
-            assert not access.look_up.called
-            return asyncio.get_running_loop().time() if self.count <= 3 else 0.0
-
-    async def led(*_: object) -> dict[str, int]:
-        return {"t": 1}
-
-    async def main() -> None:
-        access.look_up = Mock(side_effect=led)
-        reader = AsyncClusterReader(access, {}, response_s=1, leader_wait_s=1)
-        reader._silence_s = 0.01
-        response = asyncio.get_running_loop().create_future()
-        source = _Source(Mock(), BrokerAddress(0, "fake", 1))
-        connection = Partly()
-        with pytest.raises(RequestTimeoutError, match="has not answered"):
-            await reader._await(response, source, cast(AsyncConnection, connection))
-        assert connection.count == 4
-
-    asyncio.run(main())
 
 
 def test_read_when_it_cannot_begin_then_raises_what_the_other_client_raises(
@@ -409,11 +350,11 @@ def test_reader_when_dropped_or_left_then_its_connection_ends(
             gc.collect()
             names: set[str] = set()
             for _ in range(200):
-                names = {one.get_name() for one in asyncio.all_tasks()}
-                if not any("fetcher" in one for one in names):
+                names = {one.name for one in threading.enumerate()}
+                if not any("aio-reader" in one for one in names):
                     return
                 await asyncio.sleep(0.01)
-            pytest.fail(f"tasks are left: {names}")
+            pytest.fail(f"threads are left: {names}")
 
     run(main)
 
