@@ -19,6 +19,7 @@ from broker.client.static_cluster import StaticCluster
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
+from broker.producer.settings import ProducerSettings
 from broker.protocol import codec
 from broker.protocol.client_requests import Acks
 from broker.security.client_security import ClientSecurity
@@ -63,7 +64,10 @@ def produce(
     started_s = time.perf_counter()
     connect = partial(Connection, security=security)
     cluster = StaticCluster([broker.address], connect)
-    with Producer(cluster, connect, acks=acks) as producer, source.open("rb") as file:
+    with (
+        Producer(cluster, connect, ProducerSettings(acks=acks)) as producer,
+        source.open("rb") as file,
+    ):
         partition = producer.choose_partition(_PARTITION.topic)
         rest = b""
         while data := file.read(_CHUNK_BYTES):

@@ -33,6 +33,7 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.producer.config import ProducerConfig
 from broker.producer.partitioner import sticky_partitioner
 from broker.producer.producer import Producer
+from broker.producer.settings import ProducerSettings
 from broker.protocol import codec
 from broker.protocol.client_requests import (
     Acks,
@@ -146,9 +147,8 @@ def _publish(broker: BrokerProcess, count: int, *, batch: int) -> None:
     with Producer(
         cluster,
         Connection,
+        ProducerSettings(acks=Acks.WRITTEN, max_in_flight=max(2, _WINDOW_MESSAGES // batch)),
         partitioner=sticky_partitioner(),
-        acks=Acks.WRITTEN,
-        max_in_flight=max(2, _WINDOW_MESSAGES // batch),
     ) as producer:
         for payload_batch in islice(cycle(batches), count // batch):
             producer.send(_PARTITION.topic, payload_batch)

@@ -27,6 +27,7 @@ from broker import (
     TopicMap,
     Whitelist,
 )
+from broker.producer.settings import ProducerSettings
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ def main() -> None:
             consumer,
             streams,
             route,
-            lambda: Producer(brokers, Connection, delivery_timeout_s=math.inf),
+            lambda: Producer(brokers, Connection, ProducerSettings(delivery_timeout_s=math.inf)),
         )
         mirror.run(stopped.wait)
     print(f"{mirror.message_count} messages mirrored")

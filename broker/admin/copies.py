@@ -11,6 +11,7 @@ from broker.client.cluster import Cluster, Connect, with_assigned
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import BrokerError, InvalidMessageError
 from broker.producer.producer import Producer
+from broker.producer.settings import ProducerSettings
 from broker.tools.copying import Copied, Copy, FindBehind, Limits
 from broker.tools.mirror_producer import MirrorProducer
 from broker.tools.mirror_routes import (
@@ -166,9 +167,9 @@ def copy_ranges(
     target = Producer(
         cluster,
         connect,
-        delivery_timeout_s=timeout_s,
-        max_in_flight=MAX_IN_FLIGHT,
-        timeout_s=timeout_s,
+        ProducerSettings(
+            delivery_timeout_s=timeout_s, max_in_flight=MAX_IN_FLIGHT, timeout_s=timeout_s
+        ),
     )
     with closing(MirrorProducer(target)) as producer:
         copy = Copy(

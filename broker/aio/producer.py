@@ -4,57 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from threading import get_ident
 from typing import Any
 
+from broker.aio.access import AsyncAccess
 from broker.aio.send_loop import Lane, SendLoop
 from broker.aio.sending import InThread
-from broker.api.errors import BufferFull, Closed, Error, TimedOut, public, translated
-from broker.api.producer import (
-    BATCH_BYTES,
-    BUFFER_BYTES,
-    CLOSE_AFTER_ERROR_S,
-    COMMIT_S,
-    MAX_AGE_S,
-)
+from broker.api.errors import BufferFull, Closed, Error, TimedOut, public
+from broker.api.producer import CLOSE_AFTER_ERROR_S, ProducerCore
 from broker.api.values import (
     UNSET,
     PartitionLike,
     Receipt,
     Timeout,
-    Unset,
     Value,
-    callable_of,
     key_of,
     matcher_of,
-    number_of,
     payload_of,
     payloads_of,
-    seconds_of,
     topic_of,
-    whole_of,
 )
 from broker.client import backoff
-from broker.client.cluster import Cluster, Connect
-from broker.client.counts import Ledger, ProducerCounts
-from broker.errors import ArgumentError, BrokerError
-from broker.producer.accumulator import BatchRules
-from broker.producer.broker_sender import SendRules
+from broker.errors import BrokerError
 from broker.producer.delivery import Failures
-from broker.producer.encoder import Packer
-from broker.producer.partitioner import Known, Partitioner, TopicPartitions, hash_partitioner
-from broker.producer.producer import DEFAULT_MAX_MESSAGE_BYTES
-from broker.protocol.client_requests import Acks
-from broker.protocol.compression import Codec
+from broker.producer.partitioner import Known
+from broker.producer.parts import Parts
 from broker.topic import TopicPartition
 
 logger = logging.getLogger("pylogctl")
 
-_MAX_IN_FLIGHT = 64
 _MESSAGES_A_TURN = 64  # then other tasks have theirs
 
 
@@ -199,7 +180,7 @@ def _wake(waiter: asyncio.Future[None]) -> None:
         waiter.set_result(None)
 
 
-class AsyncProducer:
+class AsyncProducer(ProducerCore):
     """Queues messages, and sends them in batches; made by `AsyncClient.producer`.
 
     For the tasks of one event loop. Leaving an `async with` block flushes; no message is lost in
@@ -211,65 +192,18 @@ class AsyncProducer:
 
     def __init__(
         self,
-        cluster: Cluster,
-        connect: Connect,
-        *,
-        acks: Acks,
-        codec: Codec = Codec.NONE,
-        linger_s: float = 0.0,
-        batch_bytes: int = BATCH_BYTES,
-        buffer_bytes: int = BUFFER_BYTES,
-        partitioner: Partitioner = hash_partitioner,
+        parts: Parts,
+        access: AsyncAccess,
         on_delivery: Callable[[AsyncDelivery], object] | None = None,
-        timeout_s: float | None,
-        retries: int | None = None,
-        in_thread: InThread,
-        ledger: Ledger[ProducerCounts],
-        on_end: Callable[[SendLoop], object],
-        client: object,  # not to be dropped before; None: it ends this
+        client: object = None,  # not to be dropped before; None: it ends this
     ) -> None:
-        number_of("linger", linger_s, 0)
-        whole_of("batch_bytes", batch_bytes, 1)
-        whole_of("buffer_bytes", buffer_bytes, 1)
-        callable_of("partitioner", partitioner)
-        if on_delivery is not None:
-            callable_of("on_delivery", on_delivery)
-        self._timeout_s = timeout_s  # of calls without one
-        self._retries = retries
-        self._on_delivery = on_delivery
+        super().__init__(parts, on_delivery)
         self._client = client
-        self._is_closed = False
-        self._failures = Failures()
         self._in_turn_count = 0  # messages queued since other tasks had their turn
         self._finding: dict[str, asyncio.Task[Known]] = {}  # partitions of topics
-        self._partitions = TopicPartitions(cluster, partitioner)
-        self._packer = Packer(codec=codec, max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES)
-        self._sending = SendLoop(
-            cluster,
-            connect,
-            SendRules(
-                acks,
-                timeout_s=COMMIT_S if timeout_s is None else min(COMMIT_S, timeout_s),
-                delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
-                retries=retries,
-                max_in_flight=_MAX_IN_FLIGHT,
-            ),
-            batches=BatchRules(
-                capacity=buffer_bytes,
-                capacity_bytes=buffer_bytes,
-                batch_count=buffer_bytes,
-                batch_bytes=batch_bytes,
-                linger_s=linger_s,
-            ),
-            packer=self._packer,
-            partitions=self._partitions,
-            max_age_s=MAX_AGE_S,
-            in_thread=in_thread,
-            ledger=ledger,
-            failures=self._failures,
-            on_end=on_end,
-        )
-        self._in_thread = in_thread
+        self._in_thread: InThread = access.look_up
+        self._sending = SendLoop(parts, access.look_up, access._note_end)
+        access.sendings.add(self._sending)
         self._loop = self._sending.loop
         self._thread_id = get_ident()
 
@@ -350,21 +284,21 @@ class AsyncProducer:
             self._seconds(timeout)  # it is a number
         key_bytes = key_of(key)
         try:
-            payloads = self._packer.payloads(payloads)
+            payloads = self._parts.packer.payloads(payloads)
             count = len(payloads)
             self._in_turn_count += count
             if self._in_turn_count >= _MESSAGES_A_TURN:
                 self._in_turn_count = 0
                 await asyncio.sleep(0)
-            known = self._partitions.in_memory(topic_of(topic))
+            known = self._parts.partitions.in_memory(topic_of(topic))
             if known is None or partition is not None:
                 limit_s = self._deadline(timeout, give_up_s)
                 target = await self._find_target(topic, key_bytes, partition, known, limit_s)
             else:
-                target = self._partitions.choose(topic, key_bytes, known)
+                target = self._parts.partitions.choose(topic, key_bytes, known)
             size_bytes = sum(map(len, payloads))
             delivery = AsyncDelivery(
-                target, count, self._failures, can_move=key is None and partition is None
+                target, count, self._parts.failures, can_move=key is None and partition is None
             )
             lane = self._sending.lane(target.home)
             if not lane.has_room(count, size_bytes):
@@ -396,11 +330,6 @@ class AsyncProducer:
         seconds = self._seconds(timeout)
         return None if seconds is None else self._loop.time() + seconds
 
-    def _checked(self, values: Iterable[Value]) -> list[bytes]:
-        """Return the bytes of messages that may all be sent."""
-        with translated():
-            return self._packer.payloads(payloads_of(values))
-
     async def _find_target(
         self,
         topic: str,
@@ -415,19 +344,25 @@ class AsyncProducer:
             async with limit:
                 found = await self._read(topic) if known is None else known
                 if partition is not None:
-                    return await self._one_partition(topic, partition, found)
+                    meant = list(filter(matcher_of(partition), found.partitions))
+                    if len(meant) == 1:
+                        return meant[0]
+                    one: TopicPartition = await self._in_thread(
+                        self._one_partition, topic, partition
+                    )
+                    return one
         except TimeoutError as error:
             if not limit.expired():
                 raise
             late = TimedOut(f"no broker says in time which partitions '{topic}' has")
             late.outcome = "not_done"
             raise late from error
-        return self._partitions.choose(topic, key, found)
+        return self._parts.partitions.choose(topic, key, found)
 
     async def _read(self, topic: str) -> Known:
         """Ask for the partitions of a topic, and wait only if none were known before."""
         finding = self._find(topic)
-        expired = self._partitions.expired(topic)
+        expired = self._parts.partitions.expired(topic)
         return await asyncio.shield(finding) if expired is None else expired
 
     def _find(self, topic: str) -> asyncio.Task[Known]:
@@ -447,36 +382,20 @@ class AsyncProducer:
 
     async def _found(self, topic: str) -> Known:
         """Return the partitions of a topic, asked for again after failures that may pass."""
-        limit_s = math.inf if self._timeout_s is None else self._timeout_s
-        give_up_s = self._loop.time() + limit_s
+        settings = self._parts.settings
+        give_up_s = self._loop.time() + settings.delivery_timeout_s
         count = 0
         while True:
             try:
-                found: Known = await self._in_thread(self._partitions.find, topic)
+                found: Known = await self._in_thread(self._parts.partitions.find, topic)
                 return found
             except BrokerError as error:
                 wait_s = backoff.wait_s(count + 1)
-                is_last = count == self._retries or self._loop.time() + wait_s > give_up_s
+                is_last = count == settings.retries or self._loop.time() + wait_s > give_up_s
                 if is_last or self._is_closed or not error.is_retriable:
                     raise
             await asyncio.sleep(wait_s)
             count += 1
-
-    async def _one_partition(
-        self, topic: str, partition: PartitionLike, known: Known
-    ) -> TopicPartition:
-        """Return the one partition of a topic that a value means; see `matcher_of`."""
-        matches = matcher_of(partition)
-        there = known.partitions
-        found = list(filter(matches, there))
-        if not found:  # it may be new
-            await self._in_thread(self._partitions.refresh, topic)
-            there = await self._in_thread(self._partitions.partitions, topic)
-            found = list(filter(matches, there))
-        if len(found) == 1:
-            return found[0]
-        shown = ", ".join(one.name for one in found or there)
-        raise ArgumentError(f"{partition!r} is not one partition of topic '{topic}': {shown}")
 
     async def _wait_for_room(
         self,
@@ -496,9 +415,6 @@ class AsyncProducer:
                 f"{message_count} to {target}"
             ) from error
 
-    def _seconds(self, timeout: Timeout) -> float | None:
-        return seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
-
     async def flush(self, timeout: Timeout = UNSET) -> None:
         """Return once all that was queued before is acknowledged.
 
@@ -516,10 +432,9 @@ class AsyncProducer:
         self._raise_failures()
 
     def _raise_failures(self) -> None:
-        failure: BrokerError | None = self._sending.take_loss()
-        failure = failure or self._failures.take()
-        if failure is not None:
-            raise failure
+        if (loss := self._sending.take_loss()) is not None:
+            raise loss
+        super()._raise_failures()
 
     async def close(self, timeout: Timeout = UNSET) -> None:
         """Flush, and end; deliveries that are not done within `timeout` seconds fail.

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
 from weakref import WeakSet
 
 from broker.aio.access import AsyncAccess
 from broker.aio.producer import AsyncDelivery, AsyncProducer
-from broker.api.client import codec_of
-from broker.api.errors import Closed, DeliveryFailed, Error, Partial, TimedOut
-from broker.api.producer import BATCH_BYTES, BUFFER_BYTES
+from broker.api.errors import Closed, DeliveryFailed, Error, TimedOut
+from broker.api.producer import BATCH_BYTES, BUFFER_BYTES, CodecName, parts_of, receipts_of
 from broker.api.values import (
     UNSET,
     AcksLike,
@@ -117,20 +115,13 @@ class SendCalls:
                 failed[place] = found
             else:
                 receipts.append(delivery.result())
-        if not failed:
-            return receipts
-        first = failed[min(failed)]
-        if not receipts:
-            raise first
-        text = f"{len(failed)} of {len(payloads)} messages were not acknowledged: {first}"
-        by_place = {str(place): failed[place] for place in sorted(failed)}
-        raise Partial(text, receipts, by_place) from first
+        return receipts_of(receipts, failed)
 
     def producer(
         self,
         *,
         acks: AcksLike = Acks.COMMITTED,
-        codec: Codec | Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none",
+        codec: Codec | CodecName = "none",
         linger: float = 0.0,
         batch_bytes: int = BATCH_BYTES,
         buffer_bytes: int = BUFFER_BYTES,
@@ -150,33 +141,10 @@ class SendCalls:
             on_delivery: called with each delivery once it is done, in the event loop.
         """
         self._check()
-        producer = self._make_producer(
-            acks,
-            self,
-            codec=codec if isinstance(codec, Codec) else codec_of(codec),
-            linger_s=linger,
-            batch_bytes=batch_bytes,
-            buffer_bytes=buffer_bytes,
-            partitioner=partitioner,
-            on_delivery=on_delivery,
-        )
+        client = self._access.client
+        parts = parts_of(client, acks, codec, linger, batch_bytes, buffer_bytes, partitioner)
+        producer = AsyncProducer(parts, self._access, on_delivery, self)
         self._producers.add(producer)
-        return producer
-
-    def _make_producer(self, acks: AcksLike, client: object, **named: Any) -> AsyncProducer:
-        producer = AsyncProducer(
-            self._access.cluster,
-            self._access.connect_blocking,
-            acks=acks_of(acks),
-            timeout_s=self._access.timeout_s,
-            retries=self._access.client._retries,
-            in_thread=self._access.look_up,
-            ledger=self._access.client._counts.producers,
-            on_end=self._access._note_end,
-            client=client,
-            **named,
-        )
-        self._access.sendings.add(producer._sending)
         return producer
 
     def _check(self) -> None:
@@ -189,7 +157,8 @@ class SendCalls:
         acks = acks_of(given)
         sender = self._senders.get(acks)
         if sender is None:
-            sender = self._senders[acks] = self._make_producer(acks, None)
+            parts = parts_of(self._access.client, acks)
+            sender = self._senders[acks] = AsyncProducer(parts, self._access)
         return sender
 
     def _seconds(self, timeout: Timeout) -> float | None:

@@ -19,16 +19,14 @@ from typing import Any, NamedTuple
 
 from broker import errors
 from broker.aio.connection import AsyncConnection
-from broker.aio.sending import InThread, LoopSenders
-from broker.client.cluster import Cluster, Connect
-from broker.client.counts import Ledger, ProducerCounts
+from broker.aio.sending import InThread, LoopBroker, LoopSender
+from broker.client.counts import ProducerCounts
 from broker.producer import unclosed
-from broker.producer.accumulator import Accumulator, Batch, BatchRules, OutgoingSet
-from broker.producer.broker_sender import Results, SendRules
-from broker.producer.delivery import Failures, Handle
+from broker.producer.accumulator import Accumulator, Batch, OutgoingSet
+from broker.producer.broker_sender import Results
+from broker.producer.delivery import Handle
 from broker.producer.dispatcher import Dispatcher, Question
-from broker.producer.encoder import Packer
-from broker.producer.partitioner import TopicPartitions
+from broker.producer.parts import Parts
 from broker.producer.route import Route
 from broker.topic import TopicPartition
 
@@ -71,43 +69,21 @@ class Lane:
 class SendLoop:
     """Queues messages and sends them, for the tasks of one event loop.
 
-    The partitions of a topic are read again after `max_age_s`. If it is not ended when its loop
+    If it is not ended when its loop
     ends, it first sends what is queued, in `unclosed.LIMIT_S`; `on_end` is called at the end.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        connect: Connect,
-        rules: SendRules,
-        *,
-        batches: BatchRules,
-        packer: Packer,
-        partitions: TopicPartitions,
-        max_age_s: float,
-        in_thread: InThread,
-        ledger: Ledger[ProducerCounts],
-        failures: Failures,
-        on_end: Callable[[SendLoop], object],
+        self, parts: Parts, in_thread: InThread, on_end: Callable[[SendLoop], object]
     ) -> None:
+        assert parts.settings.queueing is not None
+        self._rules = parts.settings.queueing
+        self._parts = parts
         self._in_thread = in_thread
-        self._partitions = partitions
-        self._max_age_s = max_age_s
         self.loop = asyncio.get_running_loop()
-        self._batches = batches
-        self._packer = packer
         self._lanes: dict[int, Lane] = {}
-        self._dispatcher = Dispatcher(
-            cluster,
-            connect,
-            rules,
-            replacement=partitions.replacement,
-            note_presence=partitions.note_presence,
-            make_senders=partial(
-                self._make_senders, cluster, connect, rules, partitions.note_presence
-            ),
-            ledger=ledger,
-        )
+        self._brokers: list[LoopBroker] = []
+        self._dispatcher = Dispatcher(parts, self._make_sender)
         self._is_woken = False  # a turn is due
         self._timer: asyncio.TimerHandle | None = None
         # the next look for brokers that hang, or the one under way
@@ -124,26 +100,24 @@ class SendLoop:
         self._looking: asyncio.Task[None] | None = None  # for what is left of former terms
         self._loss: errors.AcknowledgedLossError | None = None
         self._closing: list[AsyncConnection] = []
-        self.take_failure = failures.take
+        self.take_failure = parts.failures.take
         self._on_end = on_end
         # `asyncio.run` closes generators before the loop, and waits for that
         self._guard = self._finish_with_loop()
         _advance(self._guard.asend(None))
         unclosed.watch(self)
 
-    def _make_senders(
-        self,
-        cluster: Cluster,
-        connect: Connect,
-        rules: SendRules,
-        note_presence: Callable[[int, bool], None],
-        results: Results,
-        counts: ProducerCounts,
-    ) -> LoopSenders:
-        self._senders = LoopSenders(
-            cluster, connect, rules, results, note_presence, counts, self.wake, self._in_thread
-        )
-        return self._senders
+    def _make_sender(
+        self, parts: Parts, results: Results, counts: ProducerCounts, broker_id: int
+    ) -> LoopSender:
+        broker = LoopBroker(parts, broker_id, self.wake, self._in_thread)
+        self._brokers.append(broker)
+        return LoopSender(broker, results, counts)
+
+    @property
+    def _wires(self) -> list[AsyncConnection]:
+        """Return the connections that were made."""
+        return [one.wire for one in self._brokers if one.wire is not None]
 
     # Queueing.
 
@@ -152,7 +126,7 @@ class SendLoop:
         lane = self._lanes.get(home)
         if lane is None:
             accumulator = Accumulator(
-                self._batches, partial(self._end_set, home), self._dispatcher.counts
+                self._rules.batches, partial(self._end_set, home), self._dispatcher.counts
             )
             lane = self._lanes[home] = Lane(home, accumulator)
         return lane
@@ -225,7 +199,7 @@ class SendLoop:
 
     def _encode(self, outgoing: OutgoingSet) -> bool:
         try:
-            outgoing.encode(self._packer)
+            outgoing.encode(self._parts.packer)
         except Exception as error:  # such as a codec that is not installed
             logger.exception("failure over messages to %s", outgoing.partition)
             self._dispatcher.note_failed(outgoing)
@@ -331,7 +305,9 @@ class SendLoop:
         self._lanes[home].accumulator.finish(outgoing)
         self.wake()  # for the next set of the partition, or the end
         topic = outgoing.partition.topic
-        is_new = error is not None or not self._partitions.has_age(topic, self._max_age_s)
+        is_new = error is not None or not self._parts.partitions.has_age(
+            topic, self._rules.refresh_s
+        )
         if not is_new and topic not in self._renewing:
             self._renewing.add(topic)
             self._start(self._renew(topic))
@@ -347,7 +323,7 @@ class SendLoop:
         """Look for new partitions of a topic."""
         try:
             with suppress(errors.BrokerError):
-                await self._in_thread(self._partitions.renew, topic, self._max_age_s)
+                await self._in_thread(self._parts.partitions.renew, topic, self._rules.refresh_s)
         finally:
             self._renewing.discard(topic)
 
@@ -361,7 +337,7 @@ class SendLoop:
         self.wake()
         while batches := [one for one in batches if not one.is_done]:
             await self._change()
-        for wire in self._senders.wires:
+        for wire in self._wires:
             if wire.is_open:
                 with suppress(errors.BrokerError):  # it is lost: nothing is on its way
                     await wire.drained()
@@ -420,7 +396,7 @@ class SendLoop:
         for one in (self._timer, self._silence):
             if one is not None:
                 one.cancel()
-        self._closing = self._senders.wires
+        self._closing = self._wires
         self._dispatcher.close()
         unclosed.forget(self)
         self._tell_change()

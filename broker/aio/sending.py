@@ -9,16 +9,14 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any
 
 from broker import errors
 from broker.aio.connection import AsyncConnection
-from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
-from broker.client.counts import ProducerCounts
 from broker.producer.broker_connection import MAX_ADDRESSES, BrokerConnection
-from broker.producer.broker_sender import BrokerSender, BrokerSenders, Results, SendRules
+from broker.producer.broker_sender import BrokerSender
+from broker.producer.parts import Parts
 from broker.protocol.client_connection import MAX_RESPONSE_BYTES
 from broker.protocol.client_requests import Acks
 from broker.protocol.primitives import Buffer
@@ -96,28 +94,12 @@ class LoopBroker(BrokerConnection):
     _connection: LoopConnection | None
 
     def __init__(
-        self,
-        cluster: Cluster,
-        connect: Connect,
-        broker_id: int,
-        *,
-        note_presence: Callable[[int, bool], None],
-        wake: Callable[[], object],
-        in_thread: InThread,
-        has_responses: bool,
-        is_brief: bool,
+        self, parts: Parts, broker_id: int, wake: Callable[[], object], in_thread: InThread
     ) -> None:
-        super().__init__(
-            partial(cluster.address, broker_id),
-            connect,
-            broker_id=broker_id,
-            note_answer=cluster.note_answer,
-            note_presence=note_presence,
-            is_brief=is_brief,
-        )
+        super().__init__(parts, broker_id)
         self._wake = wake
         self._in_thread = in_thread
-        self._has_responses = has_responses
+        self._has_responses = parts.settings.acks is not Acks.NONE
         self._connecting: asyncio.Task[None] | None = None
         self._failure: errors.BrokerError | None = None  # of the last attempt, until it is raised
 
@@ -147,20 +129,16 @@ class LoopBroker(BrokerConnection):
     async def _connect_in_loop(self) -> None:
         try:
             self._connection = await self._find()
-            self._note(is_there=True)
+            self.parts.partitions.note_presence(self.broker_id, True)
         except errors.BrokerError as error:
             self._failure = error
-            self._note(is_there=False)
+            self.parts.partitions.note_presence(self.broker_id, False)
         except Exception as error:  # a bug costs the messages, not the producer
             logger.exception("failure while connecting to broker %d", self.broker_id)
             self._failure = errors.BrokerError(f"failure while connecting: {error!r}")
         finally:
             self._connecting = None
             self._wake()
-
-    def _note(self, *, is_there: bool) -> None:
-        if self._note_presence is not None:
-            self._note_presence(self.broker_id, is_there)
 
     async def _find(self) -> LoopConnection:
         """Connect at any address, as `BrokerConnection` does."""
@@ -181,7 +159,7 @@ class LoopBroker(BrokerConnection):
         wire = self.wire
         # `hello` costs a broker of 0.7 a connection, so the one that has its result is reused
         if wire is None or wire.hello is not None or wire.address != address:
-            like = self._connect(address)  # never opened
+            like = self.parts.connect(address)  # never opened
             wire = AsyncConnection(
                 address,
                 timeout_s=like.timeout_s,
@@ -214,42 +192,3 @@ class LoopSender(BrokerSender):
             self.connection.close()
             self.must_reconnect = False
         return self.connection.is_ready() and super().has_room(size_bytes)
-
-
-class LoopSenders(BrokerSenders):
-    """The senders of a producer in an event loop; `wake`: see `LoopConnection`."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        connect: Connect,
-        rules: SendRules,
-        results: Results,
-        note_presence: Callable[[int, bool], None],
-        counts: ProducerCounts,
-        wake: Callable[[], object],
-        in_thread: InThread,
-    ) -> None:
-        super().__init__(cluster, connect, rules, results, note_presence, counts)
-        self._wake = wake
-        self._in_thread = in_thread
-
-    def __missing__(self, broker_id: int) -> BrokerSender:
-        link = LoopBroker(
-            self._cluster,
-            self._connect,
-            broker_id,
-            note_presence=self._note_presence,
-            wake=self._wake,
-            in_thread=self._in_thread,
-            has_responses=self._rules.acks is not Acks.NONE,
-            is_brief=self._rules.retries != 0,
-        )
-        sender = self[broker_id] = LoopSender(link, self._rules, self._results, counts=self._counts)
-        return sender
-
-    @property
-    def wires(self) -> list[AsyncConnection]:
-        """Return the connections that were made."""
-        links = [one.connection for one in self.values() if isinstance(one, LoopSender)]
-        return [one.wire for one in links if one.wire is not None]

@@ -12,21 +12,24 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet
 
 from broker import deadlines
 from broker.api.access import limit_of
 from broker.api.cluster_calls import ClusterCalls
 from broker.api.copy_calls import CopyCalls
-from broker.api.errors import Closed, DeliveryFailed, Error, Partial, translated
+from broker.api.errors import Closed, DeliveryFailed, Error, translated
 from broker.api.group_calls import GroupCalls
 from broker.api.producer import (
     BATCH_BYTES,
     BUFFER_BYTES,
     CLOSE_AFTER_ERROR_S,
+    CodecName,
     Delivery,
     Producer,
+    parts_of,
+    receipts_of,
 )
 from broker.api.reader import Batches, Reader, pattern_of, reading_of
 from broker.api.replica_calls import ReplicaCalls
@@ -54,8 +57,8 @@ from broker.client.static_cluster import StaticCluster
 from broker.errors import ArgumentError, BrokerError, ProtocolError
 from broker.patterns import Pattern, from_re2
 from broker.producer import unclosed
-from broker.producer.async_producer import refuse_senders
 from broker.producer.partitioner import Partitioner, hash_partitioner
+from broker.producer.producer_pool import refuse_senders
 from broker.protocol.client_requests import Acks
 from broker.protocol.compression import Codec
 from broker.protocol.payload_filter import PayloadFilter
@@ -313,20 +316,13 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                     receipts.append(delivery.result(None))
                 except Error as error:
                     failed[place] = error
-        if not failed:
-            return receipts
-        first = failed[min(failed)]
-        if not receipts:
-            raise first
-        text = f"{len(failed)} of {len(payloads)} messages were not acknowledged: {first}"
-        by_place = {str(place): failed[place] for place in sorted(failed)}
-        raise Partial(text, receipts, by_place) from first
+        return receipts_of(receipts, failed)
 
     def producer(
         self,
         *,
         acks: AcksLike = Acks.COMMITTED,
-        codec: Codec | Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none",
+        codec: Codec | CodecName = "none",
         linger: float = 0.0,
         batch_bytes: int = BATCH_BYTES,
         buffer_bytes: int = BUFFER_BYTES,
@@ -346,23 +342,8 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             on_delivery: called with each delivery once it is done, by threads of the producer.
         """
         self._raise_if_closed()
-        return self._keep(
-            Producer(
-                self._cluster,
-                self._connect,
-                acks=acks_of(acks),
-                codec=codec if isinstance(codec, Codec) else codec_of(codec),
-                linger_s=linger,
-                batch_bytes=batch_bytes,
-                buffer_bytes=buffer_bytes,
-                partitioner=partitioner,
-                on_delivery=on_delivery,
-                timeout_s=self._timeout_s,
-                retries=self._retries,
-                counts=self._counts,
-                on_close=self._forget,
-            )
-        )
+        parts = parts_of(self, acks, codec, linger, batch_bytes, buffer_bytes, partitioner)
+        return self._keep(Producer(parts, on_delivery, self._forget))
 
     def _sender(self, given: AcksLike) -> Producer:
         acks = acks_of(given)
@@ -370,15 +351,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             self._raise_if_closed()
             sender = self._producers.get(acks)
             if sender is None:
-                sender = self._producers[acks] = Producer(
-                    self._cluster,
-                    self._connect,
-                    acks=acks,
-                    timeout_s=self._timeout_s,
-                    retries=self._retries,
-                    counts=self._counts,
-                    on_close=None,
-                )
+                sender = self._producers[acks] = Producer(parts_of(self, acks))
             return sender
 
     def read(
@@ -655,15 +628,6 @@ def _close_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_close_in_child)
-
-
-def codec_of(name: object) -> Codec:
-    """Return the codec that a name means."""
-    try:
-        return Codec[name.upper()] if isinstance(name, str) else Codec(name)  # type: ignore[arg-type]  # an error if it is none
-    except (KeyError, ValueError):
-        valid = ", ".join(one.name.lower() for one in Codec)
-        raise ArgumentError(f"there is no codec '{name}'; valid: {valid}") from None
 
 
 def filter_of(given: object) -> PayloadFilter | None:

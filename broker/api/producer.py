@@ -7,18 +7,21 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from broker import deadlines
 from broker.api.access import repeated
-from broker.api.errors import Closed, Error, TimedOut, public, translated
+from broker.api.errors import Closed, Error, Partial, TimedOut, public, translated
 from broker.api.values import (
     UNSET,
+    AcksLike,
     PartitionLike,
     Receipt,
     Timeout,
     Unset,
     Value,
+    acks_of,
     callable_of,
     key_of,
     matcher_of,
@@ -29,19 +32,18 @@ from broker.api.values import (
     topic_of,
     whole_of,
 )
-from broker.client.cluster import Cluster, Connect
-from broker.client.counts import ClientCounts
 from broker.errors import ArgumentError, BrokerError
-from broker.producer import producer as floor
 from broker.producer import unclosed
-from broker.producer.accumulator import BatchRules
-from broker.producer.async_producer import refuse_senders
 from broker.producer.delivery import Delivery as FloorDelivery
 from broker.producer.partitioner import Partitioner, hash_partitioner
-from broker.producer.sender_thread import QueueRules
-from broker.protocol.client_requests import Acks
+from broker.producer.parts import Parts
+from broker.producer.producer_pool import ProducerPool, refuse_senders
+from broker.producer.settings import BatchRules, ProducerSettings, QueueRules
 from broker.protocol.compression import Codec
 from broker.topic import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.api.client import Client
 
 logger = logging.getLogger("pylogctl")
 
@@ -50,6 +52,8 @@ BUFFER_BYTES = 32 << 20
 MAX_AGE_S = 10.0  # of the partitions of a topic
 COMMIT_S = 30.0  # that a broker may take to commit a set
 CLOSE_AFTER_ERROR_S = 1.0
+
+CodecName = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 _lock = threading.Lock()  # guards the callbacks of all deliveries
 
@@ -101,7 +105,7 @@ class Delivery:
         return None if inner.error is None else public(inner.error)
 
     def _wait(self, inner: FloorDelivery, seconds: float | None) -> None:
-        if self._producer._floor.is_own_thread():
+        if self._producer._pool.is_own_thread():
             raise Error("in a callback of its producer a delivery that is not done never gets done")
         started_s = time.monotonic()
         limit_s = deadlines.left_s(threading.TIMEOUT_MAX if seconds is None else seconds)
@@ -134,7 +138,99 @@ class Delivery:
             logger.exception("failure in a callback of a delivery to '%s'", self._topic)
 
 
-class Producer:
+def parts_of(
+    client: Client,
+    acks: AcksLike,
+    codec: Codec | CodecName = "none",
+    linger: float = 0.0,
+    batch_bytes: int = BATCH_BYTES,
+    buffer_bytes: int = BUFFER_BYTES,
+    partitioner: Partitioner = hash_partitioner,
+) -> Parts:
+    """Return what a producer of a client sends with; raise if an argument is not valid."""
+    number_of("linger", linger, 0)
+    whole_of("batch_bytes", batch_bytes, 1)
+    whole_of("buffer_bytes", buffer_bytes, 1)
+    callable_of("partitioner", partitioner)
+    batches = BatchRules(
+        capacity=buffer_bytes,
+        capacity_bytes=buffer_bytes,
+        batch_count=buffer_bytes,
+        batch_bytes=batch_bytes,
+        linger_s=linger,
+    )
+    timeout_s = client._timeout_s
+    settings = ProducerSettings(
+        acks_of(acks),
+        codec if isinstance(codec, Codec) else codec_of(codec),
+        timeout_s=COMMIT_S if timeout_s is None else min(COMMIT_S, timeout_s),
+        delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
+        retries=client._retries,
+        queueing=QueueRules(
+            batches, lingers_when_full=False, refresh_s=MAX_AGE_S, logs_failures=False
+        ),
+    )
+    return Parts(
+        cluster=client._cluster,
+        connect=client._connect,
+        settings=settings,
+        partitioner=partitioner,
+        ledger=client._counts.producers,
+    )
+
+
+def codec_of(name: object) -> Codec:
+    """Return the codec that a name means."""
+    try:
+        return Codec[name.upper()] if isinstance(name, str) else Codec(name)  # type: ignore[arg-type]  # an error if it is none
+    except (KeyError, ValueError):
+        valid = ", ".join(one.name.lower() for one in Codec)
+        raise ArgumentError(f"there is no codec '{name}'; valid: {valid}") from None
+
+
+class ProducerCore:
+    """What the producers for threads and for an event loop share."""
+
+    def __init__(self, parts: Parts, on_delivery: Callable[[Any], object] | None) -> None:
+        if on_delivery is not None:
+            callable_of("on_delivery", on_delivery)
+        self._parts = parts
+        self._on_delivery = on_delivery
+        self._is_closed = False
+
+    def _seconds(self, timeout: Timeout) -> float | None:
+        """Return the seconds that a timeout means, by default the client's; None for no limit."""
+        if isinstance(timeout, Unset):
+            timeout = self._parts.settings.delivery_timeout_s
+        return seconds_of(timeout)
+
+    def _checked(self, values: Iterable[Value]) -> list[bytes]:
+        """Return the bytes of messages that may all be sent."""
+        with translated():
+            return self._parts.packer.payloads(payloads_of(values))
+
+    def _one_partition(self, topic: str, partition: PartitionLike) -> TopicPartition:
+        """Return the one partition of a topic that a value means; see `matcher_of`."""
+        matches = matcher_of(partition)
+        partitions = self._parts.partitions
+        there = partitions.partitions(topic)
+        if not any(map(matches, there)):  # it may be new
+            partitions.refresh(topic)
+            there = partitions.partitions(topic)
+        found = list(filter(matches, there))
+        if len(found) == 1:
+            return found[0]
+        shown = ", ".join(one.name for one in found or there)
+        raise ArgumentError(f"{partition!r} is not one partition of topic '{topic}': {shown}")
+
+    def _raise_failures(self) -> None:
+        """Raise if messages were not delivered, and the program has not read that."""
+        failure = self._parts.failures.take()
+        if failure is not None:
+            raise failure
+
+
+class Producer(ProducerCore):
     """Queues messages, and sends them in batches by threads; made by `Client.producer`.
 
     For any number of threads. Leaving a `with` block flushes; no message is lost in silence: one
@@ -146,55 +242,16 @@ class Producer:
 
     def __init__(
         self,
-        cluster: Cluster,
-        connect: Connect,
-        *,
-        acks: Acks,
-        codec: Codec = Codec.NONE,
-        linger_s: float = 0.0,
-        batch_bytes: int = BATCH_BYTES,
-        buffer_bytes: int = BUFFER_BYTES,
-        partitioner: Partitioner = hash_partitioner,
+        parts: Parts,
         on_delivery: Callable[[Delivery], object] | None = None,
-        timeout_s: float | None,
-        retries: int | None = None,
-        counts: ClientCounts,
-        on_close: Callable[[Producer], object] | None,  # None: its client ends it
+        on_close: Callable[[Producer], object] | None = None,  # None: its client ends it
     ) -> None:
-        number_of("linger", linger_s, 0)
-        whole_of("batch_bytes", batch_bytes, 1)
-        whole_of("buffer_bytes", buffer_bytes, 1)
-        callable_of("partitioner", partitioner)
-        if on_delivery is not None:
-            callable_of("on_delivery", on_delivery)
-        self._timeout_s = timeout_s  # of calls without one
-        self._retries = retries
-        self._on_delivery = on_delivery
+        super().__init__(parts, on_delivery)
         self._on_close = on_close
-        batches = BatchRules(
-            capacity=buffer_bytes,
-            capacity_bytes=buffer_bytes,
-            batch_count=buffer_bytes,
-            batch_bytes=batch_bytes,
-            linger_s=linger_s,
-        )
-        self._floor = floor.Producer(
-            cluster,
-            connect,
-            partitioner=partitioner,
-            acks=acks,
-            codec=codec,
-            queueing=QueueRules(
-                batches, lingers_when_full=False, refresh_s=MAX_AGE_S, logs_failures=False
-            ),
-            retries=retries,
-            delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
-            timeout_s=COMMIT_S if timeout_s is None else min(COMMIT_S, timeout_s),
-            counts=counts,
-        )
+        assert parts.settings.queueing is not None  # `parts_of`
+        self._pool = ProducerPool(parts, parts.settings.queueing)
         if on_close is None:
-            unclosed.forget(self._floor._sending)  # `Client.send` tells of its messages
-        self._is_closed = False
+            unclosed.forget(self._pool)  # `Client.send` tells of its messages
 
     def __enter__(self) -> Producer:
         return self
@@ -273,15 +330,15 @@ class Producer:
                 try:
                     target = self._target(topic, key_bytes, partition)
                 except BrokerError as error:
-                    is_final = self._retries == 0 or not error.is_retriable
-                    if is_final or self._floor.is_own_thread():
+                    retries = self._parts.settings.retries
+                    is_final = retries == 0 or not error.is_retriable
+                    if is_final or self._pool.is_own_thread():
                         raise
-                    target = repeated(
-                        lambda: self._target(topic, key_bytes, partition), self._retries
-                    )
-                delivery._inner = self._floor.send_to(
+                    target = repeated(lambda: self._target(topic, key_bytes, partition), retries)
+                delivery._inner = self._pool.queue(
                     target,
-                    payloads,
+                    self._parts.packer.payloads(payloads),
+                    None,
                     delivery._complete,
                     can_move=key is None and partition is None,
                 )
@@ -295,33 +352,12 @@ class Producer:
         self, topic: str, key: bytes | None, partition: PartitionLike | None
     ) -> TopicPartition:
         if partition is None:
-            return self._floor.choose_partition(topic, key)
+            return self._parts.partitions.choose(topic, key)
         return self._one_partition(topic, partition)
-
-    def _checked(self, values: Iterable[Value]) -> list[bytes]:
-        """Return the bytes of messages that may all be sent."""
-        with translated():
-            return self._floor.checked(payloads_of(values))
-
-    def _one_partition(self, topic: str, partition: PartitionLike) -> TopicPartition:
-        """Return the one partition of a topic that a value means; see `matcher_of`."""
-        matches = matcher_of(partition)
-        there = self._floor.partitions(topic)
-        found = list(filter(matches, there))
-        if not found:  # it may be new
-            there = self._floor.partitions(topic, again=True)
-            found = list(filter(matches, there))
-        if len(found) == 1:
-            return found[0]
-        shown = ", ".join(one.name for one in found or there)
-        raise ArgumentError(f"{partition!r} is not one partition of topic '{topic}': {shown}")
 
     def _abandon(self) -> None:
         """Take no more messages, without a flush; see `Client`."""
         self._is_closed = True
-
-    def _seconds(self, timeout: Timeout) -> float | None:
-        return seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
 
     def flush(self, timeout: Timeout = UNSET) -> None:
         """Return once all that was queued before is acknowledged.
@@ -331,8 +367,8 @@ class Producer:
             DeliveryFailed: messages were not delivered, and the program has not read that.
         """
         with translated(), deadlines.Limit(self._seconds(timeout)):
-            self._floor.flush(deadlines.left_s(threading.TIMEOUT_MAX))
-            self._floor.raise_failures()
+            self._pool.flush(deadlines.left_s(threading.TIMEOUT_MAX))
+            self._raise_failures()
 
     def close(self, timeout: Timeout = UNSET) -> None:
         """Flush, and end; deliveries that are not done within `timeout` seconds fail.
@@ -349,7 +385,21 @@ class Producer:
         self._is_closed = True
         try:
             with translated(), deadlines.Limit(seconds):
-                self._floor.close(deadlines.left_s(threading.TIMEOUT_MAX))
+                self._pool.close(deadlines.left_s(threading.TIMEOUT_MAX))
+                self._raise_failures()
         finally:
             if self._on_close is not None:
                 self._on_close(self)
+
+
+def receipts_of(receipts: list[Receipt], failed: Mapping[int, Error]) -> list[Receipt]:
+    """Return the receipts of several messages; raise if some failed, by their place."""
+    if not failed:
+        return receipts
+    first = failed[min(failed)]
+    if not receipts:
+        raise first
+    count = len(receipts) + len(failed)
+    text = f"{len(failed)} of {count} messages were not acknowledged: {first}"
+    by_place = {str(place): failed[place] for place in sorted(failed)}
+    raise Partial(text, receipts, by_place) from first

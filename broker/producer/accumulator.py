@@ -9,15 +9,15 @@ and passes the time.
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from broker.client.counts import ProducerCounts
 from broker.errors import BrokerError
 from broker.producer.delivery import Handle, OnDelivery, Report, reports_of
 from broker.producer.encoder import Packer
+from broker.producer.settings import BatchRules
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, encode
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
@@ -29,44 +29,21 @@ _REQUEST_BYTES = 8 << 20
 _NO_TIME_S = float("-inf")
 
 
-class BatchRules(NamedTuple):
-    """When a batch is sent, and how much may be queued."""
-
-    capacity: int = 10_000  # messages queued for one broker, without those in flight
-    capacity_bytes: float = math.inf  # of their payloads
-    batch_count: int = 200  # messages that make a batch full
-    batch_bytes: int = 1_000_000  # most payload bytes; a larger message is a batch of its own
-    linger_s: float = 5.0  # how long a batch that is not full waits for more messages
-
-
+@dataclass(eq=False, slots=True)
 class Batch:
     """Messages that become one message set, and their deliveries, in order."""
 
-    __slots__ = (
-        "can_move",
-        "deliveries",
-        "is_again",
-        "is_closed",
-        "is_done",
-        "is_wrapped",
-        "payloads",
-        "set_bytes",
-        "since_s",
-        "size_bytes",
-    )
-
-    def __init__(self, since_s: float, *, can_move: bool) -> None:
-        self.can_move = can_move  # all may go to another partition; else none may
-        self.payloads: list[bytes] = []
-        self.deliveries: list[Handle] = []
-        self.size_bytes = 0
-        self.since_s = since_s  # when the first message came
-        self.is_closed = False
-        self.is_again = False  # see `Accumulator.take_back`; it is not compressed
-        # set by the owner
-        self.set_bytes = 0  # size of the message set
-        self.is_wrapped = False  # it is one wrapper
-        self.is_done = False
+    since_s: float  # when the first message came
+    can_move: bool  # all may go to another partition; else none may
+    payloads: list[bytes] = field(default_factory=list)
+    deliveries: list[Handle] = field(default_factory=list)
+    size_bytes: int = 0
+    is_closed: bool = False
+    is_again: bool = False  # see `Accumulator.take_back`; it is not compressed
+    # set by the owner
+    set_bytes: int = 0  # size of the message set
+    is_wrapped: bool = False  # it is one wrapper
+    is_done: bool = False
 
     def take_larger(self, limit: int) -> Batch | None:
         """Take out the calls with a payload above a limit, as a batch: this one if all are."""
@@ -77,7 +54,7 @@ class Batch:
         rest = [one for one in entries if id(one[1]) not in large]
         if not rest:
             return self
-        taken = Batch(self.since_s, can_move=self.can_move)
+        taken = Batch(self.since_s, self.can_move)
         taken._fill([one for one in entries if id(one[1]) in large])
         self._fill(rest)
         return taken
@@ -127,22 +104,20 @@ def report(on_delivery: OnDelivery, reports: Sequence[Report]) -> None:
         logger.exception("failure in the report on messages to %s", reports[0].partition)
 
 
+@dataclass(eq=False, slots=True)
 class OutgoingSet:
     """Batches of one partition that are sent in one request."""
 
-    __slots__ = ("_on_complete", "batches", "can_move", "message_set", "partition", "queued_for")
+    partition: TopicPartition  # can change
+    batches: list[Batch]
+    on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None
+    message_set: Buffer = b""  # until the owner has encoded the batches
+    queued_for: TopicPartition = field(init=False)
+    can_move: bool = field(init=False)
 
-    def __init__(
-        self,
-        partition: TopicPartition,
-        batches: list[Batch],
-        on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None,
-    ) -> None:
-        self.partition = self.queued_for = partition  # the first can change
-        self.batches = batches
-        self.can_move = all(batch.can_move for batch in batches)
-        self.message_set: Buffer = b""  # until the owner has encoded the batches
-        self._on_complete = on_complete
+    def __post_init__(self) -> None:
+        self.queued_for = self.partition
+        self.can_move = all(batch.can_move for batch in self.batches)
 
     @property
     def message_count(self) -> int:
@@ -187,18 +162,16 @@ class OutgoingSet:
         self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
     ) -> None:
         """Pass the outcome to the owner; see `PendingSet.complete`."""
-        if self._on_complete is not None:
-            self._on_complete(self, base_offset, error)
+        if self.on_complete is not None:
+            self.on_complete(self, base_offset, error)
 
 
+@dataclass(eq=False, slots=True)
 class _PartitionQueue:
     """Batches queued for one partition, behind the set that is in flight, if there is one."""
 
-    __slots__ = ("batches", "outgoing")
-
-    def __init__(self) -> None:
-        self.batches: deque[Batch] = deque()
-        self.outgoing: OutgoingSet | None = None
+    batches: deque[Batch] = field(default_factory=deque)
+    outgoing: OutgoingSet | None = None
 
 
 class Accumulator:
@@ -258,7 +231,7 @@ class Accumulator:
                 or batch.can_move is not can_move
                 or batch.size_bytes + size_bytes > rules.batch_bytes
             ):
-                batch = Batch(now_s, can_move=can_move)
+                batch = Batch(now_s, can_move)
                 if batches:
                     batches[-1].is_closed = True
                 batches.append(batch)

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
-from typing import NamedTuple
 
 from broker import deadlines
-from broker.client.cluster import Connect, Patience
+from broker.client.cluster import Patience
 from broker.client.connection import Connection
 from broker.errors import BrokerError, BrokerUnreachableError, ProducerClosedError
+from broker.producer.parts import Parts
 from broker.protocol.client_requests import HelloRequest
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import BrokerAddress
 
 # attempts to reach a broker where others answer: the choice of a load balancer is its own
 MAX_ADDRESSES = 16
-
-
-class ReconnectRule(NamedTuple):
-    """When a connection is replaced by a new one, so that load balancers can act.
-
-    Source: Kafka 0.7 `reconnect.interval` and `reconnect.time.interval.ms` of `SyncProducer`.
-    """
-
-    requests: int = 0  # after this many requests; 0 for never
-    # After this many seconds; negative for never. The first time comes at random within it, so that
-    # producers started together do not reconnect together.
-    interval_s: float = -1.0
-
-
-NO_RECONNECT = ReconnectRule()
 
 
 class _OtherBrokerError(BrokerUnreachableError):
@@ -45,38 +29,25 @@ class _OtherBrokerError(BrokerUnreachableError):
 
 
 class BrokerConnection:
-    """The connection to one broker, at its present address; `broker_id` -1 for any broker.
+    """The connection to one broker, at its present address.
 
     Its address is read for every attempt to connect, so that a broker that comes back at another
     address is found there. If another broker answers there, as behind a load balancer, that is
-    noted, and the next address is tried at once, or the same again. `note_presence` is called after
-    each attempt with whether the broker is there. With `is_brief` attempts are short, for owners
-    that ask who leads after each, and try again.
+    noted, and the next address is tried at once, or the same again. After each attempt the
+    partitions of the producer learn whether the broker is there. Attempts are short if the producer
+    has retries: it asks who leads after each.
     """
 
-    def __init__(
-        self,
-        find_address: Callable[[], BrokerAddress],
-        connect: Connect,
-        *,
-        broker_id: int = -1,
-        rule: ReconnectRule = NO_RECONNECT,
-        note_answer: Callable[[BrokerAddress, int], None] | None = None,
-        note_presence: Callable[[int, bool], None] | None = None,
-        is_brief: bool = False,
-    ) -> None:
-        self._find_address = find_address
-        self._connect = connect
+    def __init__(self, parts: Parts, broker_id: int) -> None:
+        self.parts = parts
         self.broker_id = broker_id
-        self._rule = rule
-        self._note_answer = note_answer
-        self._note_presence = note_presence
-        patience = Patience()
-        self._attempt = patience.attempt if is_brief else partial(nullcontext, None)
+        is_brief = parts.settings.retries != 0
+        self._attempt = Patience().attempt if is_brief else partial(nullcontext, None)
         self._connection: Connection | None = None
         self._is_07 = False
+        self._rule = parts.settings.reconnect
         self.request_count = 0  # for the rule
-        self._marked_s = time.monotonic() - random.random() * max(0.0, rule.interval_s)
+        self._marked_s = time.monotonic() - random.random() * max(0.0, self._rule.interval_s)
         self._is_aborted = False
 
     def open(self) -> Connection:
@@ -90,6 +61,9 @@ class BrokerConnection:
             raise ProducerClosedError("the producer was closed")
         return connection
 
+    def _find_address(self) -> BrokerAddress:
+        return self.parts.cluster.address(self.broker_id)
+
     def _connect_at_any_address(self) -> Connection:
         for attempt in range(MAX_ADDRESSES):
             address = None
@@ -100,20 +74,16 @@ class BrokerConnection:
                 is_last = attempt + 1 == MAX_ADDRESSES or self._is_aborted
                 if address is not None and self.is_elsewhere(address, error) and not is_last:
                     continue
-                if self._note_presence is not None:
-                    self._note_presence(self.broker_id, False)
+                self.parts.partitions.note_presence(self.broker_id, False)
                 raise
-            if self._note_presence is not None:
-                self._note_presence(self.broker_id, True)
+            self.parts.partitions.note_presence(self.broker_id, True)
             return connection
         raise AssertionError("the last attempt returns or raises")
 
     def is_elsewhere(self, address: BrokerAddress, error: BrokerUnreachableError) -> bool:
         """Return whether to retry at once: at another address, or as another broker answered."""
-        if self._note_answer is None:
-            return False
         other = error.broker_id if isinstance(error, _OtherBrokerError) else -1
-        self._note_answer(address, other)
+        self.parts.cluster.note_answer(address, other)
         if other >= 0:
             return True
         with suppress(BrokerError):  # an absent broker has no other address
@@ -125,7 +95,7 @@ class BrokerConnection:
         # `hello` costs a broker of 0.7 a connection, so the `Connection` with its result is reused
         if former is None or not self._is_07 or former.address != address:
             former = None
-        connection = former or self._connect(address)
+        connection = former or self.parts.connect(address)
         connection.retries_refused = False
         self._connection = connection
         with self._attempt() as limit_s, deadlines.Limit(limit_s):
@@ -136,7 +106,7 @@ class BrokerConnection:
     def _validate(self, connection: Connection) -> None:
         """Close a connection to another broker, and raise."""
         hello = connection.hello()
-        if hello is not None and self.broker_id not in (-1, hello.broker_id):
+        if hello is not None and self.broker_id != hello.broker_id:
             # the address of a broker that is gone can become that of another one
             connection.close()
             raise _OtherBrokerError(

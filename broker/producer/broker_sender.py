@@ -14,15 +14,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from broker import errors
-from broker.client import backoff
-from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.counts import ProducerCounts
-from broker.producer.broker_connection import NO_RECONNECT, BrokerConnection, ReconnectRule
+from broker.producer.broker_connection import BrokerConnection
+from broker.producer.partitioner import POLL_S
 from broker.protocol import requests, responses
 from broker.protocol.client_requests import (
     Acks,
@@ -36,7 +36,6 @@ from broker.protocol.codec import scan
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
-POLL_S = 0.02  # between two requests for whether sets, or a topic, are visible yet
 # With fewer sets in flight their memory, and that of the socket buffers, is reused while it is in
 # the processor's cache: sending 200 MB in sets of 256 KiB takes 5 to 15 % less CPU time than with
 # 64 sets in flight.
@@ -45,20 +44,6 @@ MAX_IN_FLIGHT_BYTES = 4 << 20
 _MAX_UNCOMMITTED_BYTES = 16 << 20
 _BROKER_SHARE_OF_TIMEOUT = 0.9
 _IDLE_S = 1.0  # after this time a connection is looked at before it is used
-
-
-class SendRules(NamedTuple):
-    """How a producer sends, in whichever thread."""
-
-    acks: Acks = Acks.COMMITTED
-    # for a response; to commit a set a broker gets a little less, so that it can respond in time
-    timeout_s: float = 30.0
-    delivery_timeout_s: float = 120.0  # for retries after failures that may pass
-    retries: int | None = None  # None for any number
-    backoff_s: float = backoff.FIRST_S  # before the second retry; see `backoff.wait_s`
-    moves: bool = True  # sets that may go to another partition do so when their broker is gone
-    reconnect: ReconnectRule = NO_RECONNECT
-    max_in_flight: int = 1  # unacknowledged requests to one broker
 
 
 class PendingSet(Protocol):
@@ -101,18 +86,16 @@ class Results(Protocol):
         """Handle a set that a broker did not append, or not safely."""
 
 
+@dataclass(eq=False, slots=True)
 class _InFlight:
     """A request whose response is outstanding."""
 
-    __slots__ = ("acks", "correlation_id", "response", "sent_s", "sets", "size_bytes")
-
-    def __init__(self, sets: Sequence[PendingSet], acks: Acks) -> None:
-        self.sets = sets
-        self.acks = acks
-        self.size_bytes = sum([len(one.message_set) for one in sets])
-        self.sent_s = time.monotonic()
-        self.correlation_id = 0  # until the request is sent
-        self.response: SinglePublishResponse | None = None  # decodes that of a single set
+    sets: Sequence[PendingSet]
+    acks: Acks
+    size_bytes: int
+    sent_s: float
+    correlation_id: int = 0  # until the request is sent
+    response: SinglePublishResponse | None = None  # decodes that of a single set
 
 
 class BrokerSender:
@@ -122,23 +105,16 @@ class BrokerSender:
     """Whether `await_grown` will be called."""
 
     def __init__(
-        self,
-        connection: BrokerConnection,
-        rules: SendRules,
-        results: Results,
-        *,
-        max_in_flight_bytes: int | None = None,
-        counts: ProducerCounts | None = None,
+        self, connection: BrokerConnection, results: Results, counts: ProducerCounts
     ) -> None:
-        self._counts = counts or ProducerCounts()
         self.connection = connection
-        self._rules = rules
         self._results = results
-        if max_in_flight_bytes is None:
-            awaits_flushes = rules.acks is Acks.COMMITTED
-            max_in_flight_bytes = _MAX_UNCOMMITTED_BYTES if awaits_flushes else MAX_IN_FLIGHT_BYTES
-        self._max_in_flight_bytes = max_in_flight_bytes  # unacknowledged; a larger set is alone
-        self._commit_timeout_ms = int(rules.timeout_s * 1000 * _BROKER_SHARE_OF_TIMEOUT)
+        self._counts = counts
+        self._settings = settings = connection.parts.settings
+        self.max_in_flight_bytes = (  # unacknowledged; a larger set is alone
+            _MAX_UNCOMMITTED_BYTES if settings.acks is Acks.COMMITTED else MAX_IN_FLIGHT_BYTES
+        )
+        self._commit_timeout_ms = int(settings.timeout_s * 1000 * _BROKER_SHARE_OF_TIMEOUT)
         self._window: deque[_InFlight] = deque()
         self._window_bytes = 0
         self.heard_s = 0.0  # when the window was empty, or a response came (`time.monotonic`)
@@ -173,8 +149,8 @@ class BrokerSender:
             return True
         return (
             not self.must_reconnect
-            and len(window) < self._rules.max_in_flight
-            and self._window_bytes + size_bytes <= self._max_in_flight_bytes
+            and len(window) < self._settings.max_in_flight
+            and self._window_bytes + size_bytes <= self.max_in_flight_bytes
             and not self.connection.is_reconnect_due
         )
 
@@ -182,7 +158,7 @@ class BrokerSender:
         """Send sets, at most one of each partition, in one request, when there is room."""
         # if the connection fails, `take_back` returns these sets too
         window = self._window
-        request = _InFlight(sets, acks)
+        request = _in_flight(sets, acks)
         if not window:
             was_idle = 0 < self.heard_s < request.sent_s - _IDLE_S
             self.heard_s = request.sent_s
@@ -204,7 +180,7 @@ class BrokerSender:
         if connection.hello() is None:
             self._produce_07(connection, sets)
             proof = Acks.COMMITTED  # for the `Results`; `await_grown` waits until it is true
-        elif len(sets) > 1 or acks is not self._rules.acks:
+        elif len(sets) > 1 or acks is not self._settings.acks:
             publish = PublishRequest(
                 acks,
                 self._commit_timeout_ms,
@@ -246,7 +222,10 @@ class BrokerSender:
         if single is None:
             single = self._single[one.partition] = (
                 SinglePublish(
-                    connection.client_id, self._rules.acks, self._commit_timeout_ms, one.partition
+                    connection.client_id,
+                    self._settings.acks,
+                    self._commit_timeout_ms,
+                    one.partition,
                 ),
                 single_publish_response(one.partition),
             )
@@ -323,7 +302,7 @@ class BrokerSender:
             one for one, found in pairs if found.error == errors.ShuttingDownError.code
         ]:
             # the broker appends nothing any more: `take_back` returns them, then the other sets
-            rest = _InFlight(not_stored, request.acks)
+            rest = _in_flight(not_stored, request.acks)
             self._window.appendleft(rest)
             self._window_bytes += rest.size_bytes
             self._counts.in_flight += 1
@@ -374,7 +353,7 @@ class BrokerSender:
 
     def await_grown(self) -> None:
         """Wait until all sets sent to a broker of 0.7 can be read; forget them after an error."""
-        give_up_s = time.monotonic() + self._rules.timeout_s
+        give_up_s = time.monotonic() + self._settings.timeout_s
         ends, self.ends_07 = self.ends_07, {}
         for partition, end in ends.items():
             connection = self.connection.open()
@@ -383,7 +362,7 @@ class BrokerSender:
                 if time.monotonic() >= give_up_s:
                     raise errors.RequestTimedOutError(
                         f"{end - latest} bytes of {partition} cannot be read yet, "
-                        f"{self._rules.timeout_s:g}s after they were sent"
+                        f"{self._settings.timeout_s:g}s after they were sent"
                     )
                 time.sleep(POLL_S)
         self.ends_07 = ends
@@ -407,44 +386,17 @@ class BrokerSender:
 
 
 class BrokerSenders(dict[int, BrokerSender]):
-    """The senders of a producer by broker id, made at first use.
+    """The senders of a producer by broker id, made at first use."""
 
-    `note_presence` is called after each attempt to connect with whether the broker is there.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        connect: Connect,
-        rules: SendRules,
-        results: Results,
-        note_presence: Callable[[int, bool], None],
-        counts: ProducerCounts,
-    ) -> None:
+    def __init__(self, make: Callable[[int], BrokerSender]) -> None:
         super().__init__()
-        self._counts = counts
-        self._cluster = cluster
-        self._connect = connect
-        self._rules = rules
-        self._results = results
-        self._note_presence = note_presence
+        self._make = make
         self.is_aborted = False
 
     def __missing__(self, broker_id: int) -> BrokerSender:
-        connection = BrokerConnection(
-            lambda: self._cluster.address(broker_id),
-            self._connect,
-            broker_id=broker_id,
-            rule=self._rules.reconnect,
-            note_answer=self._cluster.note_answer,
-            note_presence=self._note_presence,
-            is_brief=self._rules.retries != 0,
-        )
-        sender = self[broker_id] = BrokerSender(
-            connection, self._rules, self._results, counts=self._counts
-        )
+        sender = self[broker_id] = self._make(broker_id)
         if self.is_aborted:
-            connection.abort()
+            sender.connection.abort()
         return sender
 
     @property
@@ -462,6 +414,11 @@ class BrokerSenders(dict[int, BrokerSender]):
         self.is_aborted = True
         for sender in list(self.values()):
             sender.connection.abort()
+
+
+def _in_flight(sets: Sequence[PendingSet], acks: Acks) -> _InFlight:
+    size_bytes = sum([len(one.message_set) for one in sets])
+    return _InFlight(sets, acks, size_bytes, time.monotonic())
 
 
 def _latest_07(connection: Connection, partition: TopicPartition) -> int:

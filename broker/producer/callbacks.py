@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.errors import BrokerError, MessageDroppedError
@@ -18,16 +19,14 @@ from broker.topic import TopicPartition
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, slots=True)
 class Origin:
     """The queued message that an event stands for, and the delivery to complete with it."""
 
-    __slots__ = ("delivery", "is_taken", "message", "partition")
-
-    def __init__(self, partition: TopicPartition, message: bytes, delivery: Handle) -> None:
-        self.partition = partition
-        self.message = message
-        self.delivery = delivery
-        self.is_taken = False
+    partition: TopicPartition
+    message: bytes
+    delivery: Handle
+    is_taken: bool = False
 
 
 class Event(NamedTuple):
@@ -84,24 +83,19 @@ class ProducerCallbacks:
         """Called when the producer is closed."""
 
 
+@dataclass(eq=False)
 class Hooks:
     """Runs callbacks, and keeps track of which message became which event.
 
     `route` queues an event by its topic and key; `failures` is None if messages are reported.
     """
 
-    def __init__(
-        self,
-        callbacks: ProducerCallbacks,
-        packer: Packer,
-        route: Callable[[Event], None],
-        failures: Failures | None,
-    ) -> None:
-        self._callbacks = callbacks
-        self._packer = packer
-        self._route = route
-        self._failures = failures
-        self._kept: set[Origin] = set()  # changed by several threads, one element at a time
+    callbacks: ProducerCallbacks
+    packer: Packer
+    route: Callable[[Event], None]
+    failures: Failures | None
+    # changed by several threads, one element at a time
+    kept: set[Origin] = field(default_factory=set, init=False)
 
     def apply(self, partition: TopicPartition, batch: Batch) -> BrokerError | None:
         """Pass a batch taken from the queue through the callbacks.
@@ -114,7 +108,7 @@ class Hooks:
         ]
         try:
             events = self._run(partition, origins)
-            messages = self._packer.payloads(one.message for one in events)
+            messages = self.packer.payloads(one.message for one in events)
         except Exception as error:  # the application's code may raise anything
             logger.exception("callback failed over messages to %s", partition)
             rest = [one for one in origins if not one.is_taken]
@@ -123,17 +117,17 @@ class Hooks:
             return MessageDroppedError(f"a callback failed over a message to {partition}: {error}")
         batch.payloads = messages
         batch.deliveries = [self._delivery_of(partition, one) for one in events]
-        self._kept.update(one for one in origins if not one.is_taken)
+        self.kept.update(one for one in origins if not one.is_taken)
         return None
 
     def _run(self, partition: TopicPartition, origins: Sequence[Origin]) -> list[Event]:
         events: list[Event] = []
         for origin in origins:
             event = Event(partition.topic, origin.message, origin.delivery.key, origin)
-            events += self._callbacks.after_dequeue(event)
+            events += self.callbacks.after_dequeue(event)
         events = self._own(partition.topic, events)
         if events:
-            events = self._own(partition.topic, self._callbacks.before_send(events))
+            events = self._own(partition.topic, self.callbacks.before_send(events))
         return events
 
     def _own(self, topic: str, events: Iterable[Event]) -> list[Event]:
@@ -143,12 +137,12 @@ class Hooks:
             if event.topic == topic:
                 own.append(event)
             else:
-                self._route(event)
+                self.route(event)
         return own
 
     def _delivery_of(self, partition: TopicPartition, event: Event) -> Handle:
         taken = self.take(event)
-        return taken or QueuedDelivery(partition, event.key, 1, failures=self._failures)
+        return taken or QueuedDelivery(partition, event.key, 1, failures=self.failures)
 
     def take(self, event: Event) -> Handle | None:
         """Return the delivery of an event's origin, to complete; None the next time."""
@@ -156,28 +150,28 @@ class Hooks:
         if origin is None or origin.is_taken:
             return None
         origin.is_taken = True
-        self._kept.discard(origin)
+        self.kept.discard(origin)
         return origin.delivery
 
     def on_time_limit(self) -> None:
         """Call `after_dequeue` at the time limit, and queue the events it returns."""
-        self._route_all(lambda: self._callbacks.after_dequeue(None))
+        self._route_all(lambda: self.callbacks.after_dequeue(None))
 
     def last_batch(self) -> None:
         """Call `last_batch`, and queue the events it returns."""
-        self._route_all(self._callbacks.last_batch)
+        self._route_all(self.callbacks.last_batch)
 
     def _route_all(self, source: Callable[[], Iterable[Event]]) -> None:
         try:
             for event in source():
-                self._route(event)
+                self.route(event)
         except Exception:  # as above
             logger.exception("callback failed, or what it returned could not be queued")
 
     def close(self) -> list[Origin]:
         """Call `close`; return the messages that callbacks never returned."""
         try:
-            self._callbacks.close()
+            self.callbacks.close()
         except Exception:  # as above
             logger.exception("callback failed at the end")
-        return list(self._kept)
+        return list(self.kept)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from broker.errors import BrokerError, DeliveryFailedError, RequestTimeoutError
@@ -132,6 +133,7 @@ class Failures:
         return error
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Delivery:
     """The outcome of the messages of one call, which go to one partition.
 
@@ -146,42 +148,18 @@ class Delivery:
         can_move: whether the messages may go to another partition, as they have no key.
     """
 
-    __slots__ = (
-        "_error",
-        "_failures",
-        "_on_complete",
-        "base_offset",
-        "can_move",
-        "counted_in",
-        "is_done",
-        "message_count",
-        "message_set",
-        "next_offset",
-        "partition",
-    )
-
-    def __init__(
-        self,
-        partition: TopicPartition,
-        message_set: Buffer,
-        failures: Failures | None = None,
-        on_complete: Callable[[Delivery], None] | None = None,
-        *,
-        can_move: bool = False,
-        message_count: int = 0,
-    ) -> None:
-        self.partition: TopicPartition = partition
-        self.message_set: Buffer = message_set
-        self.message_count: int = message_count
-        self.can_move: bool = can_move
-        self.base_offset: int = -1
-        self.next_offset: int = -1
-        self.is_done: bool = False
-        self.counted_in: int = 0  # for `Failures`
-        self._error: BrokerError | None = None
-        # counts a failure until the program reads it; None if the program gets it in any case
-        self._failures = failures
-        self._on_complete = on_complete
+    partition: TopicPartition
+    message_set: Buffer
+    # counts a failure until the program reads it; None if the program gets it in any case
+    failures: Failures | None = None
+    on_complete: Callable[[Delivery], None] | None = None
+    can_move: bool = field(default=False, kw_only=True)
+    message_count: int = field(default=0, kw_only=True)
+    base_offset: int = field(default=-1, init=False)
+    next_offset: int = field(default=-1, init=False)
+    is_done: bool = field(default=False, init=False)
+    counted_in: int = field(default=0, init=False)  # for `Failures`
+    _error: BrokerError | None = field(default=None, init=False)
 
     @property
     def error(self) -> BrokerError | None:
@@ -208,8 +186,8 @@ class Delivery:
         else:
             self.fail(error)
         self.is_done = True
-        if self._on_complete is not None:
-            self._on_complete(self)
+        if self.on_complete is not None:
+            self.on_complete(self)
         if is_raised:
             self.notice()
 
@@ -217,13 +195,13 @@ class Delivery:
         """Note that a message could not be delivered; the first reason is kept."""
         if self._error is None:
             self._error = error
-        if self._failures is not None:
-            self._failures.add(self, error)
+        if self.failures is not None:
+            self.failures.add(self, error)
 
     def notice(self) -> None:
         """Note that the program knows of the failure, if there is one."""
-        if self._failures is not None and self.counted_in:
-            self._failures.notice(self)
+        if self.failures is not None and self.counted_in:
+            self.failures.notice(self)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait, at most `timeout_s` (None: without limit), until it is done; return whether it is.
@@ -282,7 +260,7 @@ class QueuedDelivery(Delivery):
         if not self._left_count:
             self.is_done = True
             # a sender thread that waits for work still has it, and must not keep its producer
-            on_complete, self._on_complete = self._on_complete, None
+            on_complete, self.on_complete = self.on_complete, None
             if on_complete is not None:
                 on_complete(self)
 

@@ -20,21 +20,23 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
 from broker import deadlines, errors
-from broker.client.cluster import BRIEFLY_S, Cluster, Connect
-from broker.client.counts import Ledger, ProducerCounts
+from broker.client.cluster import BRIEFLY_S
+from broker.client.counts import ProducerCounts
+from broker.producer.broker_connection import BrokerConnection
 from broker.producer.broker_sender import (
     MAX_IN_FLIGHT_BYTES,
     BrokerSender,
     BrokerSenders,
     PendingSet,
     Results,
-    SendRules,
 )
+from broker.producer.parts import Parts
 from broker.producer.route import Route, Routes
 from broker.producer.written_ends import Barrier, WrittenEnds
 from broker.protocol.client_requests import Acks
@@ -78,6 +80,15 @@ class Question(NamedTuple):
     sources: Sequence[TopicPartition]  # whose sets may move to another partition
 
 
+MakeSender = Callable[[Parts, Results, ProducerCounts, int], BrokerSender]
+
+
+def _make_sender(
+    parts: Parts, results: Results, counts: ProducerCounts, broker_id: int
+) -> BrokerSender:
+    return BrokerSender(BrokerConnection(parts, broker_id), results, counts)
+
+
 class Dispatcher:
     """Sends sets, and completes them, as the `Results` of its senders; for one thread at a time.
 
@@ -85,37 +96,21 @@ class Dispatcher:
     never waits: `offer`, `receive_ready`, `due`, `resend`, `leave_silent`, `fail_all`; and in a
     thread `ask` and `ask_leaders`.
 
-    `replacement` returns a partition of a topic on another broker than the one with an id, if there
-    is any, for sets that move; `note_presence`: see `BrokerSenders`; `make_senders` makes these,
-    with the counts of this object, which go into the `ledger`.
+    `make_sender` makes the one to a broker, with the counts of this object, which go into the
+    ledger of the parts.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        connect: Connect,
-        rules: SendRules,
-        *,
-        replacement: Callable[[str, int], TopicPartition | None],
-        note_presence: Callable[[int, bool], None],
-        make_senders: Callable[[Results, ProducerCounts], BrokerSenders] | None = None,
-        ledger: Ledger[ProducerCounts] | None = None,
-    ) -> None:
-        self._ledger = ledger or Ledger(ProducerCounts)
-        self.counts = self._ledger.open()
+    def __init__(self, parts: Parts, make_sender: MakeSender = _make_sender) -> None:
+        self.counts = parts.ledger.open()
         self.on_wait: OnWait = lambda _waiting: True
         self.on_move: Callable[[Moved], object] = _log_move  # called when sets move
-        self._cluster = cluster
-        self._rules = rules
-        self._replacement = replacement
-        self._senders = (
-            BrokerSenders(cluster, connect, rules, self, note_presence, self.counts)
-            if make_senders is None
-            else make_senders(self, self.counts)
-        )
-        self.routes = Routes(rules.backoff_s)
+        self._parts = parts
+        self._cluster = parts.cluster
+        self._settings = parts.settings
+        self._senders = BrokerSenders(partial(make_sender, parts, self, self.counts))
+        self.routes = Routes(parts.settings.backoff_s)
         self._unsent = self.routes.unsent
-        self.written = WrittenEnds(cluster, connect)
+        self.written = WrittenEnds(parts.cluster, parts.connect)
         self._receive_due_s = 0.0
         self._look_s = 0.0  # when the leaders of silent brokers' partitions are requested again
         self._failure: errors.BrokerError | None = None
@@ -170,7 +165,7 @@ class Dispatcher:
         else:
             route.waiting.append(one)
             while partition in self._unsent and (
-                len(route.waiting) > self._rules.max_in_flight
+                len(route.waiting) > self._settings.max_in_flight
                 or sum(len(each.message_set) for each in route.waiting) > MAX_IN_FLIGHT_BYTES
             ):
                 self.step()
@@ -216,7 +211,7 @@ class Dispatcher:
     def _transmit(self, sender: BrokerSender, sets: Sequence[PendingSet]) -> None:
         for one in sets:
             self.routes[one.partition].in_flight += 1
-        acks = Acks.COMMITTED if isinstance(sets[0], Barrier) else self._rules.acks
+        acks = Acks.COMMITTED if isinstance(sets[0], Barrier) else self._settings.acks
         try:
             sender.send(sets, acks)
         except errors.BrokerError as error:
@@ -246,8 +241,8 @@ class Dispatcher:
     def _receive(self, sender: BrokerSender) -> None:
         try:
             while not sender.has_response(_SLICE_S):
-                if sender.is_silent(self._rules.timeout_s):
-                    raise sender.silence(self._rules.timeout_s)
+                if sender.is_silent(self._settings.timeout_s):
+                    raise sender.silence(self._settings.timeout_s)
                 self._ask_whether_to_wait(time.monotonic())
                 if sender.is_idle:
                     return
@@ -365,7 +360,7 @@ class Dispatcher:
         return ready, Question(asking, topics, sources)
 
     def _may_move(self, route: Route) -> bool:
-        return self._rules.moves and route.lacks_broker() and bool(route.movable())
+        return self._settings.moves and route.lacks_broker() and bool(route.movable())
 
     def ask(self, question: Question) -> dict[TopicPartition, TopicPartition]:
         """Request leaders, and return where sets may move to; it uses no state of this object."""
@@ -377,7 +372,7 @@ class Dispatcher:
             with _retriable_ignored():
                 if not self._cluster.has_replicas(source):
                     leader_id = self._cluster.leader_id(source)
-                    target = self._replacement(source.topic, leader_id)
+                    target = self._parts.partitions.replacement(source.topic, leader_id)
                     if target not in (None, source):
                         targets[source] = target
         return targets
@@ -391,7 +386,7 @@ class Dispatcher:
         now_s = time.monotonic()
         for route in routes:
             error, target = route.error, targets.get(route.partition)
-            if error is not None and route.is_over(self._rules, now_s):
+            if error is not None and route.is_over(self._settings, now_s):
                 self._give_up(route, error)
                 continue
             if error is not None and target is not None:
@@ -519,7 +514,7 @@ class Dispatcher:
         waits.sort(key=itemgetter(0))
         since_s, first, _ = waits[0]
         partitions = list(dict.fromkeys(one for *_, some in waits for one in some))
-        limit_s = self._rules.delivery_timeout_s
+        limit_s = self._settings.delivery_timeout_s
         if self.on_wait(Waiting(partitions, first, now_s - since_s, limit_s)):
             return
         for partition in partitions:
@@ -547,8 +542,8 @@ class Dispatcher:
             if not sender.is_idle:
                 self._receive(sender)
         for sender in busy:
-            if sender.is_silent(self._rules.timeout_s):
-                self._lose(sender, sender.silence(self._rules.timeout_s))
+            if sender.is_silent(self._settings.timeout_s):
+                self._lose(sender, sender.silence(self._settings.timeout_s))
 
     def drain(self) -> None:
         """Wait for all responses; sets that come back wait for `retry_due`."""
@@ -578,7 +573,7 @@ class Dispatcher:
         """
         self.flush()
         barriers = self.send_barriers(self.written.partitions)
-        limit_s = min(self._rules.delivery_timeout_s, self._rules.timeout_s)
+        limit_s = min(self._settings.delivery_timeout_s, self._settings.timeout_s)
         self.written.prove(barriers, limit_s)
         for sender in self._senders.values():
             sender.await_grown()
@@ -628,7 +623,7 @@ class Dispatcher:
         self._senders.clear()
         self.routes.clear()
         self._unsent.clear()
-        self._ledger.end(self.counts)
+        self._parts.ledger.end(self.counts)
 
 
 def _size_bytes(sets: Iterable[PendingSet]) -> int:

@@ -5,12 +5,12 @@ Only this module applies the size limit and compresses sets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from broker.errors import MessageSizeTooLargeError
+from broker.producer.settings import ProducerSettings
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, encode
-from broker.protocol.compression import Codec
 from broker.protocol.message_set import wrap
 from broker.protocol.primitives import Buffer
 
@@ -42,25 +42,14 @@ Packed = tuple[Buffer, bool]  # a message set; whether it is one wrapper, with o
 
 
 class Packer:
-    """Makes payloads and message sets with the settings of one producer.
+    """Makes payloads and message sets with the settings of one producer."""
 
-    `compressed_topics` are those that `codec` is for, all if empty; `max_message_bytes` is the
-    largest payload, before and after compression, as 0.7 checks it.
-    """
-
-    def __init__(
-        self,
-        *,
-        encoder: Encoder = bytes_encoder,
-        codec: Codec = Codec.NONE,
-        compressed_topics: Collection[str] = (),
-        max_message_bytes: int,
-    ) -> None:
+    def __init__(self, settings: ProducerSettings, encoder: Encoder = bytes_encoder) -> None:
         self._encode = encoder
         self._takes_bytes = encoder is bytes_encoder
-        self._codec = codec
-        self._compressed_topics = frozenset(compressed_topics)
-        self.max_message_bytes = max_message_bytes
+        self._codec = settings.codec
+        self._compressed_topics = frozenset(settings.compressed_topics)
+        self.max_message_bytes = settings.max_message_bytes
 
     def payloads(self, messages: Iterable[Any]) -> list[bytes]:
         """Return the payloads of messages; `MessageSizeTooLargeError` if one is above the limit."""

@@ -16,13 +16,14 @@ from typing import NamedTuple
 
 from broker import deadlines, errors
 from broker.client.cluster import Cluster, with_assigned
-from broker.producer.broker_sender import POLL_S
+from broker.producer.settings import ProducerSettings
 from broker.topic import TopicPartition, validate_topic_name
 
 _GONE_S = 1.0
 _MAX_GONE_S = 30.0
 _REFRESH_S = 1.0  # until brokers of 0.7 have a topic
 _RENEWAL_S = 1.0  # for a look at partitions that are known already
+POLL_S = 0.02  # between two requests for whether sets, or a topic, are visible yet
 
 # takes the key, if there is one, and the number of partitions; returns an index in 0..n-1
 Partitioner = Callable[[bytes | None, int], int]
@@ -120,22 +121,17 @@ class TopicPartitions:
     that could not be connected to: for a second or, if they fail again, up to half a minute; but
     not if that leaves none. Safe for several threads if the cluster is.
 
-    Partitions of any topic are read again after `max_age_s`; never, if `forget_all` is called when
-    the cluster has changed.
+    Partitions of any topic are read again after the `max_age_s` of the settings; never, if
+    `forget_all` is called when the cluster has changed.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        partitioner: Partitioner,
-        *,
-        max_age_s: float = math.inf,
-        creates: bool = True,
+        self, cluster: Cluster, settings: ProducerSettings, partitioner: Partitioner
     ) -> None:
         self._cluster = cluster
         self._partitioner = partitioner
-        self._creates = creates  # topics that do not exist
-        self._max_age_s = max_age_s
+        self._creates = settings.creates_topics
+        self._max_age_s = settings.max_age_s
         self._known: dict[str, Known] = {}
         self._last_known: dict[str, list[TopicPartition]] = {}
         self._asked_s: dict[str, float] = {}  # when the partitions of each topic were read

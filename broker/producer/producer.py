@@ -12,43 +12,38 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from broker.client import backoff
 from broker.client.cluster import Cluster, Connect, locked
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.counts import ClientCounts, MetricsRegistry
 from broker.client.static_cluster import StaticCluster
 from broker.errors import ConfigError, ProtocolError
 from broker.producer import unclosed
-from broker.producer.broker_connection import NO_RECONNECT, ReconnectRule
-from broker.producer.broker_sender import SendRules
 from broker.producer.config import ProducerConfig
-from broker.producer.delivery import Delivery, Failures, OnDelivery
+from broker.producer.delivery import Delivery, OnDelivery, reports_of
 from broker.producer.dispatcher import Dispatcher, Moved, OnWait
-from broker.producer.encoder import Encoder, Packer, bytes_encoder
-from broker.producer.partitioner import Partitioner, TopicPartitions, hash_partitioner
-from broker.producer.sync_producer import SyncProducer
-from broker.protocol.client_requests import Acks
-from broker.protocol.compression import Codec
+from broker.producer.encoder import Encoder, bytes_encoder
+from broker.producer.partitioner import Partitioner, hash_partitioner
+from broker.producer.parts import Parts
+from broker.producer.settings import DEFAULTS, ProducerSettings, queueing_of, settings_of
+from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.producer.async_producer import AsyncProducer
     from broker.producer.callbacks import ProducerCallbacks
-    from broker.producer.sender_thread import QueueRules
+    from broker.producer.producer_pool import ProducerPool
 
 
 __all__ = ["Delivery", "Producer"]
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_MAX_MESSAGE_BYTES = 1_000_000
-DEFAULT_DELIVERY_TIMEOUT_S = 120.0
 # of one attempt: then the broker's address is read again, as it may have moved
 _MAX_CONNECT_S = 1.0
 
@@ -56,44 +51,26 @@ _MAX_CONNECT_S = 1.0
 class Producer:
     """Sends messages to topics; `from_config` makes one from 0.7's properties.
 
-    There are three ways to send. Synchronous (`from_config` with `producer.type=sync`): `send`
-    returns when the broker has acknowledged, and raises if it does not. Windowed (by this
-    constructor): `send` returns before that, `flush` waits. Asynchronous (`producer.type=async`):
-    `send` only queues, and threads of the producer send; only this way is safe for several threads.
+    There are three ways to send. Synchronous (settings with `waits`; `producer.type=sync`): `send`
+    returns when the broker has acknowledged, and raises if it does not. Windowed (the default of
+    this constructor): `send` returns before that, `flush` waits. Asynchronous (settings with
+    `queueing`; `producer.type=async`): `send` only queues, and threads of the producer send; only
+    this way is safe for several threads.
 
     No message is lost in silence: one that was not delivered is reported to `on_delivery`, or
     raised by a call, or known to its `Delivery`, or else `close` raises, as does leaving a `with`
     block.
 
     Args:
-        cluster: knows topics and brokers; with `queueing` called by several threads.
+        cluster: knows topics and brokers; with queues, called by several threads.
         connect: makes connections to brokers.
+        settings: how it sends, encodes and queues.
         partitioner: chooses a partition for each send; by key hash, or at random without a key.
-        acks: when a broker acknowledges: `COMMITTED` (flushed, and on all in-sync replicas),
-            `WRITTEN`, `AUTO` (committed where the topic has replicas, else written) or `NONE`.
-        codec: how sets are compressed.
-        max_in_flight: unacknowledged sets per broker before `send` waits for the oldest; a
-            producer with queues has one for each partition.
-        max_message_bytes: the largest payload, before and after compression, as 0.7 checks it.
-        delivery_timeout_s: how long messages are sent again after failures that may pass, such
-            as the loss of a leader, before they fail; `math.inf` for no limit.
-        retries: how often, at most; None for any number.
-        timeout_s: how long a broker may take to commit a set.
         encoder: makes payloads of messages.
-        compressed_topics: the topics that `codec` is for; all if empty.
-        backoff_s: the wait before the second retry, at most; twice as long before each further
-            one, up to 16 times.
-        reconnect: when connections are replaced.
         on_delivery: called with a report on each message given to `send`, exactly once: by the
             thread that calls `send`, `flush` or `wait_until_readable`, or by the producer's own
             threads.
-        waits: whether `send` waits for the acknowledgement.
-        max_age_s: age at which the partitions of a topic are read again.
-        creates_topics: whether a topic that does not exist is created.
-        queueing: makes the producer asynchronous, and says how it queues.
         callbacks: see and change queued messages.
-        moves: whether messages without a key go to another partition when the broker of theirs is
-            gone, if the topic has no replicas.
         counts: of the client that this producer is a part of; else it has its own.
 
     Raises:
@@ -101,96 +78,40 @@ class Producer:
         BrokerUnreachableError: by all methods that need a broker, if none can be reached.
     """
 
-    # An argument for each setting: programs give two or three, and a value that held them would
-    # have to be made first.
     def __init__(
         self,
         cluster: Cluster,
         connect: Connect,
+        settings: ProducerSettings = DEFAULTS,
         *,
         partitioner: Partitioner = hash_partitioner,
-        acks: Acks = Acks.COMMITTED,
-        codec: Codec = Codec.NONE,
-        max_in_flight: int = 64,
-        max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
-        delivery_timeout_s: float = DEFAULT_DELIVERY_TIMEOUT_S,
-        retries: int | None = None,
-        timeout_s: float = 30.0,
         encoder: Encoder = bytes_encoder,
-        compressed_topics: Collection[str] = (),
-        backoff_s: float = backoff.FIRST_S,
-        reconnect: ReconnectRule = NO_RECONNECT,
         on_delivery: OnDelivery | None = None,
-        waits: bool = False,
-        max_age_s: float = math.inf,
-        creates_topics: bool = True,
-        queueing: QueueRules | None = None,
         callbacks: ProducerCallbacks | None = None,
-        moves: bool = True,
         counts: ClientCounts | None = None,
     ) -> None:
-        self._own_counts = ClientCounts()
-        self._is_part = counts is not None
         self._is_ended = True  # until it is made
-        ledger = (counts or self._own_counts).producers
-        self._timeout_s = timeout_s
-        self._failures = Failures()
+        self._counts = ClientCounts()
+        self._is_part = counts is not None
         self._resources = ExitStack()
-        self._partitions = partitions = TopicPartitions(
-            cluster, partitioner, max_age_s=max_age_s, creates=creates_topics
-        )
-        self._packer = packer = Packer(
+        self._parts = parts = Parts(
+            cluster=cluster,
+            connect=connect,
+            settings=settings,
+            partitioner=partitioner,
             encoder=encoder,
-            codec=codec,
-            compressed_topics=compressed_topics,
-            max_message_bytes=max_message_bytes,
+            on_delivery=on_delivery,
+            ledger=(counts or self._counts).producers,
         )
-        rules = SendRules(
-            acks,
-            timeout_s,
-            delivery_timeout_s,
-            retries,
-            backoff_s,
-            moves,
-            reconnect,
-            max_in_flight if queueing is None else 1,
-        )
+        self._pool: ProducerPool | None = None  # of a producer with queues, which sends only by it
+        if settings.queueing is not None:
+            from broker.producer.producer_pool import ProducerPool  # late: commands need none
 
-        def make_dispatcher() -> Dispatcher:  # what sends must not know this object; see `__del__`
-            return Dispatcher(
-                cluster,
-                connect,
-                rules,
-                replacement=partitions.replacement,
-                note_presence=partitions.note_presence,
-                ledger=ledger,
-            )
-
-        self._sending: SyncProducer | AsyncProducer
-        if queueing is None:
+            self._pool = ProducerPool(parts, settings.queueing, callbacks)
+        else:
             if callbacks is not None:
                 raise ConfigError("callbacks are for asynchronous producers")
-            self._sending = SyncProducer(
-                make_dispatcher(),
-                self._partitions,
-                packer,
-                waits=waits,
-                on_delivery=on_delivery,
-                failures=self._failures,
-            )
-        else:
-            from broker.producer.async_producer import AsyncProducer  # late: commands need none
-
-            self._sending = AsyncProducer(
-                make_dispatcher,
-                self._partitions,
-                packer,
-                timeout_s=timeout_s,
-                queueing=queueing,
-                callbacks=callbacks,
-                on_delivery=on_delivery,
-                failures=self._failures,
-            )
+            self._dispatcher = Dispatcher(parts)
         self._is_ended = False
 
     @classmethod
@@ -223,26 +144,31 @@ class Producer:
         with ExitStack() as resources:
             connect = _connector_of(config)
             cluster = _open_cluster(config, connect, resources)
-            queueing = _queueing_of(config)
+            queueing = queueing_of(config)
+            # with ZooKeeper, partitions are watched
+            is_aging = not config.zookeeper and config.metadata_refresh_ms >= 0
             producer = cls(
                 cluster,
                 connect,
-                **settings_of(config),
+                replace(
+                    settings_of(config),
+                    max_age_s=config.metadata_refresh_ms / 1000 if is_aging else math.inf,
+                    waits=queueing is None,
+                    queueing=queueing,
+                ),
                 partitioner=partitioner,
                 encoder=encoder,
                 on_delivery=on_delivery,
-                waits=queueing is None,
-                max_age_s=_max_age_s_of(config),
-                queueing=queueing,
                 callbacks=callbacks,
             )
             if config.zookeeper:
                 from broker.client.watched_cluster import WatchedCluster  # late: loads kazoo
 
                 assert isinstance(cluster, WatchedCluster)
-                partitions, sending = producer._partitions, producer._sending
+                partitions = producer._parts.partitions
+                sending = producer._pool or producer._dispatcher
 
-                def note_change() -> None:
+                def note_change() -> None:  # must not know the producer; see `__del__`
                     partitions.forget_all()
                     sending.retry_now()
 
@@ -257,8 +183,8 @@ class Producer:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
 
     def _end_dropped(self) -> None:
-        if not isinstance(self._sending, SyncProducer):
-            unclosed.end([self._sending])
+        if self._pool is not None:
+            unclosed.end([self._pool])
         self._end(0)
 
     def __enter__(self) -> Producer:
@@ -270,7 +196,7 @@ class Producer:
                 self.flush()
         finally:
             self._end(None)
-        failure = self._failures.take()
+        failure = self._parts.failures.take()
         if failure is not None and exc_type is None:
             raise failure
         if failure is not None:
@@ -297,7 +223,41 @@ class Producer:
             QueueFullError: there was no room in time; nothing is queued (asynchronous only).
             ProducerClosedError: the producer is closed (asynchronous only).
         """
-        return self._sending.send(topic, messages, key)
+        if self._pool is not None:
+            return self._pool.send(topic, messages, key)
+        messages = messages if isinstance(messages, list) else list(messages)
+        parts = self._parts
+        on_complete = None
+        if parts.on_delivery is None:
+            message_set, _ = parts.packer.pack_messages(topic, messages)
+        else:
+            payloads = parts.packer.payloads(messages)
+            message_set, is_wrapped = parts.packer.pack(topic, payloads)
+            on_complete = _reporter(parts.on_delivery, payloads, key, is_wrapped=is_wrapped)
+        delivery = Delivery(
+            parts.partitions.choose(topic, key),
+            message_set,
+            parts.unreported,
+            on_complete,
+            can_move=key is None,
+            message_count=len(messages),
+        )
+        self._send(delivery)
+        if parts.settings.waits:
+            while not delivery.is_done:
+                self._dispatcher.step()
+                self._raise_failure()
+            delivery.result()
+        return delivery
+
+    def _send(self, delivery: Delivery) -> None:
+        self._dispatcher.send(delivery)
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        failure = self._dispatcher.take_failure()
+        if failure is not None:
+            raise failure
 
     def send_set(
         self,
@@ -323,37 +283,17 @@ class Producer:
             BrokerError: sets could not be delivered; see `flush`.
             ConfigError: the producer is asynchronous.
         """
-        if not isinstance(self._sending, SyncProducer):  # its reports are of single messages
+        if self._pool is not None:  # its reports are of single messages
             raise ConfigError(
                 "ready message sets are for producers that send in the caller's thread"
             )
-        self._partitions.find(partition.topic)
-        return self._sending.send_set(partition, message_set, on_complete, can_move=can_move)
-
-    def send_to(
-        self,
-        partition: TopicPartition,
-        messages: list[bytes],
-        on_complete: Callable[[Delivery], None] | None = None,
-        *,
-        can_move: bool = False,
-    ) -> Delivery:
-        """Queue messages for a partition, in this order.
-
-        Args:
-            partition: the target; its topic exists, as after `partitions` or `choose_partition`.
-            messages: the payloads.
-            on_complete: called by a thread of the producer once they are acknowledged or failed.
-            can_move: whether they may go to another partition, as messages without a key.
-
-        Raises:
-            MessageSizeTooLargeError, QueueFullError, ProducerClosedError: as for `send`.
-            ConfigError: the producer is not asynchronous.
-        """
-        if isinstance(self._sending, SyncProducer):
-            raise ConfigError("messages are queued for a partition by asynchronous producers")
-        payloads = self._packer.payloads(messages)
-        return self._sending.queue(partition, payloads, None, on_complete, can_move=can_move)
+        self._parts.partitions.find(partition.topic)
+        packed, is_wrapped = self._parts.packer.compress(partition.topic, message_set)
+        if is_wrapped and 0 < self.message_limit(partition) < len(packed) - ENTRY_OVERHEAD_BYTES:
+            packed = message_set
+        delivery = Delivery(partition, packed, None, on_complete, can_move=can_move)
+        self._send(delivery)
+        return delivery
 
     def watch(self, on_wait: OnWait, on_move: Callable[[Moved], object] | None = None) -> None:
         """Set callbacks, called during the calls of a producer that sends in the caller's thread.
@@ -363,16 +303,9 @@ class Producer:
                 False.
             on_move: called when messages go to another partition, as the broker of theirs is gone.
         """
-        if isinstance(self._sending, SyncProducer):
-            self._sending.watch(on_wait, on_move)
-
-    def checked(self, messages: list[bytes]) -> list[bytes]:
-        """Return payloads that may all be sent.
-
-        Raises:
-            MessageSizeTooLargeError: one is above `max_message_bytes`.
-        """
-        return self._packer.payloads(messages)
+        if self._pool is None:
+            self._dispatcher.on_wait = on_wait
+            self._dispatcher.on_move = on_move or self._dispatcher.on_move
 
     def message_limit(self, partition: TopicPartition) -> int:
         """Return the largest payload that the leader of a partition takes; 0 if it is not known.
@@ -383,38 +316,34 @@ class Producer:
         Raises:
             ConfigError: the producer is asynchronous.
         """
-        if not isinstance(self._sending, SyncProducer):
+        if self._pool is not None:
             raise ConfigError("limits are asked by producers that send in the caller's thread")
-        return self._sending.message_limit(partition)
-
-    def is_own_thread(self) -> bool:
-        """Return whether the caller is a thread of this producer, as in a callback."""
-        return not isinstance(self._sending, SyncProducer) and self._sending.is_own_thread()
+        return self._dispatcher.message_limit(partition)
 
     def choose_partition(self, topic: str, key: bytes | None = None) -> TopicPartition:
         """Return the partition that the next message with this key goes to."""
-        return self._partitions.choose(topic, key)
+        return self._parts.partitions.choose(topic, key)
 
-    def partitions(self, topic: str, *, again: bool = False) -> list[TopicPartition]:
+    def partitions(self, topic: str) -> list[TopicPartition]:
         """Return the partitions messages of a topic can go to, by home and index.
 
         A topic that does not exist is created; brokers of 0.7 do that with its first message, so
-        that these are the partitions it can have there. `again` reads them even if they are known.
+        that these are the partitions it can have there.
         """
-        if again:
-            self._partitions.refresh(topic)
-        return self._partitions.partitions(topic)
+        return self._parts.partitions.partitions(topic)
 
     def is_new(self, topic: str) -> bool:
         """Return whether brokers of 0.7 create a topic with the first message of this producer."""
-        return self._partitions.is_new(topic)
+        return self._parts.partitions.is_new(topic)
 
     def poll(self) -> None:
         """Read the acknowledgements that have come, without waiting.
 
         `send` also does so. An asynchronous producer needs no such call.
         """
-        self._sending.poll()
+        if self._pool is None:
+            self._dispatcher.poll()
+            self._raise_failure()
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until every delivery is done; of an asynchronous producer, also reported.
@@ -426,7 +355,11 @@ class Producer:
             BrokerUnreachableError: a broker is gone (not if asynchronous: it is reported).
             RequestTimeoutError: it takes longer than the timeout.
         """
-        self._sending.flush(timeout_s)
+        if self._pool is not None:
+            self._pool.flush(timeout_s)
+        else:
+            self._dispatcher.flush()
+            self._raise_failure()
 
     def register_metrics(self, registry: MetricsRegistry, **labels: str) -> None:
         """Have a registry of `prometheus_client` collect this producer's metrics, until `close`.
@@ -440,13 +373,7 @@ class Producer:
         """
         from broker.client.metrics import register  # late: few programs want it
 
-        register(registry, self._own_counts, labels)
-
-    def raise_failures(self) -> None:
-        """Raise `DeliveryFailedError` if messages were not delivered, as `close` does."""
-        failure = self._failures.take()
-        if failure is not None:
-            raise failure
+        register(registry, self._counts, labels)
 
     def wait_until_readable(self) -> None:
         """Wait until consumers can find and read all that was sent, whatever the acknowledgements.
@@ -457,7 +384,13 @@ class Producer:
             AcknowledgedLossError: a broker no longer has messages that it acknowledged.
             BrokerError: a broker fails meanwhile.
         """
-        self._partitions.await_known(self._sending.wait_until_readable(), self._timeout_s)
+        if self._pool is not None:
+            topics = self._pool.wait_until_readable()
+        else:
+            self.flush()
+            self._dispatcher.await_readable()
+            topics = self._dispatcher.topics
+        self._parts.partitions.await_known(topics, self._parts.settings.timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
         """Close the producer; a second call does nothing.
@@ -475,58 +408,39 @@ class Producer:
                 producer is closed all the same.
         """
         self._end(timeout_s)
-        self.raise_failures()
+        failure = self._parts.failures.take()
+        if failure is not None:
+            raise failure
 
     def _end(self, timeout_s: float | None) -> None:
         self._is_ended = True
         try:
-            self._sending.close(timeout_s)
+            if self._pool is not None:
+                self._pool.close(timeout_s)
+            else:
+                self._dispatcher.close()
         finally:
-            self._own_counts.end()
+            self._counts.end()
             self._resources.close()
 
 
-def settings_of(config: ProducerConfig) -> dict[str, Any]:
-    """Return the arguments of `Producer` for how messages are sent, whichever its kind."""
-    return {
-        "acks": acks_of(config),
-        "codec": codec_of(config),
-        "compressed_topics": compressed_topics_of(config),
-        "max_in_flight": config.max_in_flight,
-        "max_message_bytes": config.max_message_bytes,
-        "delivery_timeout_s": config.delivery_timeout_ms / 1000,
-        "retries": config.num_retries,
-        "backoff_s": config.retry_backoff_ms / 1000,
-        "timeout_s": config.socket_timeout_ms / 1000,
-        "reconnect": reconnect_rule_of(config),
-    }
+def _reporter(
+    on_delivery: OnDelivery, payloads: list[bytes], key: bytes | None, *, is_wrapped: bool
+) -> Callable[[Delivery], None]:
+    """Return what reports on the messages of a set once its delivery is done."""
 
+    def report(delivery: Delivery) -> None:
+        reports = reports_of(
+            delivery.partition,
+            payloads,
+            [key] * len(payloads),
+            delivery.base_offset,
+            is_wrapped=is_wrapped,
+            error=delivery.error,
+        )
+        on_delivery(reports)
 
-def acks_of(config: ProducerConfig) -> Acks:
-    """Return the acknowledgements that a setting names, by number or as `all` or `auto`."""
-    named = {"all": Acks.COMMITTED, "auto": Acks.AUTO}
-    return named.get(config.acks) or Acks(int(config.acks))
-
-
-def codec_of(config: ProducerConfig) -> Codec:
-    """Return the codec a setting names, by number or by name."""
-    return Codec(int(config.codec)) if config.codec.isdecimal() else Codec[config.codec.upper()]
-
-
-def compressed_topics_of(config: ProducerConfig) -> list[str]:
-    """Return the topics that are compressed; none stands for all."""
-    return [topic.strip() for topic in config.compressed_topics.split(",") if topic.strip()]
-
-
-def reconnect_rule_of(config: ProducerConfig) -> ReconnectRule:
-    """Return when connections are replaced."""
-    return ReconnectRule(config.reconnect_requests, config.reconnect_ms / 1000)
-
-
-def _max_age_s_of(config: ProducerConfig) -> float:
-    # with ZooKeeper, partitions are watched
-    is_limited = not config.zookeeper and config.metadata_refresh_ms >= 0
-    return config.metadata_refresh_ms / 1000 if is_limited else math.inf
+    return report
 
 
 def _connector_of(config: ProducerConfig) -> Connect:
@@ -571,21 +485,3 @@ def _open_cluster(config: ProducerConfig, connect: Connect, resources: ExitStack
     static = StaticCluster(addresses, connect)
     resources.callback(static.close)
     return locked(static)
-
-
-def _queueing_of(config: ProducerConfig) -> QueueRules | None:
-    if config.producer_type == "sync":
-        return None
-    from broker.producer.accumulator import BatchRules  # late: as `AsyncProducer`
-    from broker.producer.sender_thread import QueueRules
-
-    timeout_ms = config.enqueue_timeout_ms
-    return QueueRules(
-        BatchRules(
-            capacity=config.queue_size,
-            batch_count=config.batch_size,
-            batch_bytes=max(1, config.max_message_bytes),
-            linger_s=config.queue_ms / 1000,
-        ),
-        enqueue_timeout_s=None if timeout_ms < 0 else timeout_ms / 1000,
-    )

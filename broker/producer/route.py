@@ -5,51 +5,37 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from dataclasses import dataclass, field
 
 from broker import errors
 from broker.client import backoff
-from broker.producer.broker_sender import BrokerSender, PendingSet, SendRules
+from broker.producer.broker_sender import BrokerSender, PendingSet
+from broker.producer.settings import ProducerSettings
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, slots=True)
 class Route:
     """The sets of a partition that its leader has not acknowledged yet."""
 
-    __slots__ = (
-        "error",
-        "failures",
-        "in_flight",
-        "is_asked",
-        "partition",
-        "retry_s",
-        "returned",
-        "sender",
-        "since_s",
-        "spent",
-        "stored",
-        "unknown",
-        "waiting",
-    )
-
-    def __init__(self, partition: TopicPartition) -> None:
-        self.partition = partition
-        self.sender: BrokerSender | None = None  # to the leader; None if that is to be found
-        self.in_flight = 0  # sets without a response
-        # sets that came back, and those behind them, until none is in flight
-        self.returned: list[PendingSet] = []
-        self.waiting: deque[PendingSet] = deque()  # sets to send, in order
-        # base offsets of those in `waiting` that were stored before one ahead of them
-        self.stored: dict[PendingSet, int] = {}
-        # sets that came back and may be stored nevertheless, and why that is not known
-        self.unknown: dict[PendingSet, errors.BrokerError] = {}
-        self.error: errors.BrokerError | None = None  # why a set came back; None unless broken
-        self.failures = 0  # how often in a row sets came back
-        self.spent = 0  # how many of these count as retries
-        self.since_s = 0.0  # when they first did
-        self.retry_s = 0.0  # when to send again
-        self.is_asked = False  # this attempt has begun: the cluster was asked what is to be asked
+    partition: TopicPartition
+    sender: BrokerSender | None = None  # to the leader; None if that is to be found
+    in_flight: int = 0  # sets without a response
+    # sets that came back, and those behind them, until none is in flight
+    returned: list[PendingSet] = field(default_factory=list)
+    waiting: deque[PendingSet] = field(default_factory=deque)  # sets to send, in order
+    # base offsets of those in `waiting` that were stored before one ahead of them
+    stored: dict[PendingSet, int] = field(default_factory=dict)
+    # sets that came back and may be stored nevertheless, and why that is not known
+    unknown: dict[PendingSet, errors.BrokerError] = field(default_factory=dict)
+    error: errors.BrokerError | None = None  # why a set came back; None unless broken
+    failures: int = 0  # how often in a row sets came back
+    spent: int = 0  # how many of these count as retries
+    since_s: float = 0.0  # when they first did
+    retry_s: float = 0.0  # when to send again
+    is_asked: bool = False  # this attempt has begun: the cluster was asked what is to be asked
 
     def take_stored(self) -> None:
         """Complete the sets at the head that are stored already."""
@@ -123,11 +109,11 @@ class Route:
         """Return whether the sets that wait may be sent."""
         return now_s >= self.retry_s and not (self.in_flight and self.error is not None)
 
-    def is_over(self, rules: SendRules, now_s: float) -> bool:
+    def is_over(self, settings: ProducerSettings, now_s: float) -> bool:
         """Return whether the sets have failed for good."""
-        if rules.retries is not None and self.spent > rules.retries:
+        if settings.retries is not None and self.spent > settings.retries:
             return True
-        return now_s - self.since_s >= rules.delivery_timeout_s
+        return now_s - self.since_s >= settings.delivery_timeout_s
 
 
 class Routes(dict[TopicPartition, Route]):

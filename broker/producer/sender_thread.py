@@ -13,7 +13,6 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from broker import deadlines
 from broker.errors import (
@@ -22,12 +21,12 @@ from broker.errors import (
     ProducerClosedError,
     QueueFullError,
 )
-from broker.producer.accumulator import Accumulator, BatchRules, OutgoingSet
+from broker.producer.accumulator import Accumulator, OutgoingSet
 from broker.producer.callbacks import Hooks
-from broker.producer.delivery import Delivery, Failures, Handle, OnDelivery, QueuedDelivery
+from broker.producer.delivery import Delivery, Handle, QueuedDelivery
 from broker.producer.dispatcher import Dispatcher
-from broker.producer.encoder import Packer
-from broker.producer.partitioner import TopicPartitions
+from broker.producer.parts import Parts
+from broker.producer.settings import QueueRules
 from broker.threads import LoopThread
 from broker.topic import TopicPartition
 
@@ -36,41 +35,17 @@ logger = logging.getLogger(__name__)
 _MIN_LIMIT_S = 0.1
 
 
-class QueueRules(NamedTuple):
-    """How an asynchronous producer queues."""
-
-    batches: BatchRules
-    enqueue_timeout_s: float | None = None  # for room; None without a limit, 0 not at all
-    lingers_when_full: bool = True  # as in 0.7
-    # age at which a sender thread reads the partitions of a topic again, as there may be new ones
-    refresh_s: float = math.inf
-    logs_failures: bool = True  # also those that a delivery, a report or `close` tells of
-
-
 class SenderThread(LoopThread):
     """Queues messages for the partitions of one home broker, and sends them."""
 
-    def __init__(
-        self,
-        home: int,
-        dispatcher: Dispatcher,
-        packer: Packer,
-        partitions: TopicPartitions,
-        *,
-        rules: QueueRules,
-        hooks: Hooks | None,
-        on_delivery: OnDelivery | None,
-        failures: Failures | None,
-    ) -> None:
+    def __init__(self, home: int, parts: Parts, rules: QueueRules, hooks: Hooks | None) -> None:
         super().__init__(self._loop, name=f"producer-sender-{home}")
         self._home = home
-        self.dispatcher = dispatcher  # used by this thread alone
-        self._packer = packer
-        self._partitions = partitions
+        self._parts = parts
         self._rules = rules
         self._hooks = hooks
-        self._on_delivery = on_delivery
-        self._failures = failures
+        self._failures = parts.unreported
+        self.dispatcher = dispatcher = Dispatcher(parts)  # used by this thread alone
         self._accumulator = Accumulator(rules.batches, self._end_set, dispatcher.counts)
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)  # there may be something to take
@@ -254,9 +229,9 @@ class SenderThread(LoopThread):
             for batch in outgoing.batches:
                 error = None if batch.is_again else self._hooks.apply(outgoing.partition, batch)
                 if error is not None:
-                    batch.complete(outgoing.partition, -1, error, self._on_delivery)
+                    batch.complete(outgoing.partition, -1, error, self._parts.on_delivery)
                     batch.payloads, batch.deliveries = [], []
-        outgoing.encode(self._packer)
+        outgoing.encode(self._parts.packer)
 
     def _end_set(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
         if isinstance(error, ProducerClosedError):
@@ -274,14 +249,14 @@ class SenderThread(LoopThread):
     def _complete(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
         """Complete the batches of a set, report on their messages and drop it."""
         logs = self._rules.logs_failures
-        outgoing.complete_batches(base_offset, error, self._on_delivery, logs=logs)
+        outgoing.complete_batches(base_offset, error, self._parts.on_delivery, logs=logs)
         with self._lock:
             for batch in outgoing.batches:
                 batch.is_done = True
             self._accumulator.finish(outgoing)
             self._changed.notify_all()
         if error is None:
-            self._partitions.renew(outgoing.partition.topic, self._rules.refresh_s)
+            self._parts.partitions.renew(outgoing.partition.topic, self._rules.refresh_s)
 
 
 def is_sender_thread() -> bool:

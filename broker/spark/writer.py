@@ -35,7 +35,8 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 from broker.errors import ConfigError, LogCorruptError, StorageError
 from broker.producer.delivery import Delivery
 from broker.producer.encoder import Packer
-from broker.producer.producer import DEFAULT_MAX_MESSAGE_BYTES, Producer
+from broker.producer.producer import Producer
+from broker.producer.settings import ProducerSettings
 from broker.protocol.codec import scan
 from broker.protocol.primitives import Buffer
 from broker.spark.offsets import partition_of
@@ -176,8 +177,7 @@ def _open_producer(options: WriteOptions) -> Iterator[Producer]:
         Producer(
             opened.cluster,
             options.connection.connect,
-            retries=options.retries,
-            timeout_s=options.connection.timeout_s,
+            ProducerSettings(retries=options.retries, timeout_s=options.connection.timeout_s),
         ) as producer,
     ):
         yield producer
@@ -227,7 +227,7 @@ class _SetBuilder:
         self._sink = sink
         self._topic = options.topic
         self._batch_bytes = options.batch_bytes
-        self._packer = Packer(codec=options.codec, max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES)
+        self._packer = Packer(ProducerSettings(codec=options.codec))
         self._batches: dict[TopicPartition, list[bytes]] = {}
         self._sizes: dict[TopicPartition, int] = {}
         self.message_count = 0

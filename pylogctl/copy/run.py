@@ -19,7 +19,8 @@ from broker.client.cluster import are_same
 from broker.client.selection import find_partitions
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import BrokerError
-from broker.producer.producer import DEFAULT_DELIVERY_TIMEOUT_S, Producer
+from broker.producer.producer import Producer
+from broker.producer.settings import DEFAULT_DELIVERY_TIMEOUT_S, ProducerSettings
 from broker.tools.copying import Copied, Copy, Limits
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.topic import TopicPartition, validate_topic_name
@@ -167,9 +168,11 @@ def _copy(
     target_producer = Producer(
         target.cluster,
         target.connect,
-        delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
-        max_in_flight=MAX_IN_FLIGHT,
-        timeout_s=min(limit_s, _TIMEOUT_S),
+        ProducerSettings(
+            delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
+            max_in_flight=MAX_IN_FLIGHT,
+            timeout_s=min(limit_s, _TIMEOUT_S),
+        ),
     )
     target_producer.watch(waits.on_wait)
     producer = MirrorProducer(target_producer)

@@ -14,7 +14,8 @@ from broker.errors import BrokerError, InvalidMessageError, LogCorruptError
 from broker.log.archive import archived_base_offset_of, open_segment
 from broker.log.scan import scan_blocks
 from broker.partition_patterns import parse_partition
-from broker.producer.producer import DEFAULT_DELIVERY_TIMEOUT_S, Producer
+from broker.producer.producer import Producer
+from broker.producer.settings import DEFAULT_DELIVERY_TIMEOUT_S, ProducerSettings
 from broker.protocol.codec import scan
 from broker.protocol.message_set import describe_fault, find_damage, slice_messages
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
@@ -114,10 +115,12 @@ def _open_producer(
         producer = Producer(
             side.cluster,
             side.connect,
-            delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
-            max_in_flight=MAX_IN_FLIGHT,
-            timeout_s=min(env.timeout_s(STREAM_TIMEOUT_S), STREAM_TIMEOUT_S),
-            creates_topics=not env.settings.dry_run,
+            ProducerSettings(
+                delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
+                max_in_flight=MAX_IN_FLIGHT,
+                timeout_s=min(env.timeout_s(STREAM_TIMEOUT_S), STREAM_TIMEOUT_S),
+                creates_topics=not env.settings.dry_run,
+            ),
         )
         stack.callback(producer.close)
         target = _choose_partition(producer, topic, partition)

@@ -17,6 +17,7 @@ from broker.consumer.connector import ConsumerConnector
 from broker.errors import BrokerError, InvalidMessageError
 from broker.metrics_server import served_metrics
 from broker.producer.producer import Producer
+from broker.producer.settings import ProducerSettings
 from broker.tools.mirror import Mirror, Route, RouteLog
 from broker.units import count_text, format_duration, format_size, format_time
 from pylogctl.cli.connections import (
@@ -183,9 +184,9 @@ def _make_mirror(
         lambda: Producer(
             target_cluster,
             connect,
-            delivery_timeout_s=math.inf,
-            max_in_flight=_MAX_IN_FLIGHT,
-            timeout_s=limit_s,
+            ProducerSettings(
+                delivery_timeout_s=math.inf, max_in_flight=_MAX_IN_FLIGHT, timeout_s=limit_s
+            ),
             counts=counts,
         ),
         producer_count=plan.choice.producers,

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from broker.client.cluster import Cluster, Connect
 from broker.producer.config import ProducerConfig
 from broker.producer.partitioner import round_robin_partitioner
-from broker.producer.producer import Delivery, Producer, settings_of
+from broker.producer.producer import Delivery, Producer
+from broker.producer.settings import settings_of
 from broker.units import Pacer, Rate, parse_size
 from pylogctl.cli.errors import UsageError
 from pylogctl.perf import measure
@@ -86,7 +87,7 @@ def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) ->
 
     Several producers need a thread-safe cluster.
     """
-    return Producer(cluster, connect, **settings_of(config), partitioner=round_robin_partitioner())
+    return Producer(cluster, connect, settings_of(config), partitioner=round_robin_partitioner())
 
 
 def produce_load(

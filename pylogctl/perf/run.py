@@ -20,7 +20,7 @@ from broker.client.selection import find_partitions, select_topics
 from broker.consumer.config import ConsumerConfig
 from broker.partition_patterns import PartitionList, parse_partition_list
 from broker.producer.config import ProducerConfig
-from broker.producer.producer import codec_of
+from broker.producer.settings import codec_of
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
 from broker.units import parse_rate
 from pylogctl.cli.client_settings import client_settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.producer.config import ProducerConfig
-from broker.producer.producer import acks_of
+from broker.producer.settings import acks_of
 from broker.protocol.client_requests import Acks
 from broker.topic import validate_topic_name
 from broker.units import Rate, parse_duration_s, parse_rate, parse_size

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -15,13 +16,8 @@ from broker.errors import BrokerError
 from broker.producer.config import ProducerConfig
 from broker.producer.dispatcher import Moved
 from broker.producer.partitioner import PARTITIONERS
-from broker.producer.producer import (
-    Producer,
-    acks_of,
-    codec_of,
-    compressed_topics_of,
-    reconnect_rule_of,
-)
+from broker.producer.producer import Producer
+from broker.producer.settings import ProducerSettings, settings_of
 from broker.topic import TopicPartition
 from broker.units import Pacer, count_text, format_count, format_duration, format_size
 from pylogctl.cli.columns import Column, ColumnKind, Document, Fit
@@ -130,7 +126,7 @@ class _Run:
         self._receipt = receipt
         fixed = _fixed_partition(plan, peers.producer)
         where = f"partitions of {plan.topic}" if fixed is None else str(fixed)
-        env.trace(1, f"sending to {where}, acks {acks_of(plan.config).name.lower()}")
+        env.trace(1, f"sending to {where}, acks {settings_of(plan.config).acks.name.lower()}")
         self._batcher = Batcher(
             self._sender,
             Lines(fixed, plan.framing.delimiter)
@@ -355,25 +351,22 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
         for one in (connect_s, min(_CONNECT_S, connect_s))
     )
     with open_cluster(env, connect, absence=Absence.WARN, config=config) as cluster:
-        make_producer = partial(
-            Producer,
-            cluster,
-            connect_soon,
+        settings = replace(
+            settings_of(config),
             delivery_timeout_s=plan.loss_rule.wait_s,
-            retries=config.num_retries,
-            backoff_s=config.retry_backoff_ms / 1000,
             timeout_s=limit_s,
-        )
-        producer = make_producer(
-            partitioner=PARTITIONERS[plan.partitioner](),
-            acks=acks_of(config),
-            codec=codec_of(config),
-            compressed_topics=compressed_topics_of(config),
-            max_in_flight=config.max_in_flight,
-            max_message_bytes=config.max_message_bytes,
-            reconnect=reconnect_rule_of(config),
             moves=plan.loss_rule.moves,
             creates_topics=not env.settings.dry_run,
+        )
+        of_counts = ProducerSettings(
+            timeout_s=limit_s,
+            delivery_timeout_s=settings.delivery_timeout_s,
+            retries=settings.retries,
+            backoff_s=settings.backoff_s,
+        )
+        make_producer = partial(Producer, cluster, connect_soon, of_counts)
+        producer = Producer(
+            cluster, connect_soon, settings, partitioner=PARTITIONERS[plan.partitioner]()
         )
         try:
             yield Peers(cluster, connect, producer, make_producer)

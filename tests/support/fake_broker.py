@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, auto
+from types import SimpleNamespace
+from typing import Any
 
-from broker.client.cluster import Cluster
+from broker.client.cluster import Cluster, Connect
 from broker.errors import (
     NO_ERROR,
     BrokerError,
@@ -17,6 +19,9 @@ from broker.errors import (
     ShuttingDownError,
 )
 from broker.producer.delivery import Report
+from broker.producer.parts import Parts
+from broker.producer.producer import Producer
+from broker.producer.settings import ProducerSettings
 from broker.protocol.client_requests import (
     Acks,
     PublishRequest,
@@ -34,6 +39,26 @@ from broker.protocol.responses import (
     encode_publish_response,
 )
 from broker.topic import TopicPartition
+
+_PARTS = ("partitioner", "encoder", "on_delivery", "callbacks")
+
+
+def producer_with(cluster: Cluster, connect: Connect, named: Mapping[str, Any]) -> Producer:
+    """Return a producer with settings, and parts, by their names."""
+    parts = {name: named[name] for name in _PARTS if name in named}
+    settings = {name: value for name, value in named.items() if name not in _PARTS}
+    return Producer(cluster, connect, ProducerSettings(**settings), **parts)
+
+
+def parts_with(
+    cluster: Cluster, connect: Connect, settings: ProducerSettings, partitions: object = None
+) -> Parts:
+    """Return the parts of a producer whose partitions note nothing."""
+    parts = Parts(cluster=cluster, connect=connect, settings=settings)
+    parts.partitions = partitions or SimpleNamespace(  # type: ignore[assignment]  # as used
+        replacement=lambda topic, broker_id: None, note_presence=lambda broker_id, is_there: None
+    )
+    return parts
 
 
 class Act(Enum):

@@ -14,7 +14,7 @@ import pylogctl
 from broker.api.values import acks_of
 from broker.producer.config import ProducerConfig
 from broker.producer.partitioner import round_robin_partitioner
-from broker.producer.producer import acks_of as acks_of_setting
+from broker.producer.settings import acks_of as acks_of_setting
 from pylogctl.testing import Broker, ephemeral_cluster
 from tests.support.waiting import wait_until
 

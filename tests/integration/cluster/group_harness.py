@@ -21,6 +21,7 @@ from broker.client.registry_cluster import RegistryCluster
 from broker.consumer.simple_consumer import SimpleConsumer
 from broker.errors import RegistryNodeNotFoundError
 from broker.producer.producer import Producer
+from broker.producer.settings import ProducerSettings
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
@@ -344,7 +345,7 @@ class Load(threading.Thread):
     def run(self) -> None:
         """Send small batches to one partition after another."""
         try:
-            with Producer(self._cluster, self._connect, retries=20) as producer:
+            with Producer(self._cluster, self._connect, ProducerSettings(retries=20)) as producer:
                 for partition in itertools.cycle(self._partitions):
                     if self._stop_event.wait(0.002):
                         break

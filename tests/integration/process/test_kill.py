@@ -10,6 +10,7 @@ from pathlib import Path
 
 from broker.errors import BrokerError
 from broker.producer.producer import Delivery, Producer
+from broker.producer.settings import ProducerSettings
 from broker.protocol.client_requests import Acks
 from broker.protocol.codec import Fault, decode, encode
 from broker.protocol.compression import Codec
@@ -56,9 +57,7 @@ class Publisher:
             producer = Producer(
                 cluster,
                 lambda address: broker.connect(),
-                acks=Acks.COMMITTED,
-                max_in_flight=self._max_in_flight,
-                retries=0,
+                ProducerSettings(acks=Acks.COMMITTED, max_in_flight=self._max_in_flight, retries=0),
             )
             with closing(producer):
                 while True:

@@ -20,10 +20,9 @@ from broker.errors import (
     NotLeaderError,
     OffsetNotAvailableError,
 )
-from broker.producer.accumulator import BatchRules
 from broker.producer.dispatcher import Waiting
 from broker.producer.producer import Delivery, Producer
-from broker.producer.sender_thread import QueueRules
+from broker.producer.settings import BatchRules, ProducerSettings, QueueRules
 from broker.protocol.codec import decode, encode
 from broker.topic import MessagePosition, ReadRange
 from tests.integration.broker.replicas import PARTITION, Replicas
@@ -62,7 +61,9 @@ def test_producer_when_replicas_are_in_sync_again_then_goes_on_with_a_new_connec
         replicas.lacks_replicas = len(errors) < 3
         return True
 
-    with Producer(cluster, Connection, max_in_flight=1, backoff_s=0.01) as producer:
+    with Producer(
+        cluster, Connection, ProducerSettings(max_in_flight=1, backoff_s=0.01)
+    ) as producer:
         producer.watch(on_wait)
         producer.send("t", [b"1"])
         producer.flush()
@@ -79,7 +80,9 @@ def test_producer_when_the_leader_moves_then_all_goes_to_the_new_one_in_order(
 ) -> None:
     rules = QueueRules(BatchRules(batch_count=1, linger_s=0.0)) if is_queued else None
     shared = locked(cluster)
-    with Producer(shared, Connection, max_in_flight=8, queueing=rules, backoff_s=0.01) as producer:
+    with Producer(
+        shared, Connection, ProducerSettings(max_in_flight=8, queueing=rules, backoff_s=0.01)
+    ) as producer:
         deliveries: list[Delivery] = []
         for number in range(COUNT):
             if number in (30, 60):
@@ -97,7 +100,9 @@ def test_producer_when_the_leader_moves_then_all_goes_to_the_new_one_in_order(
 def test_producer_when_no_broker_leads_then_fails_after_its_retries(
     replicas: Replicas, cluster: StaticCluster
 ) -> None:
-    with Producer(cluster, Connection, backoff_s=0.001, retries=3, waits=True) as producer:
+    with Producer(
+        cluster, Connection, ProducerSettings(backoff_s=0.001, retries=3, waits=True)
+    ) as producer:
         producer.send("t", [b"0"], key=b"k")
         replicas.leader = -1
         with pytest.raises(NotLeaderError):

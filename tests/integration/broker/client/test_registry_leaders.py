@@ -11,6 +11,7 @@ from broker.client.watched_cluster import WatchedCluster
 from broker.cluster_state import PartitionState, TopicAssignment
 from broker.errors import BrokerUnreachableError
 from broker.producer.partitioner import TopicPartitions
+from broker.producer.settings import ProducerSettings
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
@@ -56,7 +57,9 @@ def test_partitions_when_their_home_is_gone_then_those_with_a_leader_are_there(
 def test_topic_partitions_when_one_has_no_leader_then_only_keys_count_it(
     cluster: RegistryCluster | WatchedCluster,
 ) -> None:
-    partitions = TopicPartitions(cluster, lambda key, count: int(key or count - 1))
+    partitions = TopicPartitions(
+        cluster, ProducerSettings(), lambda key, count: int(key or count - 1)
+    )
     assert partitions.partitions("t") == [ON_LIVE, ON_GONE, WITHOUT_LEADER]
     assert partitions.choose("t", b"2") == WITHOUT_LEADER
     assert partitions.choose("t", None) == ON_GONE

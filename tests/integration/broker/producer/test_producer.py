@@ -24,6 +24,7 @@ from broker.log.manager import LogManager
 from broker.producer.delivery import Delivery
 from broker.producer.partitioner import Partitioner, hash_partitioner, round_robin_partitioner
 from broker.producer.producer import Producer
+from broker.producer.settings import ProducerSettings
 from broker.protocol.client_requests import Acks
 from broker.protocol.codec import decode, encode
 from broker.protocol.compression import Codec
@@ -76,13 +77,15 @@ def open_producer(open_connection: ConnectionFactory) -> Iterator[ProducerFactor
         producer = Producer(
             cluster,
             open_connection,
+            ProducerSettings(
+                acks=acks,
+                codec=codec,
+                max_in_flight=max_in_flight,
+                max_message_bytes=max_message_bytes,
+                retries=retries,
+                timeout_s=timeout_s,
+            ),
             partitioner=partitioner,
-            acks=acks,
-            codec=codec,
-            max_in_flight=max_in_flight,
-            max_message_bytes=max_message_bytes,
-            retries=retries,
-            timeout_s=timeout_s,
         )
         made.append((producer, cluster))
         return producer
@@ -489,7 +492,7 @@ def test_send_when_broker_stays_away_then_unreachable_and_in_flight_fails(
         return open_connection(address, connect_timeout_s=0.05)
 
     cluster = StaticCluster([address_of(running_broker)], connect)
-    producer = Producer(cluster, connect, retries=1)
+    producer = Producer(cluster, connect, ProducerSettings(retries=1))
     producer.send("events", [b"one"])
     producer.flush()
     running_broker.stop()

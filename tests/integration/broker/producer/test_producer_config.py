@@ -20,13 +20,13 @@ from broker.errors import (
     RegistryUnreachableError,
     RequestTimeoutError,
 )
-from broker.producer.broker_connection import BrokerConnection, ReconnectRule
-from broker.producer.broker_sender import SendRules
+from broker.producer.broker_connection import BrokerConnection
 from broker.producer.config import ProducerConfig
 from broker.producer.delivery import Delivery
 from broker.producer.dispatcher import Dispatcher
 from broker.producer.encoder import json_encoder, text_encoder
 from broker.producer.producer import Producer
+from broker.producer.settings import ProducerSettings, ReconnectRule
 from broker.protocol.client_requests import Acks
 from broker.protocol.codec import decode, encode
 from broker.protocol.message_set import iter_entries
@@ -36,7 +36,7 @@ from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, ConnectionFactory, ServerFactory
 from tests.integration.broker.peers import Server, as_true_07_broker, stay_silent
 from tests.integration.broker.server.peer import Peer
-from tests.support.fake_broker import FakeBroker, FakeConnection, Reports
+from tests.support.fake_broker import FakeBroker, FakeConnection, Reports, parts_with
 
 ProducerFactory = Callable[..., Producer]
 MODES = ["sync", "async"]
@@ -399,13 +399,17 @@ def make_topic(port: int, topic: str) -> None:
 
 
 def dispatcher_to(find: Callable[[], BrokerAddress], connect: Connect) -> Dispatcher:
-    return Dispatcher(
-        OneBroker(find),
-        connect,
-        SendRules(backoff_s=0.01, max_in_flight=4),
-        replacement=lambda topic, broker_id: None,
-        note_presence=lambda broker_id, is_there: None,
-    )
+    settings = ProducerSettings(backoff_s=0.01, max_in_flight=4)
+    return Dispatcher(parts_with(OneBroker(find), connect, settings))
+
+
+def connection_to(
+    find: Callable[[], BrokerAddress],
+    connect: Connect,
+    reconnect: ReconnectRule = ReconnectRule(),  # noqa: B008  # a value
+) -> BrokerConnection:
+    parts = parts_with(OneBroker(find), connect, ProducerSettings(reconnect=reconnect))
+    return BrokerConnection(parts, 0)
 
 
 def test_dispatcher_when_another_broker_has_the_address_then_looks_for_its_own(
@@ -468,10 +472,9 @@ def test_dispatcher_when_broker_is_nowhere_then_asks_until_it_is_found(
 def test_retry_now_when_broker_has_moved_then_a_request_to_its_old_address_fails() -> None:
     broker = FakeBroker()
     address = BrokerAddress(0, "fake", 1)
-    connection = BrokerConnection(
+    connection = connection_to(
         lambda: address,
         lambda at: FakeConnection(broker, at),  # type: ignore[arg-type, return-value]  # as used
-        broker_id=0,
     )
     connection.retry_now()
     connection.open()
@@ -485,21 +488,19 @@ def test_retry_now_when_broker_has_moved_then_a_request_to_its_old_address_fails
 def test_broker_connection_when_never_opened_then_has_no_connection(
     open_connection: ConnectionFactory,
 ) -> None:
-    connection = BrokerConnection(
-        lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection, broker_id=7
-    )
-    with pytest.raises(BrokerUnreachableError, match="no connection to broker 7"):
+    connection = connection_to(lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection)
+    with pytest.raises(BrokerUnreachableError, match="no connection to broker 0"):
         _ = connection.current
 
 
 def test_reconnect_rule_when_there_is_none_then_never_due(
     open_connection: ConnectionFactory,
 ) -> None:
-    connection = BrokerConnection(lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection)
+    connection = connection_to(lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection)
     connection.request_count += 1
     assert not connection.is_reconnect_due
-    counted = BrokerConnection(
-        lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection, rule=ReconnectRule(requests=1)
+    counted = connection_to(
+        lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection, ReconnectRule(requests=1)
     )
     counted.request_count += 1
     assert counted.is_reconnect_due
@@ -512,7 +513,9 @@ def test_static_cluster_when_flush_returns_then_reports_have_come(
 ) -> None:
     reports = Reports()
     cluster = StaticCluster([BrokerAddress(-1, "127.0.0.1", running_broker.port)], open_connection)
-    with Producer(cluster, open_connection, acks=Acks.WRITTEN, on_delivery=reports) as producer:
+    with Producer(
+        cluster, open_connection, ProducerSettings(acks=Acks.WRITTEN), on_delivery=reports
+    ) as producer:
         producer.send("events", [b"one"])
         producer.flush()
         assert reports.offsets == [0]

@@ -21,18 +21,17 @@ from broker.errors import (
     MessageDroppedError,
     MessageSizeTooLargeError,
 )
-from broker.producer.accumulator import BatchRules
 from broker.producer.callbacks import Event, ProducerCallbacks
 from broker.producer.delivery import Delivery, Failures, Report
 from broker.producer.producer import Producer
-from broker.producer.sender_thread import QueueRules
+from broker.producer.settings import BatchRules, QueueRules
 from broker.protocol.compression import Codec
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.tools.audit import AuditCounter, AuditedProducer, Auditor
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, address_of
-from tests.support.fake_broker import Act, FakeBroker, FakeConnection
+from tests.support.fake_broker import Act, FakeBroker, FakeConnection, producer_with
 
 T = TopicPartition("t", 0, 0)
 ProducerFactory = Callable[..., Producer]
@@ -53,7 +52,7 @@ def windowed() -> Iterator[ProducerFactory]:
             cluster = clusters.enter_context(
                 closing(StaticCluster([address_of(broker)], Connection))
             )
-            return Producer(cluster, Connection, **settings)  # type: ignore[arg-type]  # by name
+            return producer_with(cluster, Connection, settings)
 
         yield make
 
@@ -66,7 +65,7 @@ def queued(broker: FakeBroker, **settings: object) -> Producer:
 
     rules = QueueRules(BatchRules(capacity=100, batch_count=1, linger_s=0.0))
     defaults: dict[str, object] = {"backoff_s": 0.0, "timeout_s": 10.0, "queueing": rules}
-    return Producer(broker, connect, **(defaults | settings))  # type: ignore[arg-type]  # by name
+    return producer_with(broker, connect, defaults | settings)
 
 
 def test_with_when_a_windowed_message_was_refused_then_raises_at_the_end(

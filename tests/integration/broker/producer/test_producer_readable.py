@@ -9,6 +9,7 @@ import pytest
 
 from broker import Acks, Broker, Connection, Producer, SimpleConsumer, StaticCluster
 from broker.errors import MessageSizeTooLargeError
+from broker.producer.settings import ProducerSettings
 from broker.protocol.codec import encode
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -43,7 +44,7 @@ def readable(broker: Broker, topic: str) -> int:
 def test_wait_until_readable_after_any_acknowledgement_makes_all_readable(
     broker: Broker, cluster: StaticCluster, acks: Acks
 ) -> None:
-    with Producer(cluster, Connection, acks=acks) as producer:
+    with Producer(cluster, Connection, ProducerSettings(acks=acks)) as producer:
         producer.send_set(T, SET)
         producer.send_set(T, SET)
         producer.wait_until_readable()
@@ -53,7 +54,7 @@ def test_wait_until_readable_after_any_acknowledgement_makes_all_readable(
 def test_wait_until_readable_when_nothing_was_sent_to_a_new_topic_does_not_wait_for_it(
     cluster: StaticCluster,
 ) -> None:
-    with Producer(cluster, Connection, timeout_s=60) as producer:
+    with Producer(cluster, Connection, ProducerSettings(timeout_s=60)) as producer:
         assert producer.partitions("t") == [T, TopicPartition("t", 0, 1)]
         producer.wait_until_readable()
 
@@ -63,7 +64,10 @@ def test_wait_until_readable_when_a_new_topics_only_message_was_refused_does_not
 ) -> None:
     broker = start_broker(max_message_bytes=2)
     cluster = StaticCluster([BrokerAddress(-1, "127.0.0.1", broker.port)], Connection)
-    with closing(cluster), Producer(cluster, Connection, timeout_s=0.5) as producer:
+    with (
+        closing(cluster),
+        Producer(cluster, Connection, ProducerSettings(timeout_s=0.5)) as producer,
+    ):
         assert producer.partitions("t") == [T]
         delivery = producer.send_set(T, SET)
         producer.wait_until_readable()

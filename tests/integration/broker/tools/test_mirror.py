@@ -23,6 +23,7 @@ from broker.errors import (
     RegistryUnreachableError,
     RequestTimeoutError,
 )
+from broker.producer.settings import ProducerSettings
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import decode
 from broker.protocol.message_set import build_set
@@ -136,7 +137,9 @@ def start_mirror() -> Iterator[StartMirror]:
             group,
             group.streams,
             route,
-            lambda: Producer(target, connect, delivery_timeout_s=math.inf, timeout_s=60),
+            lambda: Producer(
+                target, connect, ProducerSettings(delivery_timeout_s=math.inf, timeout_s=60)
+            ),
             **options,  # type: ignore[arg-type]  # options by name
         )
         started.append(Running(mirror))

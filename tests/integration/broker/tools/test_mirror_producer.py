@@ -6,6 +6,7 @@ import pytest
 
 from broker import Broker, Connection, Producer, SimpleConsumer, StaticCluster, TopicPartition
 from broker.errors import BrokerError, BrokerUnreachableError, InvalidMessageError
+from broker.producer.settings import ProducerSettings
 from broker.protocol.message_set import build_set
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from tests.integration.broker.factories import BrokerFactory, address_of
@@ -23,7 +24,9 @@ class Target:
         self.acknowledged: list[int] = []
         self.errors: list[BrokerError] = []
         self.goes_on: Callable[[], bool] = lambda: True
-        producer = Producer(self.cluster, self.connect, max_in_flight=4, timeout_s=60)
+        producer = Producer(
+            self.cluster, self.connect, ProducerSettings(max_in_flight=4, timeout_s=60)
+        )
         self.producer = MirrorProducer(producer, on_wait=self.on_wait, max_in_flight=4)
 
     def connect(self, address: object) -> Connection:

@@ -9,6 +9,7 @@ import pytest
 
 from broker import Broker, Connection, Producer, StaticCluster
 from broker.client.connection import parse_broker_list
+from broker.producer.settings import ProducerSettings
 from broker.protocol.compression import Codec
 from broker.tools.audit import AuditCounter, AuditedProducer, Auditor, json_time
 from pylogctl.cli.errors import ExitStatus
@@ -47,7 +48,7 @@ def report(
     """Publish counts without sending messages, by start of the window."""
     cluster = StaticCluster(parse_broker_list(at(broker)), Connection)
     counter = AuditCounter(tier, window_ms=60_000, clock=FakeClock(START_MS))
-    with Producer(cluster, Connection, codec=codec) as producer:
+    with Producer(cluster, Connection, ProducerSettings(codec=codec)) as producer:
         for start_ms, count in counts.items():
             counter.note(topic, count, 3 * count, start_ms)
         Auditor(counter, producer, "audit").publish(with_open=True)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker import Acks, Broker, Codec, Connection, Producer, StaticCluster, TopicPartition
+from broker.producer.settings import ProducerSettings
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
 from pylogctl.format.framing import Framing, LengthCode, Shape
@@ -33,7 +34,7 @@ def fill(
 ) -> None:
     """Publish payloads as one set and wait until consumers can read them."""
     cluster = StaticCluster([BrokerAddress(-1, "127.0.0.1", broker.port)], Connection)
-    with Producer(cluster, Connection, acks=Acks.COMMITTED) as producer:
+    with Producer(cluster, Connection, ProducerSettings(acks=Acks.COMMITTED)) as producer:
         partition = TopicPartition(topic, broker.config.broker_id, index)
         delivery = producer.send_set(partition, build_set(payloads, codec))
     delivery.result()

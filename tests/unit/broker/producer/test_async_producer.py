@@ -24,16 +24,15 @@ from broker.errors import (
     QueueFullError,
     RequestTimeoutError,
 )
-from broker.producer.accumulator import BatchRules
 from broker.producer.delivery import OnDelivery, Report
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Producer
-from broker.producer.sender_thread import QueueRules
+from broker.producer.settings import BatchRules, QueueRules
 from broker.protocol.client_requests import Acks
 from broker.protocol.compression import Codec
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
-from tests.support.fake_broker import Act, FakeBroker, FakeConnection, Reports
+from tests.support.fake_broker import Act, FakeBroker, FakeConnection, Reports, producer_with
 from tests.support.waiting import wait_until
 
 NEVER_S = 3600.0
@@ -58,16 +57,12 @@ def make_producer(
         "backoff_s": 0.0,
         "timeout_s": 10.0,
     }
-    return Producer(
-        broker,
-        connect,
-        queueing=QueueRules(
-            BatchRules(capacity=capacity, batch_count=batch_count, linger_s=linger_s),
-            enqueue_timeout_s=enqueue_timeout_s,
-        ),
-        on_delivery=on_delivery,
-        **(defaults | settings),  # type: ignore[arg-type]  # settings by name
+    queueing = QueueRules(
+        BatchRules(capacity=capacity, batch_count=batch_count, linger_s=linger_s),
+        enqueue_timeout_s=enqueue_timeout_s,
     )
+    named = {"queueing": queueing, "on_delivery": on_delivery}
+    return producer_with(broker, connect, defaults | named | settings)
 
 
 ProducerFactory = Callable[..., Producer]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
 
 import pytest
 
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
+from broker.client.counts import ProducerCounts
 from broker.errors import ServerError
 from broker.producer.broker_connection import BrokerConnection
-from broker.producer.broker_sender import BrokerSender, PendingSet, SendRules
+from broker.producer.broker_sender import BrokerSender, PendingSet
 from broker.producer.delivery import Delivery
+from broker.producer.settings import ProducerSettings
 from broker.protocol.client_requests import (
     Acks,
     PublishRequest,
@@ -19,7 +21,7 @@ from broker.protocol.client_requests import (
 from broker.protocol.codec import encode
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
-from tests.support.fake_broker import FakeBroker, FakeConnection
+from tests.support.fake_broker import FakeBroker, FakeConnection, parts_with
 
 T = TopicPartition("t", 0, 0)
 SMALL = encode([b"x" * 90])
@@ -62,12 +64,15 @@ def sender_to(
     def connect(address: BrokerAddress) -> Connection:
         return connection  # type: ignore[return-value]  # all that is used
 
-    return BrokerSender(
-        BrokerConnection(lambda: connection.address, connect),
-        SendRules(acks, max_in_flight=100),
-        Ends(),
-        max_in_flight_bytes=max_in_flight_bytes,
-    )
+    sender = _sender(connect, ProducerSettings(acks, max_in_flight=100))
+    if max_in_flight_bytes is not None:
+        sender.max_in_flight_bytes = max_in_flight_bytes
+    return sender
+
+
+def _sender(connect: Connect, settings: ProducerSettings) -> BrokerSender:
+    connection = BrokerConnection(parts_with(FakeBroker(), connect, settings), 0)
+    return BrokerSender(connection, Ends(), ProducerCounts())
 
 
 def send(sender: BrokerSender, delivery: Delivery) -> None:
@@ -123,8 +128,7 @@ def test_send_when_the_broker_has_ended_an_idle_connection_then_another_is_opene
         opened.append(FakeConnection(broker, address))
         return opened[-1]  # type: ignore[return-value]  # all that is used
 
-    find_address = partial(BrokerAddress, 0, "fake", 1)
-    sender = BrokerSender(BrokerConnection(find_address, connect), SendRules(), Ends())
+    sender = _sender(connect, ProducerSettings())
     for has_ended, count in ((False, 1), (False, 1), (True, 2)):
         if opened:
             monkeypatch.setattr(opened[-1], "has_received", lambda _: has_ended)  # noqa: B023

@@ -8,6 +8,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from enum import Enum, auto
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given, settings
@@ -33,9 +34,9 @@ from broker.errors import (
     StorageError,
 )
 from broker.leader_epochs import FIRST_INCARNATION, term_of
-from broker.producer.broker_sender import SendRules
 from broker.producer.delivery import Delivery
 from broker.producer.dispatcher import Dispatcher, Moved, Question, Waiting
+from broker.producer.settings import ProducerSettings
 from broker.protocol.client_requests import (
     Acks,
     ListOffsetsRequest,
@@ -57,6 +58,7 @@ from broker.protocol.responses import (
     encode_publish_response,
 )
 from broker.topic import TopicPartition
+from tests.support.fake_broker import parts_with
 
 PARTITIONS = [TopicPartition("t", home, 0) for home in range(2)]
 
@@ -293,15 +295,14 @@ class FakeConnection:
 
 def make_dispatcher(world: World, **rules: object) -> Dispatcher:
     defaults: dict[str, object] = {"backoff_s": 0.0, "max_in_flight": 4}
-    return Dispatcher(
-        world,
-        world.connect,
-        SendRules(**(defaults | rules)),  # type: ignore[arg-type]  # by name
+    settings = ProducerSettings(**(defaults | rules))  # type: ignore[arg-type]  # by name
+    partitions = SimpleNamespace(
         replacement=lambda topic, broker_id: next(
             (one for one in PARTITIONS if world.leaders[one] not in (broker_id, *world.away)), None
         ),
         note_presence=lambda broker_id, is_there: None,
     )
+    return Dispatcher(parts_with(world, world.connect, settings, partitions))
 
 
 class Ends:

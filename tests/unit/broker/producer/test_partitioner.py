@@ -14,6 +14,7 @@ from broker.producer.partitioner import (
     round_robin_partitioner,
     sticky_partitioner,
 )
+from broker.producer.settings import ProducerSettings
 
 _NO_CLUSTER: Any = None
 
@@ -90,7 +91,7 @@ def test_partitioners_when_named_then_each_is_made_anew() -> None:
 def test_topic_partitions_when_a_broker_is_back_then_what_another_thread_iterates_over_stays() -> (
     None
 ):
-    found = TopicPartitions(_NO_CLUSTER, random_partitioner)
+    found = TopicPartitions(_NO_CLUSTER, ProducerSettings(), random_partitioner)
     found.note_presence(1, is_there=False)
     seen_by_another = found._gone
     found.note_presence(1, is_there=True)

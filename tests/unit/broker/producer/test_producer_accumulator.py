@@ -5,8 +5,9 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.producer.accumulator import Accumulator, BatchRules, OutgoingSet
+from broker.producer.accumulator import Accumulator, OutgoingSet
 from broker.producer.delivery import QueuedDelivery
+from broker.producer.settings import BatchRules
 from broker.topic import TopicPartition
 from tests.doubles import FakeClock
 

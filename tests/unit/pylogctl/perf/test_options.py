@@ -9,7 +9,7 @@ import pytest
 
 from broker.consumer.config import ConsumerConfig
 from broker.errors import ArgumentError
-from broker.producer.producer import codec_of
+from broker.producer.settings import codec_of
 from broker.protocol.compression import Codec
 from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.cli.errors import UsageError

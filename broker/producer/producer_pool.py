@@ -1,4 +1,4 @@
-"""Asynchronous producer: queues messages, and sends them in a thread for each broker."""
+"""The engine of an asynchronous producer: queues messages, sent by a thread for each broker."""
 
 from __future__ import annotations
 
@@ -6,51 +6,40 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 from broker import deadlines, errors
 from broker.producer import unclosed
 from broker.producer.accumulator import report
 from broker.producer.callbacks import Event, Hooks, ProducerCallbacks
-from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery, Report
+from broker.producer.delivery import Delivery, QueuedDelivery, Report
 from broker.producer.dispatcher import Dispatcher
-from broker.producer.encoder import Packer
-from broker.producer.partitioner import TopicPartitions
-from broker.producer.sender_thread import QueueRules, SenderThread, is_sender_thread
+from broker.producer.parts import Parts
+from broker.producer.sender_thread import SenderThread, is_sender_thread
+from broker.producer.settings import QueueRules
 from broker.topic import TopicPartition
 
 
-class AsyncProducer:
+class ProducerPool:
     """Queues messages and sends them from threads; may be used from several threads.
 
-    Its methods are those of `Producer`. `make_dispatcher` is called for each sender thread, which
-    also calls `on_delivery`.
+    It does not know its producer, which a program may drop. Source: Kafka 0.7 `ProducerPool`, with
+    an asynchronous producer for each broker.
     """
 
     def __init__(
-        self,
-        make_dispatcher: Callable[[], Dispatcher],
-        partitions: TopicPartitions,
-        packer: Packer,
-        *,
-        timeout_s: float,
-        queueing: QueueRules,
-        callbacks: ProducerCallbacks | None,
-        on_delivery: OnDelivery | None,
-        failures: Failures,
+        self, parts: Parts, rules: QueueRules, callbacks: ProducerCallbacks | None = None
     ) -> None:
-        self._make_dispatcher = make_dispatcher
-        self._partitions = partitions
-        self._packer = packer
-        self._timeout_s = timeout_s
-        self._queueing = queueing
+        # each thread awaits the response to a request before it sends the next
+        parts.settings = replace(parts.settings, max_in_flight=1)
+        self._parts = parts
+        self._rules = rules
         self._callbacks = callbacks
-        self._on_delivery = on_delivery
-        self._failures = None if on_delivery is not None else failures
-        self.take_failure = failures.take
+        self.take_failure = parts.failures.take
         self._hooks = None
         if callbacks is not None:
-            self._hooks = Hooks(callbacks, packer, self._route, self._failures)
+            self._hooks = Hooks(callbacks, parts.packer, self._route, parts.unreported)
         self._lock = threading.Lock()
         self._threads: dict[int, SenderThread] = {}
         self._is_closed = False
@@ -58,10 +47,10 @@ class AsyncProducer:
 
     def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
         """Queue the messages of one call, all or none."""
-        payloads = self._packer.payloads(messages)
+        payloads = self._parts.packer.payloads(messages)
         if self._callbacks is not None:
             return self._send_with(self._callbacks, topic, payloads, key)
-        return self.queue(self._partitions.choose(topic, key), payloads, key)
+        return self.queue(self._parts.partitions.choose(topic, key), payloads, key)
 
     def queue(
         self,
@@ -72,7 +61,11 @@ class AsyncProducer:
         *,
         can_move: bool | None = None,
     ) -> Delivery:
-        """Queue payloads for a partition, all or none; see `Producer.send_to`."""
+        """Queue payloads for a partition whose topic exists, in this order, all or none.
+
+        `on_complete` is called by a sender thread once they are acknowledged or have failed;
+        without `can_move` only those without a key may go to another partition.
+        """
         thread = self._threads.get(partition.home) or self._start_thread(partition)
         return thread.put(partition, payloads, key, on_complete, can_move=can_move)
 
@@ -90,10 +83,10 @@ class AsyncProducer:
                 "before_enqueue gives the messages of one call different topics or keys"
             )
         ((topic, key),) = targets
-        payloads = self._packer.payloads(event.message for event in events)
+        payloads = self._parts.packer.payloads(event.message for event in events)
         is_queued = False
         try:
-            partition = self._partitions.choose(topic, key)
+            partition = self._parts.partitions.choose(topic, key)
             delivery = self.queue(partition, payloads, key)
             is_queued = True
         finally:
@@ -108,27 +101,19 @@ class AsyncProducer:
                 raise errors.ProducerClosedError("the producer is closed")
             thread = self._threads.get(partition.home)
             if thread is None:
-                thread = SenderThread(
-                    partition.home,
-                    self._make_dispatcher(),
-                    self._packer,
-                    self._partitions,
-                    rules=self._queueing,
-                    hooks=self._hooks,
-                    on_delivery=self._on_delivery,
-                    failures=self._failures,
-                )
+                thread = SenderThread(partition.home, self._parts, self._rules, self._hooks)
                 thread.start()
                 self._threads = {**self._threads, partition.home: thread}  # read without the lock
             return thread
 
     def _route(self, event: Event) -> None:
         """Queue an event that a callback returned."""
-        partition = self._partitions.choose(event.topic, event.key)
-        (message,) = self._packer.payloads((event.message,))
+        partition = self._parts.partitions.choose(event.topic, event.key)
+        (message,) = self._parts.packer.payloads((event.message,))
         thread = self._threads.get(partition.home) or self._start_thread(partition, is_closing=True)
         delivery = None if self._hooks is None else self._hooks.take(event)
-        delivery = delivery or QueuedDelivery(partition, event.key, 1, failures=self._failures)
+        failures = self._parts.unreported
+        delivery = delivery or QueuedDelivery(partition, event.key, 1, failures=failures)
         thread.add(partition, message, delivery)
 
     def is_own_thread(self) -> bool:
@@ -139,9 +124,6 @@ class AsyncProducer:
         """Make waiting sets due at once, as the cluster has changed; from any thread."""
         for thread in self._threads.values():
             thread.retry_now()
-
-    def poll(self) -> None:
-        """Do nothing: the sender threads read acknowledgements as they come."""
 
     def flush(self, timeout_s: float | None) -> None:
         """Send all queued messages without lingering, and wait until they are reported."""
@@ -168,7 +150,7 @@ class AsyncProducer:
         topics: set[str] = set()
         for thread in self._threads.values():
             topics |= thread.dispatcher.topics
-            dispatcher = self._make_dispatcher()  # only its thread may use the other one
+            dispatcher = Dispatcher(self._parts)  # only its thread may use the other one
             thread.dispatcher.hand_over(dispatcher)
             try:
                 dispatcher.await_readable()
@@ -197,7 +179,7 @@ class AsyncProducer:
             if self._is_closed:
                 return
             self._is_closed = True
-        limit_s = self._timeout_s if timeout_s is None else timeout_s
+        limit_s = self._parts.settings.timeout_s if timeout_s is None else timeout_s
         give_up_s = time.monotonic() + limit_s
         self.drain(limit_s)
         if self._hooks is not None:
@@ -219,10 +201,10 @@ class AsyncProducer:
             error = errors.MessageDroppedError(f"a callback kept a message to {origin.partition}")
             origin.delivery.complete_message(-1, -1, error)
             origin.delivery.notice()  # keeping it was the program's own doing
-            if self._on_delivery is not None:
+            if self._parts.on_delivery is not None:
                 key = origin.delivery.key
                 one = Report(origin.partition, -1, error, key, origin.message)
-                report(self._on_delivery, [one])
+                report(self._parts.on_delivery, [one])
 
 
 def refuse_senders(what: str) -> None:
