@@ -14,6 +14,7 @@ from broker.api.values import UNSET, Timeout, Unset, seconds_of
 from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
+from broker.client.counts import ClientCounts
 from broker.errors import BrokerError, RegistryUnreachableError
 from broker.protocol.responses import HIDDEN_CLUSTER, BrokerAddress
 
@@ -66,6 +67,7 @@ class Access:
         resources: ExitStack,
     ) -> None:
         self.closed: bool = False
+        self._counts = ClientCounts()
         self._cluster = cluster
         self._connect = connect
         self._timeout_s = timeout_s

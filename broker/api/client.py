@@ -52,7 +52,7 @@ from broker.api.values import (
 )
 from broker.client.cluster import Cluster, locked
 from broker.client.connection import Connection, parse_broker_list
-from broker.client.counts import ClientCounts, MetricsRegistry
+from broker.client.counts import MetricsRegistry
 from broker.client.static_cluster import StaticCluster
 from broker.errors import ArgumentError, BrokerError, ProtocolError
 from broker.patterns import Pattern, from_re2
@@ -225,7 +225,6 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
         resources: ExitStack,
     ) -> None:
         super().__init__(cluster, make_connection, timeout, retries, registry, security, resources)
-        self._counts = ClientCounts()
         self._producers: dict[Acks, Producer] = {}  # of `send`
         self._open: WeakSet[_Closable] = WeakSet()  # producers and groups
         self._open_count = 0  # of them, with dropped ones until they have ended

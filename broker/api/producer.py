@@ -8,10 +8,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from broker import deadlines
-from broker.api.access import repeated
+from broker.api.access import Access, repeated
 from broker.api.errors import Closed, Error, Partial, TimedOut, public, translated
 from broker.api.values import (
     UNSET,
@@ -41,9 +41,6 @@ from broker.producer.producer_pool import ProducerPool, refuse_senders
 from broker.producer.settings import BatchRules, ProducerSettings, QueueRules
 from broker.protocol.compression import Codec
 from broker.topic import TopicPartition
-
-if TYPE_CHECKING:
-    from broker.api.client import Client
 
 logger = logging.getLogger("pylogctl")
 
@@ -139,7 +136,7 @@ class Delivery:
 
 
 def parts_of(
-    client: Client,
+    client: Access,
     acks: AcksLike,
     codec: Codec | CodecName = "none",
     linger: float = 0.0,
