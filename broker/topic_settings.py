@@ -16,13 +16,7 @@ from typing import Any, NamedTuple
 
 from broker.config import BrokerConfig
 from broker.errors import ConfigError
-from broker.properties import (
-    INT64_MAX,
-    Property,
-    PropertyKind,
-    parse_property,
-    unknown_name,
-)
+from broker.properties import INT64_MAX, Property, PropertyKind, parse_property, unknown_name
 
 _INT, _BOOL = PropertyKind.INTEGER, PropertyKind.BOOLEAN
 
@@ -122,13 +116,7 @@ TOPIC_SETTINGS = (
         "at once; partitions that exist stay",
     ),
     TopicSetting(
-        _P(
-            MIN_ISR,
-            "min_insync_replicas",
-            _INT,
-            "replicas in sync that acks -1 needs",
-            1,
-        ),
+        _P(MIN_ISR, "min_insync_replicas", _INT, "replicas in sync that acks -1 needs", 1),
         "min_insync_replicas",
         "",
         "at once, by the controller",

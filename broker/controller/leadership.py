@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from broker.cluster_state import PartitionState, ReplicatedPartition
 from broker.controller.context import ALLOWS_UNCLEAN, ControllerContext
@@ -14,24 +15,22 @@ from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 
 
+@dataclass(eq=False)
 class Leadership:
     """Decides who leads."""
 
-    def __init__(
-        self, context: ControllerContext, states: StateWriter, reassignments: Reassignments
-    ) -> None:
-        self._context = context
-        self._states = states
-        self._reassignments = reassignments
+    context: ControllerContext
+    states: StateWriter
+    reassignments: Reassignments
 
     def settle(self, reason: str) -> None:
         """Bring every partition to the best state that live brokers allow."""
         self._start_new()
-        self._states.decide(self._context.partitions(), self._settled, reason)
-        self._reassignments.advance()  # their replicas may be in sync, or gone
+        self.states.decide(self.context.partitions(), self._settled, reason)
+        self.reassignments.advance()  # their replicas may be in sync, or gone
 
     def _start_new(self) -> None:
-        context = self._context
+        context = self.context
         eligible = context.eligible()
         members = {}
         for partition in context.partitions():
@@ -45,7 +44,7 @@ class Leadership:
                 # a partition without a live replica gets its first state once one is live
                 if live := [one for one in replicas if one in eligible]:
                     members[partition] = live
-        self._states.create(members)
+        self.states.create(members)
 
     def _settled(self, partition: TopicPartition, state: PartitionState) -> PartitionState:
         """Return the state of a partition without dead brokers among its leader and ISR.
@@ -53,7 +52,7 @@ class Leadership:
         Leaving the in-sync replicas keeps the leader epoch: until the leader hears of it, it only
         waits for more replicas than it must.
         """
-        context = self._context
+        context = self.context
         eligible = context.eligible()
         if state.leader in context.brokers and state.leader not in context.suspected:
             isr = tuple(one for one in state.isr if one in eligible or one == state.leader)
@@ -78,15 +77,15 @@ class Leadership:
             if len(isr) == len(state.isr):
                 return state
             if not isr:  # all of them may have lost messages: keep the first
-                replicas = self._context.replicas(partition)
+                replicas = self.context.replicas(partition)
                 isr = tuple(one for one in replicas if one in state.isr)[:1] or state.isr[:1]
             if state.leader not in unclean:
                 return state._replace(isr=isr)
             # a new epoch even if it stays leader: its log may end before offsets that it gave out
-            election = elect_offline(isr, isr, self._context.eligible(), is_unclean=False)
+            election = elect_offline(isr, isr, self.context.eligible(), is_unclean=False)
             return led_by(state, election.leader if election else NO_LEADER, isr)
 
-        self._states.decide(self._context.partitions(), without, "not shut down cleanly")
+        self.states.decide(self.context.partitions(), without, "not shut down cleanly")
 
     def elect_preferred(
         self, partitions: Iterable[TopicPartition]
@@ -96,7 +95,7 @@ class Leadership:
         Returns:
             None for each partition that its preferred replica leads now, else why not.
         """
-        context = self._context
+        context = self.context
         wanted = list(partitions)
 
         def preferred(partition: TopicPartition, state: PartitionState) -> PartitionState:
@@ -108,7 +107,7 @@ class Leadership:
             return led_by(state, election.leader, election.isr)
 
         known = [one for one in wanted if context.is_known(one)]
-        self._states.decide(known, preferred, "preferred leader")
+        self.states.decide(known, preferred, "preferred leader")
         outcome: dict[TopicPartition, ServerError | None] = {}
         for partition in wanted:
             if not context.is_known(partition):
@@ -132,7 +131,7 @@ class Leadership:
 
         That is more than `max_percentage`. Partitions that are being reassigned are left out.
         """
-        context = self._context
+        context = self.context
         preferred: dict[int, list[TopicPartition]] = {}
         for partition in context.partitions():
             if partition in context.states and partition not in context.reassignments:
@@ -146,7 +145,7 @@ class Leadership:
 
     def elect_unclean(self, partition: TopicPartition) -> ReplicatedPartition:
         """Let a replica that is not in sync lead a partition that has no leader."""
-        context = self._context
+        context = self.context
         context.existing(partition.topic)
         if partition not in context.states:
             raise UnknownTopicError(f"no replicated partition {partition}")
@@ -156,7 +155,7 @@ class Leadership:
             raise InvalidRequestError(
                 f"topic '{partition.topic}' does not allow it: set {ALLOWS_UNCLEAN} to true first"
             )
-        self._states.decide([partition], self._settled, "unclean election asked for")
+        self.states.decide([partition], self._settled, "unclean election asked for")
         if context.leader_of(partition) == NO_LEADER:
             raise InvalidRequestError(f"no replica of {partition} is live")
         return context.described(partition)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from broker.cluster_state import PartitionState, Reassignment
 from broker.controller.assignment import validate_target
@@ -16,25 +17,20 @@ from broker.ids import NO_LEADER
 from broker.topic import TopicPartition
 
 
+@dataclass(eq=False)
 class Reassignments:
     """Begins, advances, cancels and completes reassignments, and keeps their record."""
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        store: Store,
-        pushes: PendingPushes,
-        states: StateWriter,
-    ) -> None:
-        self._context = context
-        self._store = store
-        self._pushes = pushes
-        self._states = states
-        self._set_aside: dict[TopicPartition, Reassignment] = {}  # of unreadable topics
+    context: ControllerContext
+    store: Store
+    pushes: PendingPushes
+    states: StateWriter
+    # of unreadable topics
+    _set_aside: dict[TopicPartition, Reassignment] = field(default_factory=dict, init=False)
 
     def load(self, recorded: Mapping[TopicPartition, Reassignment]) -> None:
         """Set aside the reassignments of topics that cannot be read; the context has the others."""
-        unreadable = self._context.unreadable
+        unreadable = self.context.unreadable
         self._set_aside = {p: one for p, one in recorded.items() if p.topic in unreadable}
 
     def begin(
@@ -52,7 +48,7 @@ class Reassignments:
             throttle_bytes_per_s: how much each broker may copy, for all reassignments under way
                 together, until they have ended; 0 for no limit, None to leave it unchanged.
         """
-        context = self._context
+        context = self.context
         for partition, target in targets.items():
             self._validate(partition, target)
         if throttle_bytes_per_s is not None and throttle_bytes_per_s < 0:
@@ -65,14 +61,14 @@ class Reassignments:
             if partition in changes or target != context.replicas(partition):
                 changes[partition] = Reassignment(context.settled_replicas(partition), target)
         if len(changes) > len(context.reassignments):
-            self._store.validate_reassignments({**self._set_aside, **changes})
+            self.store.validate_reassignments({**self._set_aside, **changes})
         if throttle_bytes_per_s is not None:
             self._set_throttle(throttle_bytes_per_s)
         self._write(changes)
         self.advance()
 
     def _validate(self, partition: TopicPartition, target: tuple[int, ...]) -> None:
-        context = self._context
+        context = self.context
         if partition not in context.existing(partition.topic).replicas:
             raise UnknownTopicError(f"no replicated partition {partition}")
         present_count = len(context.settled_replicas(partition))
@@ -81,10 +77,10 @@ class Reassignments:
 
     def cancel(self, partition: TopicPartition) -> None:
         """Return a partition to the replicas it had before the reassignment under way."""
-        change = self._context.reassignments.get(partition)
+        change = self.context.reassignments.get(partition)
         if change is None:
             raise UnknownTopicError(f"no change of the replicas of {partition} is under way")
-        if not set(self._context.states[partition].state.isr) & set(change.original):
+        if not set(self.context.states[partition].state.isr) & set(change.original):
             raise InvalidRequestError(
                 f"none of the former replicas {list(change.original)} of {partition} is in sync"
             )
@@ -92,7 +88,7 @@ class Reassignments:
 
     def advance(self) -> None:
         """Take the next possible step of each reassignment."""
-        context = self._context
+        context = self.context
         for partition, change in list(context.reassignments.items()):
             if partition not in context.states:
                 continue
@@ -100,20 +96,20 @@ class Reassignments:
             union = (*replicas, *(one for one in change.target if one not in replicas))
             if union != replicas:
                 self._assign(partition, union)
-                self._states.decide([partition], in_next_epoch, "replicas added")
+                self.states.decide([partition], in_next_epoch, "replicas added")
             if set(change.target) <= set(context.states[partition].state.isr):
                 self._complete(partition, change.target)
 
     def forget_topic(self, topic: str) -> None:
         """End the reassignments of a topic that is being deleted."""
         self._set_aside = {p: one for p, one in self._set_aside.items() if p.topic != topic}
-        changes = {p: one for p, one in self._context.reassignments.items() if p.topic != topic}
-        if len(changes) < len(self._context.reassignments):
+        changes = {p: one for p, one in self.context.reassignments.items() if p.topic != topic}
+        if len(changes) < len(self.context.reassignments):
             self._write(changes)
 
     def _complete(self, partition: TopicPartition, target: tuple[int, ...]) -> None:
         """Remove the replicas not in the target; the record of the reassignment goes last."""
-        context = self._context
+        context = self.context
         removed = set(context.replicas(partition)) - set(target)
 
         def reduced(_: TopicPartition, state: PartitionState) -> PartitionState:
@@ -123,30 +119,30 @@ class Reassignments:
             election = elect_reassigned(target, isr, context.eligible())
             return led_by(state, election.leader if election else NO_LEADER, isr)
 
-        self._states.decide([partition], reduced, "replicas removed")
+        self.states.decide([partition], reduced, "replicas removed")
         self._assign(partition, target)
         self._write({p: one for p, one in context.reassignments.items() if p != partition})
         epoch = context.states[partition].state.leader_epoch
         for broker_id in sorted(removed):
-            self._pushes.stop(broker_id, partition, epoch, deletes=True)
+            self.pushes.stop(broker_id, partition, epoch, deletes=True)
 
     def _write(self, changes: dict[TopicPartition, Reassignment]) -> None:
         """Replace the record but for unreadable topics; with the last entry the throttle ends."""
         recorded = {**self._set_aside, **changes}
         if not recorded:
             self._set_throttle(0)
-        self._store.write_reassignments(recorded, self._context.throttle_bytes_per_s)
-        self._context.reassignments = changes
+        self.store.write_reassignments(recorded, self.context.throttle_bytes_per_s)
+        self.context.reassignments = changes
 
     def _set_throttle(self, bytes_per_s: int) -> None:
-        if bytes_per_s != self._context.throttle_bytes_per_s:
-            self._pushes.tell_all()
-        self._context.throttle_bytes_per_s = bytes_per_s
+        if bytes_per_s != self.context.throttle_bytes_per_s:
+            self.pushes.tell_all()
+        self.context.throttle_bytes_per_s = bytes_per_s
 
     def _assign(self, partition: TopicPartition, replicas: tuple[int, ...]) -> None:
-        assignment = self._context.topics[partition.topic]
+        assignment = self.context.topics[partition.topic]
         if assignment.replicas[partition] != replicas:
-            self._context.topics[partition.topic] = self._store.write_assignment(
+            self.context.topics[partition.topic] = self.store.write_assignment(
                 assignment._replace(replicas={**assignment.replicas, partition: replicas})
             )
-        self._pushes.add([partition])
+        self.pushes.add([partition])

@@ -6,6 +6,7 @@ Source: Kafka 0.8 `PartitionStateMachine`, with fenced writes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -33,17 +34,15 @@ class StateChange(NamedTuple):
     is_election: bool  # a partition that is not new has another leader now
 
 
+@dataclass(eq=False)
 class StateWriter:
     """Writes the states that a controller of one epoch decides, and has brokers told of them."""
 
-    def __init__(
-        self, epoch: int, context: ControllerContext, store: Store, pushes: PendingPushes
-    ) -> None:
-        self.epoch = epoch
-        self._context = context
-        self._store = store
-        self._pushes = pushes
-        self._changes: list[StateChange] = []
+    epoch: int
+    context: ControllerContext
+    store: Store
+    pushes: PendingPushes
+    _changes: list[StateChange] = field(default_factory=list, init=False)
 
     def take_changes(self) -> list[StateChange]:
         """Return the decisions since the last call, in their order."""
@@ -66,7 +65,7 @@ class StateWriter:
             decision: returns the state a partition is to have, the same one if it may stay.
             confirmed: versions to replace by later ones even if the state stays.
         """
-        states = self._context.states
+        states = self.context.states
         waiting = [one for one in partitions if one in states]
         for _ in range(_MAX_ROUNDS):
             writes = []
@@ -91,24 +90,24 @@ class StateWriter:
             for partition, isr in members.items()
         ]
         for partition in self._write(writes, "created"):
-            if partition not in self._context.states:
+            if partition not in self.context.states:
                 raise RegistryConflictError(f"the nodes of topic '{partition.topic}' are gone")
 
     def note_restored(self, partition: TopicPartition, state: PartitionState) -> None:
         """Note the first state of a partition that was recorded together with its topic."""
         reason = "restored over its logs: ZooKeeper had lost it"
-        self._context.states[partition] = StoredState(state, 0)
-        self._pushes.add([partition])
+        self.context.states[partition] = StoredState(state, 0)
+        self.pushes.add([partition])
         self._changes.append(StateChange(partition, state, 0, reason, False, False))
 
     def _write(self, writes: list[StateWrite], reason: str) -> list[TopicPartition]:
         """Write states, elections first; return the partitions whose nodes had another version."""
         if not writes:
             return []
-        states = self._context.states
+        states = self.context.states
         writes.sort(key=lambda one: not self._changes_leader(one))
         refused = []
-        for write, result in zip(writes, self._store.write_states(writes), strict=True):
+        for write, result in zip(writes, self.store.write_states(writes), strict=True):
             partition, before = write.partition, states.get(write.partition)
             if result.is_written:
                 assert result.stored is not None
@@ -131,11 +130,11 @@ class StateWriter:
                 states[partition] = _never_older(result.stored, before)
             elif before is not None:
                 states[partition] = before._replace(version=_MISSING)
-        self._pushes.add(write.partition for write in writes)
+        self.pushes.add(write.partition for write in writes)
         return refused
 
     def _changes_leader(self, write: StateWrite) -> bool:
-        before = self._context.states.get(write.partition)
+        before = self.context.states.get(write.partition)
         return before is None or before.state.leader != write.state.leader
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from broker import errors
 from broker.cluster_state import Creation, KeptCreation, ReplicatedPartition, TopicAssignment
@@ -18,20 +19,14 @@ from broker.replica_records import ReplicaRecord
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition, validate_new_topic_name
 
 
+@dataclass(eq=False)
 class TopicChanges:
     """Decides which brokers get partitions, and records that before they get a leader."""
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        store: Store,
-        states: StateWriter,
-        leadership: Leadership,
-    ) -> None:
-        self._context = context
-        self._store = store
-        self._states = states
-        self._leadership = leadership
+    context: ControllerContext
+    store: Store
+    states: StateWriter
+    leadership: Leadership
 
     def create(
         self,
@@ -51,7 +46,7 @@ class TopicChanges:
         """
         validate_new_topic_name(topic)
         self._validate_absent(topic)
-        brokers = self._context.brokers_for_new(topic, replication_factor)
+        brokers = self.context.brokers_for_new(topic, replication_factor)
         replicas = place_partitions(
             topic, partition_count, replication_factor, brokers, start=start
         )
@@ -75,7 +70,7 @@ class TopicChanges:
         creations that they know, by home broker.
         """
         self._validate_absent(topic)
-        brokers = self._context.brokers_for_new(topic, replication_factor)
+        brokers = self.context.brokers_for_new(topic, replication_factor)
         if away := {one.home for one in partitions} - {one.id for one in brokers}:
             raise errors.InvalidRequestError(
                 f"topic '{topic}' cannot get replicas while its brokers {sorted(away)} are away: "
@@ -96,7 +91,7 @@ class TopicChanges:
         self, topic: str, partition_count: int, *, start: int
     ) -> list[ReplicatedPartition]:
         """Add partitions to a topic, with as many replicas as its others have."""
-        context = self._context
+        context = self.context
         assignment = context.existing(topic)
         self._validate_not_lost(topic)
         factor = min(len(context.settled_replicas(one)) for one in assignment.replicas)
@@ -105,10 +100,10 @@ class TopicChanges:
             topic, partition_count, factor, brokers, start=start, existing=assignment.replicas
         )
         self._validate_count(added)
-        context.topics[topic] = self._store.write_assignment(
+        context.topics[topic] = self.store.write_assignment(
             assignment._replace(replicas={**assignment.replicas, **added})
         )
-        self._leadership.settle("created")
+        self.leadership.settle("created")
         return [context.described(one) for one in added]
 
     def restore(self, records: Sequence[ReplicaRecord]) -> list[ReplicatedPartition]:
@@ -117,7 +112,7 @@ class TopicChanges:
         The records have the new states, in higher leader epochs than any log has, and the topic's
         settings.
         """
-        context = self._context
+        context = self.context
         topic, creation_id = records[0].partition.topic, records[0].creation_id
         known = context.topics.get(topic, TopicAssignment(topic, creation_id, {}, version=-1))
         if topic in context.unreadable or topic in context.deletions:
@@ -131,7 +126,7 @@ class TopicChanges:
                 raise errors.InvalidRequestError(
                     f"broker {leader} is to lead {partition}, and has told of no log of it"
                 )
-        epoch = self._states.epoch
+        epoch = self.states.epoch
         states = {one.partition: one.state._replace(controller_epoch=epoch) for one in records}
         replicas = {**known.replicas, **{one.partition: one.replicas for one in records}}
         kept = dict(known.kept)
@@ -139,29 +134,29 @@ class TopicChanges:
             count = max(one.index for one in replicas if one.home == partition.home) + 1
             # to clients it is the same topic, and no offset in the new registry is older
             kept[partition.home] = KeptCreation(Creation(kept_id or creation_id, 0), count)
-        context.topics[topic] = self._store.restore_partitions(
+        context.topics[topic] = self.store.restore_partitions(
             known._replace(replicas=replicas, kept=kept), records[0].settings, states
         )
         context.settings.setdefault(topic, dict(records[0].settings))
         context.lost.forget(states)
         for partition, state in states.items():
-            self._states.note_restored(partition, state)
-        self._leadership.settle("restored")
+            self.states.note_restored(partition, state)
+        self.leadership.settle("restored")
         return [context.described(one) for one in states]
 
     def _create(
         self, assignment: TopicAssignment, settings: Mapping[str, str]
     ) -> list[ReplicatedPartition]:
         self._validate_count(assignment.replicas)
-        self._store.create_topic(assignment, settings)
-        self._context.topics[assignment.topic] = assignment
-        self._context.settings[assignment.topic] = dict(settings)
-        self._leadership.settle("created")
-        return [self._context.described(one) for one in assignment.replicas]
+        self.store.create_topic(assignment, settings)
+        self.context.topics[assignment.topic] = assignment
+        self.context.settings[assignment.topic] = dict(settings)
+        self.leadership.settle("created")
+        return [self.context.described(one) for one in assignment.replicas]
 
     def _validate_count(self, added: Collection[TopicPartition]) -> None:
         """Refuse partitions with which brokers could not be told of all there are."""
-        count = sum(len(one.replicas) for one in self._context.topics.values())
+        count = sum(len(one.replicas) for one in self.context.topics.values())
         if count + len(added) > MAX_CLUSTER_PARTITIONS:
             raise errors.InvalidRequestError(
                 f"{len(added)} partitions cannot be added to the {count} with replicas: a cluster "
@@ -169,7 +164,7 @@ class TopicChanges:
             )
 
     def _validate_absent(self, topic: str) -> None:
-        context = self._context
+        context = self.context
         if topic in context.unreadable:
             raise errors.TopicExistsError(
                 f"topic '{topic}' exists: {context.unreadable[topic].reason}"
@@ -181,7 +176,7 @@ class TopicChanges:
 
     def _validate_not_lost(self, topic: str) -> None:
         """Refuse to give new partitions the names of lost ones that brokers still have logs of."""
-        if self._context.lost.has_topic(topic):
+        if self.context.lost.has_topic(topic):
             raise errors.TopicExistsError(
                 f"brokers have logs of a topic '{topic}' that ZooKeeper has lost: `pylogctl "
                 "cluster recover` shows and restores it"

@@ -47,6 +47,7 @@ class TruncationCounts:
     below_high_watermark: int = 0
 
 
+@dataclass(eq=False)
 class Follower:
     """One term of a replica as a follower, of another broker or of none.
 
@@ -54,22 +55,17 @@ class Follower:
     were as long as the leader's, whose end is the second argument.
     """
 
-    def __init__(
-        self,
-        info: ReplicatedPartition,
-        log: ReplicaLog,
-        counts: TruncationCounts,
-        keeps: Callable[[int, int], bool],
-    ) -> None:
-        self.info = info
-        self.log = log
-        self.counts = counts
+    info: ReplicatedPartition
+    log: ReplicaLog
+    counts: TruncationCounts
+    keeps: Callable[[int, int], bool]
+
+    def __post_init__(self) -> None:
         self.is_stopped = False
-        self.is_parked = info.state.leader == NO_LEADER
+        self.is_parked = self.info.state.leader == NO_LEADER
         self.told: FetchAnswer | None = None
         """What the leader told last in this term."""
-        self._keeps = keeps
-        self._creation = creation_key(info.creation_id)
+        self._creation = creation_key(self.info.creation_id)
         self.answered_s: float | None = None
         """When the leader last responded in this term without an error or a truncation."""
         self._retry_s: float | None = None
@@ -219,7 +215,7 @@ class Follower:
         """Go on at the leader's log start offset, with an empty log."""
         log, start = self.log, answer.log_start_offset
         size = log.log_end_offset - log.log_start_offset
-        if size and self._keeps(log.log_end_offset, max(start, answer.high_watermark)):
+        if size and self.keeps(log.log_end_offset, max(start, answer.high_watermark)):
             raise self.kept_error(answer)
         self.counts.truncations += size > 0
         self.counts.truncated_bytes += size

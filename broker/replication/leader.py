@@ -20,11 +20,7 @@ from broker.cluster_state import (
     creation_key,
 )
 from broker.leader_epochs import term_of
-from broker.replication.positions import (
-    NO_DIVERGENCE,
-    FetchAnswer,
-    FetchPosition,
-)
+from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.replication.replica_log import ReplicaLog
 
 _UNKNOWN_END = -1

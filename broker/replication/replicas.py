@@ -7,6 +7,7 @@ controller may still be running. Each carries epochs that tell whether it is sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker import errors
@@ -32,6 +33,7 @@ class Applied(NamedTuple):
     failures: list[tuple[TopicPartition, errors.ServerError]]
 
 
+@dataclass(eq=False)
 class Replicas:
     """All replicas of one broker.
 
@@ -46,22 +48,17 @@ class Replicas:
             not in it any more though they were not deleted.
     """
 
-    def __init__(
-        self,
-        me: int,
-        settings: ReplicaSettings,
-        open_log: Callable[[ReplicatedPartition], ReplicaLog],
-        delete_log: Callable[[Replica], None],
-    ) -> None:
+    me: int
+    settings: ReplicaSettings
+    open_log: Callable[[ReplicatedPartition], ReplicaLog]
+    delete_log: Callable[[Replica], None]
+
+    def __post_init__(self) -> None:
         self.controller_epoch = -1
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self.known: dict[TopicPartition, ReplicatedPartition] = {}
         self.unnamed: dict[TopicPartition, ReplicatedPartition] = {}
         self._broker_epochs: dict[int, int] = {}  # of the last registration that was told
-        self._me = me
-        self._settings = settings
-        self._open_log = open_log
-        self._delete_log = delete_log
         self._replicas: dict[TopicPartition, Replica] = {}
         self._registry_id = 0
         self._last_full = (-1, -1)
@@ -100,11 +97,11 @@ class Replicas:
         # know of a registration before this broker does: it tries again.
         if broker_epoch != self.broker_epoch or self.broker_epoch == UNKNOWN_BROKER_EPOCH:
             raise errors.StaleBrokerEpochError(
-                f"orders for broker {self._me} that are not for its present registration"
+                f"orders for broker {self.me} that are not for its present registration"
             )
         if controller_epoch < self.controller_epoch:
             raise errors.StaleControllerEpochError(
-                f"orders for broker {self._me} of a former controller: there is a later one"
+                f"orders for broker {self.me} of a former controller: there is a later one"
             )
 
     def note_brokers(self, brokers: Iterable[LiveBroker]) -> None:
@@ -204,7 +201,7 @@ class Replicas:
         change = replica.stop(order.leader_epoch)
         if change is RoleChange.STOPPED and order.deletes_log:
             del self._replicas[order.partition]
-            self._delete_log(replica)
+            self.delete_log(replica)
         applied.changes.append((replica, change))
 
     def _note_deleted(self, partition: TopicPartition, creation_id: str, epoch: int) -> None:
@@ -226,9 +223,9 @@ class Replicas:
             del self._replicas[info.partition]
             replica = None
         if replica is None:
-            if self._me not in info.replicas:
+            if self.me not in info.replicas:
                 return
-            replica = Replica(self._me, info, self._open_log(info), self._settings)
+            replica = Replica(self.me, info, self.open_log(info), self.settings)
             self._replicas[info.partition] = replica
         applied.changes.append((replica, replica.apply(info, now_s)))
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.metrics import ManagedObject, Reading, counter, gauge, times
 from broker.replication.leader import Leader
-from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.replica_manager import ReplicaManager
+from broker.server.cluster.replica_table import HostedReplica
 
 if TYPE_CHECKING:
     from broker.controller.controller import Controller, ControllerCounts

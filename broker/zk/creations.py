@@ -96,10 +96,7 @@ def is_current(session: Session, partition: TopicPartition, known: Creation | No
 
 
 def record_creations(
-    session: Session,
-    broker_id: int,
-    creation_ids: Mapping[str, str | None],
-    new: Collection[str],
+    session: Session, broker_id: int, creation_ids: Mapping[str, str | None], new: Collection[str]
 ) -> list[str]:
     """Record topics of a home broker: replace the ids of those created again, add missing ones.
 

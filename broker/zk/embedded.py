@@ -421,10 +421,7 @@ class EmbeddedZooKeeper:
     def _start_on(self, port: int, deadline_s: float) -> ChildProcess:
         self._port = port
         _write_settings(
-            self._data_dir,
-            port=port,
-            tick_ms=self._tick_ms,
-            is_durable=self._is_durable,
+            self._data_dir, port=port, tick_ms=self._tick_ms, is_durable=self._is_durable
         )
         log_position = self._log_file.stat().st_size if self._log_file.exists() else 0
         assert self._java is not None

@@ -15,12 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from broker import errors
 from broker.zk import paths, values
-from broker.zk.creations import (
-    change_homes,
-    read_homes,
-    record_creations,
-    record_deletions,
-)
+from broker.zk.creations import change_homes, read_homes, record_creations, record_deletions
 from broker.zk.nodes import NodeStat
 from broker.zk.own_broker import OwnBroker, create_own
 from broker.zk.session import Session, SessionState

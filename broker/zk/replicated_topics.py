@@ -46,11 +46,7 @@ _BATCH = 100
 """The states written in one transaction at most."""
 _MAX_RECORD_BYTES = 240 << 10  # the embedded ZooKeeper takes 256 kB at a time
 _ATTEMPTS = 10
-_ROOTS = (
-    paths.REPLICATED_TOPICS,
-    paths.TOPIC_SETTINGS,
-    paths.DELETIONS,
-)
+_ROOTS = (paths.REPLICATED_TOPICS, paths.TOPIC_SETTINGS, paths.DELETIONS)
 
 
 class FoundTopics(NamedTuple):

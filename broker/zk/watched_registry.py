@@ -18,13 +18,7 @@ from broker.threads import StoppableThread
 from broker.zk import paths
 from broker.zk.registry import Registry
 from broker.zk.replicated_values import decode_endpoints
-from broker.zk.values import (
-    BrokerInfo,
-    broker_ids,
-    decode_brokers,
-    decode_homes,
-    decode_number,
-)
+from broker.zk.values import BrokerInfo, broker_ids, decode_brokers, decode_homes, decode_number
 from broker.zk.watched_reads import WatchedReads
 
 logger = logging.getLogger(__name__)

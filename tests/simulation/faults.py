@@ -189,7 +189,7 @@ def _settled_in_the_same_epoch(
     self: Leadership, partition: TopicPartition, state: PartitionState
 ) -> PartitionState:
     settled = _settled(self, partition, state)
-    if state.leader in self._context.suspected:
+    if state.leader in self.context.suspected:
         return settled._replace(leader_epoch=state.leader_epoch)
     return settled
 

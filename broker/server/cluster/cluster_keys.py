@@ -9,6 +9,7 @@ import logging
 import os
 import stat
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from broker.security.mechanisms import ServerMechanisms
 
 if TYPE_CHECKING:
     from broker.security.cluster_proof import BrokerProof
-    from broker.server.cluster.cluster_key_follower import ClusterKeyFollower
+    from broker.server.cluster.followed import ClusterKeyFollower
     from broker.zk.session import Session
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 _KEY_FILE_MODE = 0o600
 
 
+@dataclass(eq=False)
 class ClusterKeyStore:
     """The keys that a broker accepts, and its halves of the proof; for any thread.
 
@@ -43,22 +45,17 @@ class ClusterKeyStore:
         endpoints: returns what others dial, of each listener.
     """
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        clock: Clock,
-        *,
-        epoch: Callable[[], int],
-        known_epoch: Callable[[int], int | None],
-        endpoints: Callable[[], Sequence[Endpoint]],
-    ) -> None:
+    config: BrokerConfig
+    clock: Clock
+    _: KW_ONLY
+    epoch: Callable[[], int]
+    known_epoch: Callable[[int], int | None]
+    endpoints: Callable[[], Sequence[Endpoint]]
+
+    def __post_init__(self) -> None:
         self.stored_epoch: Callable[[int], int | None] | None = None
         """Looks up a broker's registration in ZooKeeper; None without ZooKeeper."""
-        self._me = config.broker_id
-        self._clock = clock
-        self._epoch = epoch
-        self._known_epoch = known_epoch
-        self._endpoints = endpoints
+        self._me = self.config.broker_id
         self._cluster_id = ""
         self._keys = ClusterKeys(())
         self._file = Path()
@@ -67,7 +64,7 @@ class ClusterKeyStore:
     @property
     def key_ids(self) -> list[str]:
         """Return the ids of the keys that are accepted now, the one to choose first."""
-        return [one.id.hex() for one in self._keys.accepted(self._clock.time_ms())]
+        return [one.id.hex() for one in self._keys.accepted(self.clock.time_ms())]
 
     def open(self, directory: Path, cluster_id: str, session: Session | None) -> None:
         """Read the keys, or make them; `ConfigError` if they are another cluster's, or readable."""
@@ -78,7 +75,7 @@ class ClusterKeyStore:
             self._keys = kept or self._keys
         else:
             # late: kazoo, which a broker may do without
-            from broker.server.cluster.cluster_key_follower import ClusterKeyFollower
+            from broker.server.cluster.followed import ClusterKeyFollower
 
             self.follower = ClusterKeyFollower(session, self._first_keys, self._use)
             self._keys = self.follower.load(kept)
@@ -95,7 +92,7 @@ class ClusterKeyStore:
 
     def _first_keys(self) -> ClusterKeys:
         """Return the keys for a cluster that has none."""
-        return self._keys if self._keys.keys else ClusterKeys((new_key(self._clock.time_ms()),))
+        return self._keys if self._keys.keys else ClusterKeys((new_key(self.clock.time_ms()),))
 
     def _use(self, keys: ClusterKeys) -> None:
         """Use the keys that stand in ZooKeeper now, if they are of this cluster."""
@@ -128,14 +125,14 @@ class ClusterKeyStore:
         return {CLUSTER_PROOF: Door(self._own, listener, endpoint, self._is_registered).serve}
 
     def _endpoint_of(self, listener: str) -> str:
-        return next((one.address for one in self._endpoints() if one.listener == listener), "")
+        return next((one.address for one in self.endpoints() if one.listener == listener), "")
 
     def _own(self) -> OwnBroker:
-        keys = self._keys.accepted(self._clock.time_ms())
-        return OwnBroker(self._me, self._epoch(), self._cluster_id, keys)
+        keys = self._keys.accepted(self.clock.time_ms())
+        return OwnBroker(self._me, self.epoch(), self._cluster_id, keys)
 
     def _is_registered(self, broker_id: int, epoch: int) -> bool:
-        known = self._epoch() if broker_id == self._me else self._known_epoch(broker_id)
+        known = self.epoch() if broker_id == self._me else self.known_epoch(broker_id)
         if known == epoch:
             return True
         if self.stored_epoch is None:

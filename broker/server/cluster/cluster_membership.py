@@ -10,17 +10,13 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.endpoints import PLAIN_LISTENER, Endpoint
-from broker.errors import (
-    ConfigError,
-    RegistryUnreachableError,
-    ServerError,
-    TopicExistsError,
-)
+from broker.errors import ConfigError, RegistryUnreachableError, ServerError, TopicExistsError
 from broker.log.manager import LogManager
 from broker.protocol.responses import BrokerAddress
 from broker.server.cluster.cluster_keys import ClusterKeyStore
@@ -33,9 +29,7 @@ if TYPE_CHECKING:
     from broker.security.rules import StoredRules
     from broker.server.cluster.controller_requests import ControllerRequests
     from broker.server.cluster.controller_thread import ControllerThread
-    from broker.server.cluster.followed import ZookeeperFollower
-    from broker.server.cluster.open_nodes import OpenNodesFollower
-    from broker.server.cluster.rules import RulesFollower
+    from broker.server.cluster.followed import OpenNodesFollower, RulesFollower, ZookeeperFollower
     from broker.server.cluster.settings import Overrides, SettingsFollower
     from broker.zk.registry import Registry
 
@@ -45,33 +39,25 @@ _SESSION_WAIT_S = 2.0
 """How long a shutdown waits for a lost ZooKeeper: its servers may be about to elect."""
 
 
+@dataclass(eq=False)
 class ClusterMembership:
     """What stands in ZooKeeper of one broker; `view` is what its clients are told."""
 
-    def __init__(
-        self,
-        logs: LogManager,
-        replicas: ReplicaManager,
-        view: ClusterView,
-        changes: StateChangeLog,
-        clock: Clock,
-        keys: ClusterKeyStore,
-    ) -> None:
-        self.keys = keys
-        self._logs = logs
-        self._replicas = replicas
-        self._view = view
-        self._changes = changes
-        self._clock = clock
-        self._feed: RegistryFeed | None = None
-        # without replicas, created here, and not here any more
-        self._lost_topics: set[str] = set()
-        # None without ZooKeeper, and before the start
-        self.registry: Registry | None = None
-        self.settings: SettingsFollower | None = None
-        self.rules: RulesFollower | None = None  # also without rules
-        self.open_nodes: OpenNodesFollower | None = None
-        self.controller: ControllerThread | None = None
+    logs: LogManager
+    replicas: ReplicaManager
+    view: ClusterView
+    changes: StateChangeLog
+    clock: Clock
+    keys: ClusterKeyStore
+    _feed: RegistryFeed | None = field(default=None, init=False)
+    # without replicas, created here, and not here any more
+    _lost_topics: set[str] = field(default_factory=set, init=False)
+    # None without ZooKeeper, and before the start
+    registry: Registry | None = field(default=None, init=False)
+    settings: SettingsFollower | None = field(default=None, init=False)
+    rules: RulesFollower | None = field(default=None, init=False)  # also without rules
+    open_nodes: OpenNodesFollower | None = field(default=None, init=False)
+    controller: ControllerThread | None = field(default=None, init=False)
 
     @property
     def has_session(self) -> bool:
@@ -85,7 +71,7 @@ class ClusterMembership:
         apply_rules: Callable[[StoredRules, int], None],
     ) -> None:
         """Connect to ZooKeeper, join its cluster, and apply the settings and rules there."""
-        directories = self._logs.directories
+        directories = self.logs.directories
         if not config.zookeeper_connect:
             if config.enforces_rules:
                 raise ConfigError("acl.enable needs zk.connect: the rules are in ZooKeeper")
@@ -97,8 +83,7 @@ class ClusterMembership:
             self.keys.open(directories.first_path(), directories.cluster_id() or "", None)
             return
         # late: kazoo, which a broker may do without
-        from broker.server.cluster.open_nodes import OpenNodesFollower
-        from broker.server.cluster.rules import RulesFollower
+        from broker.server.cluster.followed import OpenNodesFollower, RulesFollower
         from broker.server.cluster.settings import SettingsFollower
         from broker.zk.registry import Registry
         from broker.zk.security import security_of
@@ -117,10 +102,10 @@ class ClusterMembership:
         self.settings = SettingsFollower(
             self.registry.session, config.broker_id, directories.first_path(), apply
         )
-        self._replicas.records.settings_of = self.settings.last_good
+        self.replicas.records.settings_of = self.settings.last_good
         self.settings.load()
         if config.enforces_rules:
-            self.rules = RulesFollower(self.registry.session, self._clock, apply_rules)
+            self.rules = RulesFollower(self.registry.session, self.clock, apply_rules)
             self.rules.load()
         if config.zk_set_acl:
             self.open_nodes = OpenNodesFollower(self.registry.session)
@@ -141,7 +126,7 @@ class ClusterMembership:
         # brokers of 0.7 are not there: they create their part when a message comes
         session = self._present_registry().session
         others = values.broker_ids(session.children_if_any(paths.REPLICATED_BROKERS))
-        return sorted({*others, self._logs.table.home})
+        return sorted({*others, self.logs.table.home})
 
     def create_topic(self, topic: str, homes: Mapping[int, int], timeout_s: float) -> None:
         """Record all partitions of a topic without replicas; wait until live homes have them.
@@ -155,7 +140,7 @@ class ClusterMembership:
     def is_home(self, topic: str) -> bool:
         """Return whether the registry has partitions of a topic on this broker."""
         registry = self._present_registry()
-        return self._logs.table.home in registry.homes_of([topic])[topic]
+        return self.logs.table.home in registry.homes_of([topic])[topic]
 
     def _present_registry(self) -> Registry:
         if self.registry is None or not self.has_session:
@@ -173,7 +158,7 @@ class ClusterMembership:
 
         Return who handles requests to the controller.
         """
-        topics = self._logs.topics
+        topics = self.logs.topics
         topics.on_new = self.note_topic
         topics.on_deleted = self._note_deleted_topic
         topics.on_removed = self._note_removed_topic
@@ -184,34 +169,34 @@ class ClusterMembership:
             return None
         from broker.zk.own_broker import recorded_topics  # late: kazoo
 
-        self._replicas.table.registered_epoch = lambda: registry.broker_epoch
-        self._replicas.orders.registry_id = lambda: registry.registry_id
+        self.replicas.table.registered_epoch = lambda: registry.broker_epoch
+        self.replicas.orders.registry_id = lambda: registry.registry_id
 
         def note_loss_known() -> None:
-            self._logs.is_loss_known = True
-            for directory in self._logs.directories.online:
+            self.logs.is_loss_known = True
+            for directory in self.logs.directories.online:
                 directory.note_orders()
             registry.mark_clean()
 
-        self._replicas.orders.on_first_orders = note_loss_known
+        self.replicas.orders.on_first_orders = note_loss_known
         recorded = recorded_topics(registry.session, address.id)
         self._lost_topics = recorded - set(topics.names())
-        creator = f"{address.host}-{self._clock.time_ms()}"
+        creator = f"{address.host}-{self.clock.time_ms()}"
         registry.register_broker(
             address.id,
             address.host,
             address.port,
-            creator=self._logs.directories.creator_token(creator),
+            creator=self.logs.directories.creator_token(creator),
             rack=config.rack,
-            is_clean=self._logs.loaded.was_clean,
-            has_replicas=lambda: self._logs.table.has_replicas,
+            is_clean=self.logs.loaded.was_clean,
+            has_replicas=lambda: self.logs.table.has_replicas,
             on_assigned=self._create_assigned,
             endpoints=_for_brokers_first(endpoints, config.inter_broker_listener),
         )
         for topic in topics.names():
             self._register_topic(registry, topic, is_new=False)
         registry.await_registered(config.zk_connection_timeout_ms / 1000)
-        self._feed = RegistryFeed(registry, self._view)
+        self._feed = RegistryFeed(registry, self.view)
         self._feed.start()
         return self._join_controllers(config, registry)
 
@@ -230,17 +215,17 @@ class ClusterMembership:
         topics = ReplicatedTopics(registry.session, self.settings.last_good)
         names = topics.topics()
         expected = topics.partitions(
-            names, lambda topic: self._logs.settings.of(topic).min_insync_replicas
+            names, lambda topic: self.logs.settings.of(topic).min_insync_replicas
         )
-        self._replicas.orders.expect_topics(names, (one.partition for one in expected))
-        self._view.apply_partition_states(expected)
+        self.replicas.orders.expect_topics(names, (one.partition for one in expected))
+        self.view.apply_partition_states(expected)
 
         def stored_controller_epoch() -> int:
             if not self.has_session:
                 raise RegistryUnreachableError("there is no session at present")
             return stored_epoch(registry.session)
 
-        self._replicas.orders.stored_controller_epoch = stored_controller_epoch
+        self.replicas.orders.stored_controller_epoch = stored_controller_epoch
         balance = LeaderBalance(
             config.leader_balance_interval_ms / 1000, config.max_leader_imbalance
         )
@@ -248,17 +233,17 @@ class ClusterMembership:
             registry,
             topics,
             config.broker_id,
-            self._clock,
+            self.clock,
             ControllerSettings(config.min_insync_replicas, config.allows_unclean_election),
             self._note_controller,
-            self._changes,
-            self._replicas.brokers,
+            self.changes,
+            self.replicas.brokers,
             balance=balance if config.balances_leaders else None,
             stats_period_s=config.monitoring_period_ms / 1000,
             push_timeout_s=config.controller_socket_timeout_ms / 1000,
             silence_s=config.broker_silence_ms / 1000,
         )
-        self._replicas.brokers.on_noted.append(self.controller.note_live)
+        self.replicas.brokers.on_noted.append(self.controller.note_live)
         return ControllerRequests(self.controller, registry, topics)
 
     @property
@@ -274,17 +259,17 @@ class ClusterMembership:
             one.start()
 
     def _note_controller(self, broker_id: int) -> None:
-        self._view.set_controller(broker_id)
-        self._replicas.brokers.controller_id = broker_id
+        self.view.set_controller(broker_id)
+        self.replicas.brokers.controller_id = broker_id
 
     def note_topic(self, topic: str, *, is_new: bool = True) -> None:
         """Tell of a topic that is new, or has another number of partitions."""
         if topic in self._lost_topics:
             self._lost_topics.discard(topic)
             logger.error("topic '%s' is new here: messages on a former disk are lost", topic)
-            for index in range(self._logs.topics.partition_count(topic)):
+            for index in range(self.logs.topics.partition_count(topic)):
                 with suppress(ServerError):  # whoever uses the partition gets the error
-                    self._logs.creation.get_or_create(topic, index).note_lost_former()
+                    self.logs.creation.get_or_create(topic, index).note_lost_former()
         self._show_topic(topic)
         if self.registry is not None:
             self._register_topic(self.registry, topic, is_new=is_new)
@@ -292,10 +277,10 @@ class ClusterMembership:
     def _create_assigned(self, topic: str, partition_count: int) -> None:
         """Create this broker's part of a topic that another one has recorded as a whole."""
         with suppress(TopicExistsError):
-            self._logs.creation.create_topic(topic, partition_count)
+            self.logs.creation.create_topic(topic, partition_count)
 
     def _note_deleted_topic(self, topic: str) -> None:
-        self._view.set_own_topic(topic, 0)
+        self.view.set_own_topic(topic, 0)
         if self.registry is not None:
             self.registry.deregister_topic(topic)
 
@@ -304,15 +289,15 @@ class ClusterMembership:
             self.registry.note_assigned([topic])  # recorded again, perhaps, in the meantime
 
     def _show_topic(self, topic: str) -> None:
-        topics = self._logs.topics
+        topics = self.logs.topics
         count, creation_id = topics.partition_count(topic), topics.creation_id(topic)
-        self._view.set_own_topic(topic, count, creation_id)
+        self.view.set_own_topic(topic, count, creation_id)
 
     def _register_topic(self, registry: Registry, topic: str, *, is_new: bool) -> None:
         if found := unregistrable_in(topic):  # made before there was a registry
             logger.error("topic %r is not registered: ZooKeeper takes no %s", topic, found)
             return
-        topics = self._logs.topics
+        topics = self.logs.topics
         count, creation_id = topics.partition_count(topic), topics.creation_id(topic)
         registry.register_topic(topic, count, creation_id=creation_id, is_new=is_new)
 
@@ -338,7 +323,7 @@ class ClusterMembership:
         """Follow settings and topics no longer."""
         for one in self._followers:
             one.stop()
-        self._view.close()
+        self.view.close()
         if self._feed is not None:
             self._feed.request_stop()
 

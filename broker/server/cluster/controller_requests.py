@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -38,25 +39,23 @@ from broker.zk.replicated_topics import ReplicatedTopics
 _T = TypeVar("_T")
 
 
+@dataclass(eq=False)
 class ControllerRequests:
     """Has requests carried out on the controller's thread."""
 
-    def __init__(
-        self, thread: ControllerThread, registry: Registry, topics: ReplicatedTopics
-    ) -> None:
-        self._thread = thread
-        self._registry = registry
-        self._topics = topics
+    thread: ControllerThread
+    registry: Registry
+    topics: ReplicatedTopics
 
     def handle(self, request: ControllerRequest) -> Future[Any]:
         """Return the future outcome of a request; it fails with a `ServerError`."""
         job = partial(self._carry_out, request)
         match request:
             case CreateReplicatedTopicRequest() | ReplicateTopicRequest():
-                return self._thread.submit_creation(self._with_all_brokers(job))
+                return self.thread.submit_creation(self._with_all_brokers(job))
             case AddPartitionsRequest() | ReassignRequest():
-                return self._thread.submit(self._with_all_brokers(job))
-        return self._thread.submit(job)
+                return self.thread.submit(self._with_all_brokers(job))
+        return self.thread.submit(job)
 
     def _with_all_brokers(self, job: Callable[[Controller], _T]) -> Callable[[Controller], _T]:
         """Have a refused job done again if a broker is registered that was not known before."""
@@ -66,7 +65,7 @@ class ControllerRequests:
                 return job(controller)
             except (errors.InvalidReplicationFactorError, errors.InvalidRequestError):
                 # ZooKeeper's watch for brokers may fire after a client's request that needs them
-                brokers = self._topics.brokers()
+                brokers = self.topics.brokers()
                 if set(brokers) == set(controller.context.brokers.values()):
                     raise
                 controller.brokers_changed(brokers)
@@ -103,7 +102,7 @@ class ControllerRequests:
     def _create(
         self, request: CreateReplicatedTopicRequest, controller: Controller
     ) -> list[ReplicatedPartition]:
-        homes = self._registry.homes_of([request.topic])[request.topic]
+        homes = self.registry.homes_of([request.topic])[request.topic]
         known = {*controller.context.topics, *controller.context.unreadable}
         if homes and request.topic not in known:
             raise errors.TopicExistsError(
@@ -122,7 +121,7 @@ class ControllerRequests:
         self, request: ReplicateTopicRequest, controller: Controller
     ) -> list[ReplicatedPartition]:
         topic = request.topic
-        counts = self._registry.homes_of([topic])[topic]
+        counts = self.registry.homes_of([topic])[topic]
         if not counts and topic not in controller.context.topics:
             raise errors.UnknownTopicError(f"no broker has topic '{topic}'")
         partitions = [
@@ -130,7 +129,7 @@ class ControllerRequests:
             for home, count in counts.items()
             for index in range(count)
         ]
-        creations = read_creations(self._registry.session, partitions)
+        creations = read_creations(self.registry.session, partitions)
         return controller.topics.replicate(
             topic,
             partitions,
@@ -139,7 +138,7 @@ class ControllerRequests:
                 one.home: creations.of(one) or Creation("", 0)  # no older creation is known
                 for one in partitions
             },
-            self._topics.settings([topic]).get(topic, {}),
+            self.topics.settings([topic]).get(topic, {}),
             creation_id=_new_creation_id(),
         )
 
@@ -149,7 +148,7 @@ class ControllerRequests:
         if not request.records:
             raise errors.InvalidRequestError("no partitions to restore are named")
         topic = request.records[0].partition.topic
-        homes = self._registry.topic_partitions(topic).keys()
+        homes = self.registry.topic_partitions(topic).keys()
         context = controller.context
         if topic not in context.topics and (others := homes - context.lost.homes(topic)):
             raise errors.TopicExistsError(

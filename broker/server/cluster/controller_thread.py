@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from functools import partial
 from itertools import groupby
@@ -26,10 +27,8 @@ from broker.controller.pushes import Push
 from broker.controller.states import StateChange
 from broker.controller.suspicion import Office, Suspicion
 from broker.ids import NO_CONTROLLER
-from broker.server.cluster.controller_events import ControllerEvents
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.peer_watch import PeerWatches, Watcher
-from broker.server.cluster.pending_creations import PendingCreations
 from broker.server.cluster.push_sender import PushAnswer, PushSenders
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange
@@ -42,6 +41,108 @@ from broker.zk.replicated_topics import ReplicatedTopics, ReplicatedTopicsStore
 from broker.zk.session import SessionState
 
 logger = logging.getLogger(__name__)
+
+
+class _Creation(NamedTuple):
+    future: Future[list[ReplicatedPartition]]
+    partitions: list[ReplicatedPartition]
+    waiting: set[int]  # the brokers that do not know yet which partitions they lead
+
+
+class PendingCreations:
+    """Creations whose requests have no response; the controller's thread, but for `expect`.
+
+    A client that heard of its topic sooner could produce to a home broker that knows of no
+    replicas: it would acknowledge messages that no replica gets.
+    """
+
+    def __init__(self) -> None:
+        self._expected: set[Future[list[ReplicatedPartition]]] = set()
+        self._creations: list[_Creation] = []
+
+    def __bool__(self) -> bool:
+        """Return whether a creation waits, or may do so soon; any thread."""
+        return bool(self._expected)
+
+    def expect(self, future: Future[list[ReplicatedPartition]]) -> None:
+        """Note a creation before its request is carried out; any thread."""
+        self._expected.add(future)
+        future.add_done_callback(self._expected.discard)
+
+    def add(
+        self, future: Future[list[ReplicatedPartition]], partitions: list[ReplicatedPartition]
+    ) -> None:
+        """Note a creation that was carried out."""
+        leaders = {one.state.leader for one in partitions}
+        self._creations.append(_Creation(future, partitions, leaders))
+
+    def note_pushed(self, broker_id: int, push: Push) -> None:
+        """Note what a broker has been told."""
+        told = {one.partition.topic for one in push.partitions}
+        for creation in self._creations:
+            if creation.partitions[0].partition.topic in told:
+                creation.waiting.discard(broker_id)
+
+    def complete(self, live: Collection[int]) -> None:
+        """Respond to creations all of whose live leaders know of them."""
+        for creation in [one for one in self._creations if not one.waiting.intersection(live)]:
+            self._creations.remove(creation)
+            creation.future.set_result(creation.partitions)
+
+
+class ControllerEvents:
+    """The events of the controller, with the times at which they came."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._arrivals: deque[float] = deque()  # of those that wait, and of those being handled
+        self._taken_count = 0
+        self._began_s = 0.0
+
+    def put(self, event: Callable[[], None]) -> None:
+        """Add an event; callable from any thread."""
+        self._arrivals.append(self._clock.monotonic_s())
+        self._queue.put(event)
+
+    def get(self, timeout: float | None) -> Callable[[], None]:
+        """Return the next event; `queue.Empty` after `timeout` seconds, None waits for ever."""
+        try:
+            event = self._queue.get(timeout=timeout)
+            self._taken_count += 1
+        finally:
+            self._began_s = self._clock.monotonic_s()
+        return event
+
+    def note_done(self) -> None:
+        """Note that the events taken since the last call are handled."""
+        for _ in range(self._taken_count):
+            self._arrivals.popleft()
+        self._taken_count = 0
+
+    @property
+    def age_s(self) -> float:
+        """Return the age of the event being handled, or of work that the thread itself began."""
+        since_s = self._arrivals[0] if self._taken_count else self._began_s
+        return self._clock.monotonic_s() - since_s
+
+    def empty(self) -> bool:
+        """Return whether no event waits."""
+        return self._queue.empty()
+
+    @property
+    def waiting_count(self) -> int:
+        """Return how many events wait; callable from any thread, as `oldest_s` is."""
+        return self._queue.qsize()
+
+    @property
+    def oldest_s(self) -> float:
+        """Return how long the oldest event has waited or been handled; 0 if there is none."""
+        try:
+            return max(0.0, self._clock.monotonic_s() - self._arrivals[0])
+        except IndexError:
+            return 0.0
+
 
 _RETRY_S = 1.0
 _REREAD_S = 3.0

@@ -15,9 +15,8 @@ from broker.cluster_state import IsrChange, IsrDecision, ReplicatedPartition
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import ISR_DECISIONS, ChangeIsrRequest
 from broker.replication.leader import Leader
-from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.cluster.replica_table import HostedReplica, ReplicaTable
 from broker.server.cluster.storage_faults import StorageFaults
 from broker.state_changes import ChangeKind, LoggedChange
 

@@ -8,7 +8,9 @@ taken for dead (`Suspicion`).
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker import errors
@@ -16,12 +18,55 @@ from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.cluster_state import Finding, LiveBroker
 from broker.controller.suspicion import Suspicion, Witness
+from broker.protocol.client_requests import HelloRequest
 from broker.protocol.replica_requests import ProbeBrokerRequest
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.probe import probe
 from broker.threads import StoppableThread
 
 logger = logging.getLogger(__name__)
+
+_PROBE_AGAIN_S = 0.05
+_MAX_TIMEOUT_S = 10.0
+
+
+def probe(connection: Connection) -> Finding | None:
+    """Ask a broker whether it is there; None if the connection is lost: ask again."""
+    try:
+        connection.call(HelloRequest())
+    except errors.TlsError:  # a certificate is not accepted: so it is there
+        connection.close()
+    except errors.BrokerUnreachableError as error:
+        connection.close()
+        if isinstance(error.__cause__, TimeoutError):
+            return Finding.SILENT
+        return Finding.REFUSES if is_refused(error) else None
+    except errors.RequestTimeoutError:
+        connection.close()
+        return Finding.SILENT
+    except errors.BrokerError:  # it refuses this broker, or the request: so it is there
+        connection.close()
+    return Finding.ANSWERS
+
+
+def is_refused(error: errors.BrokerError) -> bool:
+    """Return whether nobody listens where a connection was tried."""
+    return isinstance(error.__cause__, ConnectionRefusedError)
+
+
+def probe_registered(brokers: LiveBrokers, request: ProbeBrokerRequest) -> Finding:
+    """Ask a live broker anew, for another broker that misses it."""
+    timeout_s = min(max(0.001, request.timeout_ms / 1000), _MAX_TIMEOUT_S)
+    end_s = time.monotonic() + timeout_s
+    connection = brokers.connect(request.probed_id, timeout_s=timeout_s)
+    if connection is None or brokers.epoch_of(request.probed_id) != request.probed_epoch:
+        raise errors.UnknownEpochError(f"broker {request.probed_id} is not known as registered so")
+    try:
+        while (finding := probe(connection)) is None and time.monotonic() < end_s:
+            time.sleep(_PROBE_AGAIN_S)
+    finally:
+        connection.close()
+    return Finding.SILENT if finding is None else finding
+
 
 _RETRY_S = 0.3
 _LONGEST_BEAT_S = 0.5
@@ -37,24 +82,23 @@ class Watcher(NamedTuple):
     on_found: Callable[[LiveBroker, Suspicion], None]  # called again and again
 
 
+@dataclass(eq=False)
 class PeerWatch(StoppableThread):
     """Watches one broker in one of its registrations.
 
     `others` returns all brokers but the two, each with whether it can be asked what it finds.
     """
 
-    def __init__(
-        self,
-        peer: LiveBroker,
-        watcher: Watcher,
-        others: Callable[[LiveBroker], Mapping[LiveBroker, bool]],
-    ) -> None:
-        super().__init__(f"watch-of-{peer.id}")
-        self.peer = peer
-        self._watcher = watcher
-        self._others = others
-        self.suspicion = Suspicion(watcher.silence_s, watcher.clock.monotonic_s())
-        self._connection = watcher.brokers.connect_to(peer, timeout_s=self.suspicion.patience_s)
+    peer: LiveBroker
+    watcher: Watcher
+    others: Callable[[LiveBroker], Mapping[LiveBroker, bool]]
+
+    def __post_init__(self) -> None:
+        super().__init__(f"watch-of-{self.peer.id}")
+        self.suspicion = Suspicion(self.watcher.silence_s, self.watcher.clock.monotonic_s())
+        self._connection = self.watcher.brokers.connect_to(
+            self.peer, timeout_s=self.suspicion.patience_s
+        )
         self._witness: Connection | None = None  # to the one that is being asked
 
     def stop(self) -> None:
@@ -79,7 +123,7 @@ class PeerWatch(StoppableThread):
         finding = probe(self._connection)
         if self._stopping.is_set() or (finding is None and was_open):
             return
-        suspicion, watcher = self.suspicion, self._watcher
+        suspicion, watcher = self.suspicion, self.watcher
         found = Finding.SILENT if finding is None else finding
         if suspicion.note(found, watcher.clock.monotonic_s()):
             self._ask_others()
@@ -91,15 +135,12 @@ class PeerWatch(StoppableThread):
 
     def _ask_others(self) -> None:
         """Have the first broker that can tell be the witness."""
-        suspicion, others = self.suspicion, self._others(self.peer)
+        suspicion, others = self.suspicion, self.others(self.peer)
         request = ProbeBrokerRequest(
-            self._watcher.me,
-            self.peer.id,
-            self.peer.epoch,
-            int(1000 * suspicion.witness_patience_s),
+            self.watcher.me, self.peer.id, self.peer.epoch, int(1000 * suspicion.witness_patience_s)
         )
         for other in [one for one, can_be_asked in others.items() if can_be_asked]:
-            self._witness = connection = self._watcher.brokers.connect_to(
+            self._witness = connection = self.watcher.brokers.connect_to(
                 other, timeout_s=2 * suspicion.witness_patience_s
             )
             try:

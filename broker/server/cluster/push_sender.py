@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
 from broker import errors
@@ -14,7 +15,7 @@ from broker.controller.controller import Controller
 from broker.controller.pushes import Push
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS, PushStatesRequest
 from broker.replica_records import UnknownReplica
-from broker.server.cluster.peers import Peers
+from broker.server.cluster.live_brokers import Peers
 from broker.stats import ELECTION_BOUNDS_S, SharedStats, WindowedStats
 from broker.threads import LoopThread
 
@@ -40,47 +41,42 @@ class PushAnswer(NamedTuple):
 _OnAnswer = Callable[[Controller, int, Push, PushAnswer], None]
 
 
+@dataclass(eq=False)
 class PushSender:
     """Sends pushes to one broker, in one of its registrations, each until it gets a response.
 
     Pushes that come while a request is under way, or cannot be delivered, are joined.
     """
 
-    def __init__(
-        self,
-        broker: LiveBroker,
-        controller: Controller,
-        on_answer: _OnAnswer,
-        clock: Clock,
-        stats: WindowedStats,
-        timeout_s: float,
-        peers: Peers,
-    ) -> None:
-        self.broker = broker
-        self.controller = controller
-        self._on_answer = on_answer  # called in the sender's thread
-        self._clock = clock
-        self._stats = stats
+    broker: LiveBroker
+    controller: Controller
+    on_answer: _OnAnswer  # called in the sender's thread
+    clock: Clock
+    stats: WindowedStats
+    timeout_s: float
+    peers: Peers
+
+    def __post_init__(self) -> None:
         self._waiting: Push | None = None
         self._waiting_since_s: float | None = None
         self._sent_since_s: float | None = None  # of the push that is under way
         self._changed = threading.Condition()  # guards the fields above and the one below
         self._is_stopped = False
         self._reported_error = ""
-        self._connection = peers.connection(
-            broker.id,
-            peers.endpoint(broker.host, broker.port, broker.endpoints),
-            timeout_s=timeout_s,  # to carry out a push
-            client_id=f"controller-{controller.me}",
+        self._connection = self.peers.connection(
+            self.broker.id,
+            self.peers.endpoint(self.broker.host, self.broker.port, self.broker.endpoints),
+            timeout_s=self.timeout_s,  # to carry out a push
+            client_id=f"controller-{self.controller.me}",
         )
-        self._thread = LoopThread(self._run, name=f"controller-to-{broker.id}")
+        self._thread = LoopThread(self._run, name=f"controller-to-{self.broker.id}")
         self._thread.start()
 
     def send(self, push: Push) -> None:
         """Have a push sent after earlier ones."""
         with self._changed:
             if self._waiting is None:
-                self._waiting, self._waiting_since_s = push, self._clock.monotonic_s()
+                self._waiting, self._waiting_since_s = push, self.clock.monotonic_s()
             else:
                 self._waiting = _joined(self._waiting, push)
             self._changed.notify()
@@ -89,8 +85,8 @@ class PushSender:
         """Return how fast the broker takes pushes; callable from any thread."""
         with self._changed:
             since = [one for one in (self._sent_since_s, self._waiting_since_s) if one is not None]
-        now_s = self._clock.monotonic_s()
-        return PushTimes(self._stats, max(0.0, now_s - min(since)) if since else 0.0)
+        now_s = self.clock.monotonic_s()
+        return PushTimes(self.stats, max(0.0, now_s - min(since)) if since else 0.0)
 
     def request_stop(self) -> None:
         """End, also in the middle of a request."""
@@ -111,7 +107,7 @@ class PushSender:
             except (errors.StaleControllerEpochError, errors.StaleBrokerEpochError) as error:
                 # Sent again while this controller is in office: the broker may be about to learn of
                 # its own registration.
-                self._on_answer(self.controller, self.broker.id, push, PushAnswer(error, []))
+                self.on_answer(self.controller, self.broker.id, push, PushAnswer(error, []))
                 self._wait_to_retry(push, error)
             except errors.BrokerError as error:
                 self._connection.close()
@@ -122,14 +118,14 @@ class PushSender:
                 self._wait_to_retry(push, error)
             else:
                 self._note_carried_out()
-                self._on_answer(self.controller, self.broker.id, push, answer)
+                self.on_answer(self.controller, self.broker.id, push, answer)
         self._connection.close()
 
     def _note_carried_out(self) -> None:
         with self._changed:
             since_s, self._sent_since_s = self._sent_since_s, None
         if since_s is not None:
-            self._stats.record(self._clock.monotonic_s() - since_s)
+            self.stats.record(self.clock.monotonic_s() - since_s)
 
     def _next(self) -> Push | None:
         with self._changed:
@@ -155,25 +151,19 @@ class PushSender:
         return PushStatesRequest(self.controller.me, self.controller.epoch, *push)
 
 
+@dataclass(eq=False)
 class PushSenders:
     """The senders to all brokers, for the time that their controller is in office."""
 
-    def __init__(
-        self,
-        on_answer: _OnAnswer,
-        clock: Clock,
-        peers: Peers,
-        *,
-        stats_period_s: float,
-        timeout_s: float,
-    ) -> None:
-        self._peers = peers
-        self._on_answer = on_answer
-        self._clock = clock
-        self._stats_period_s = stats_period_s  # the windows of times
-        self._timeout_s = timeout_s  # to carry out a push
-        self._senders: dict[int, PushSender] = {}
-        self._stats: dict[int, WindowedStats] = {}  # kept for a broker that comes back
+    on_answer: _OnAnswer
+    clock: Clock
+    peers: Peers
+    _: KW_ONLY
+    stats_period_s: float  # the windows of times
+    timeout_s: float  # to carry out a push
+    _senders: dict[int, PushSender] = field(default_factory=dict, init=False)
+    # kept for a broker that comes back
+    _stats: dict[int, WindowedStats] = field(default_factory=dict, init=False)
 
     def send(self, controller: Controller) -> None:
         """Send what brokers have not been told; end the senders to brokers that are gone."""
@@ -206,11 +196,10 @@ class PushSenders:
             sender = None
         if sender is None:
             stats = self._stats.setdefault(
-                broker.id, SharedStats(self._clock, self._stats_period_s, ELECTION_BOUNDS_S)
+                broker.id, SharedStats(self.clock, self.stats_period_s, ELECTION_BOUNDS_S)
             )
             sender = self._senders[broker.id] = PushSender(
-                *(broker, controller, self._on_answer, self._clock, stats, self._timeout_s),
-                self._peers,
+                *(broker, controller, self.on_answer, self.clock, stats, self.timeout_s), self.peers
             )
         return sender
 

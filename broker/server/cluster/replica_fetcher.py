@@ -11,9 +11,9 @@ holds, its flush runs beside the next request, and a later one acknowledges what
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from threading import Event
+from threading import Event, Lock
 from typing import NamedTuple
 
 from broker import errors
@@ -24,25 +24,24 @@ from broker.log.log import Log, whole_entries
 from broker.protocol.client_requests import DigestLogRequest
 from broker.protocol.fetch_sessions import ReaderSession
 from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes
-from broker.protocol.primitives import Buffer
+from broker.protocol.primitives import Buffer, Reader
 from broker.protocol.replica_requests import (
     LEAVES_IN_SYNC,
     ReplicaFetchRequest,
+    ReplicaParts,
     ReplicaPiece,
     ReplicaPosition,
     SessionFetchRequest,
 )
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.positions import FetchAnswer, FetchPosition
-from broker.server.cluster.arriving_parts import ArrivingParts
 from broker.server.cluster.disk_threads import DiskThreads
-from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.cluster.replica_table import HostedReplica, ReplicaTable
 from broker.server.cluster.throttle import Throttle
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.threads import StoppableThread
-from broker.topic import TopicPartition
+from broker.topic import TopicPartition, share_of
 
 logger = logging.getLogger(__name__)
 
@@ -535,3 +534,99 @@ def _size_of_first(data: Buffer) -> int:
     if len(data) < MIN_ENTRY_BYTES:
         return 2 * MIN_ENTRY_BYTES
     return entry_bytes(data)
+
+
+_PIECE_BYTES = 1 << 20
+
+
+class ArrivingParts:
+    """The responses to the fetches of one thread; the buffer grows with the largest message."""
+
+    def __init__(self) -> None:
+        self._buffer = memoryview(bytearray(_PIECE_BYTES))
+
+    def open(self, connection: Connection, correlation_id: int) -> tuple[Reader, int]:
+        """Return the start of a response's body, and how many bytes are still to come.
+
+        Errors are those of `Connection.receive_extension`.
+        """
+        size = connection.receive_size()
+        start = self._buffer[:size]
+        connection.receive_into(start)
+        return connection.open_extension(start, correlation_id), size - len(start)
+
+    def receive(
+        self, connection: Connection, start: Reader, left_bytes: int
+    ) -> Iterator[list[ReplicaPiece]]:
+        """Yield the pieces of a body as they arrive, views on the buffer until the next ones do."""
+        parts = ReplicaParts(start)
+        body = start.rest
+        while True:
+            pieces, taken_bytes = parts.take(body, is_end=not left_bytes)
+            yield pieces
+            if not left_bytes:
+                return
+            rest = body[taken_bytes:]
+            buffer = self._buffer
+            if len(rest) > len(buffer) // 2:
+                self._buffer = memoryview(bytearray(2 * len(buffer)))
+            self._buffer[: len(rest)] = rest
+            body = self._buffer[: len(rest) + left_bytes]
+            connection.receive_into(body[len(rest) :])
+            left_bytes -= len(body) - len(rest)
+
+
+class ReplicaFetchers:
+    """The fetchers of one broker.
+
+    Args:
+        make: returns the fetcher for a leader's broker, and a share of its partitions.
+        count: in how many shares the partitions of a leader are divided.
+    """
+
+    def __init__(self, make: Callable[[int, int], ReplicaFetcher], count: int) -> None:
+        self._make = make
+        self._count = count
+        self._lock = Lock()  # guards the fields below; no other lock is taken under it
+        self._by_share: dict[tuple[int, int], ReplicaFetcher] = {}
+        self._retired: list[ReplicaFetcher] = []  # without partitions; they end soon
+        self._is_stopped = False
+
+    def all(self) -> list[ReplicaFetcher]:
+        """Return the fetchers that copy from other brokers."""
+        return list(self._by_share.values())
+
+    def direct(self, replicas: Iterable[HostedReplica]) -> None:
+        """Have the followers of all replicas copied from their leaders; end the other fetchers."""
+        shares: dict[tuple[int, int], list[HostedReplica]] = {}
+        for hosted in replicas:
+            role = hosted.replica.role
+            if isinstance(role, Follower) and role.leader >= 0:
+                share = role.leader, share_of(hosted.log.partition, self._count)
+                shares.setdefault(share, []).append(hosted)
+        with self._lock:
+            if self._is_stopped:
+                return
+            self._retired = [one for one in self._retired if one.is_alive()]
+            for share in self._by_share.keys() - shares.keys():
+                retired = self._by_share.pop(share)
+                retired.stop()
+                self._retired.append(retired)
+            for share, followers in shares.items():
+                fetcher = self._by_share.get(share)
+                if fetcher is None:
+                    fetcher = self._by_share[share] = self._make(*share)
+                    fetcher.start()
+                fetcher.follow(followers)
+
+    def stop(self) -> None:
+        """Have all fetchers end soon, and start no others."""
+        with self._lock:
+            self._is_stopped = True
+            for fetcher in self._by_share.values():
+                fetcher.stop()
+
+    def join(self) -> None:
+        """Wait for the end of all fetchers."""
+        for fetcher in (*self._by_share.values(), *self._retired):
+            fetcher.join()

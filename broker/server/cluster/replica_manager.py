@@ -26,8 +26,7 @@ from broker.replica_records import UnknownReplica
 from broker.server.cluster.disk_threads import DiskThreads
 from broker.server.cluster.isr_proposals import IsrProposals
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.replica_fetcher import ReplicaFetcher
-from broker.server.cluster.replica_fetchers import ReplicaFetchers
+from broker.server.cluster.replica_fetcher import ReplicaFetcher, ReplicaFetchers
 from broker.server.cluster.replica_orders import ReplicaOrders
 from broker.server.cluster.replica_records import ReplicaRecords
 from broker.server.cluster.replica_table import NoteStates, ReplicaTable

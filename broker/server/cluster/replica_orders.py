@@ -21,10 +21,9 @@ from broker.protocol.replica_requests import PushEpochs, PushStatesRequest
 from broker.replication.leader import resignation
 from broker.replication.replica import RoleChange
 from broker.server.cluster.disk_threads import BACKGROUND_COUNT, DiskThreads
-from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.replica_fetchers import ReplicaFetchers
-from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.cluster.replica_fetcher import ReplicaFetchers
+from broker.server.cluster.replica_table import HostedReplica, ReplicaTable
 from broker.server.cluster.throttle import Throttle
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.stats import WindowedStats

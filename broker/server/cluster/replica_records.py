@@ -128,10 +128,7 @@ def _described(log: Log, creation_id: str, info: ReplicatedPartition | None) -> 
         record = ReplicaRecord.of_bare_log(log.partition, creation_id)
     if info is not None:  # later than the record on the disk
         record = record._replace(
-            replicas=info.replicas,
-            state=info.state,
-            version=info.version,
-            kept_id=info.kept_id,
+            replicas=info.replicas, state=info.state, version=info.version, kept_id=info.kept_id
         )
     return UnknownReplica(
         record, info is not None, log.epochs.last_epoch, log.log_start_offset, log.log_end_offset

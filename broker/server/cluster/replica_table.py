@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from threading import Event
+from dataclasses import dataclass
+from threading import Event, RLock
+from types import TracebackType
 
 from broker import errors
 from broker.clock import Clock
@@ -15,9 +17,65 @@ from broker.replication.follower import Follower
 from broker.replication.leader import Leader
 from broker.replication.replica import Replica, ReplicaSettings
 from broker.replication.replicas import Replicas
-from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.state_change_log import NoteChanges
 from broker.topic import TopicPartition
+
+
+class HostedReplica:
+    """A replica with its log, and the lock under which its state machine is driven.
+
+    The log's events, appends and flushes, never wait for the lock: its holder handles them when it
+    releases it. So a thread that holds a lock of a log does not block here.
+    """
+
+    def __init__(self, replica: Replica, log: Log, isr_due: Event) -> None:
+        self.replica = replica
+        self.log = log
+        self.wanted_bytes = 0
+        """The least a fetch must ask for, the size of a message larger than the last fetch."""
+        self._lock = RLock()
+        self._has_news = False
+        self._isr_due = isr_due  # set once a log that is led here has become faulty
+        self._was_faulty = False
+        log.add_listener(self._note_news)
+        log.append_listeners.add_listener(self._note_news)
+
+    def __enter__(self) -> HostedReplica:
+        self._lock.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+        self._take_news()
+
+    def forget_log(self) -> None:
+        """Stop listening to the log."""
+        self.log.remove_listener(self._note_news)
+        self.log.append_listeners.remove_listener(self._note_news)
+
+    def _note_news(self) -> None:
+        self._has_news = True
+        self._take_news()
+
+    def _take_news(self) -> None:
+        while self._has_news and self._lock.acquire(blocking=False):
+            try:
+                self._has_news = False
+                role = self.replica.role
+                if isinstance(role, Leader):
+                    role.flushed()
+                    is_faulty = self.log.is_faulty
+                    if is_faulty and not self._was_faulty:
+                        self._isr_due.set()
+                    self._was_faulty = is_faulty
+            finally:
+                self._lock.release()
+
 
 NoteStates = Callable[[Iterable[ReplicatedPartition], Iterable[TopicPartition]], object]
 """Called with states that the controller tells, and with partitions that are gone."""
@@ -25,6 +83,7 @@ NoteStates = Callable[[Iterable[ReplicatedPartition], Iterable[TopicPartition]],
 _LONGEST_SCAN_S = 2.0
 
 
+@dataclass(eq=False)
 class ReplicaTable:
     """The replicas of one broker, by partition.
 
@@ -32,19 +91,16 @@ class ReplicaTable:
     `ReplicaOrders` alone writes are attributes.
     """
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        logs: LogManager,
-        clock: Clock,
-        note_states: NoteStates,
-        note_changes: NoteChanges,
-    ) -> None:
-        self.me = config.broker_id
+    config: BrokerConfig
+    logs: LogManager
+    clock: Clock
+    note_states: NoteStates
+    note_changes: NoteChanges
+
+    def __post_init__(self) -> None:
+        self.me = self.config.broker_id
         self.registered_epoch: Callable[[], int | None] = lambda: None
         """Returns the epoch of this broker's registration, None before the first."""
-        self.note_states = note_states
-        self.note_changes = note_changes
         self.topics: set[str] = set()
         """The topics that have replicas, here or on other brokers."""
         self.ordered_epoch: int | None = None
@@ -56,20 +112,18 @@ class ReplicaTable:
         self.isr_due = Event()
         """Set to have changes of in-sync replicas proposed soon."""
         self.states = Replicas(
-            config.broker_id,
-            ReplicaSettings(config.replica_lag_ms / 1000, self.counts_flushed, self._keeps),
+            self.config.broker_id,
+            ReplicaSettings(self.config.replica_lag_ms / 1000, self.counts_flushed, self._keeps),
             self._open_log,
             self._delete_log,
         )
         """The state machines of the replicas, and the last state of each partition."""
-        self._lag_s = config.replica_lag_ms / 1000
+        self._lag_s = self.config.replica_lag_ms / 1000
         self.scan_s = min(_LONGEST_SCAN_S, self._lag_s / 4)
         """How often to look at all replicas for what nothing tells of, such as followers that lag.
 
         So much may be missing in the times that they are compared with.
         """
-        self._logs = logs
-        self._clock = clock
         self._hosted: dict[TopicPartition, HostedReplica] = {}
 
     @property
@@ -116,13 +170,13 @@ class ReplicaTable:
         topic = partition.topic
         if partition.home == -1:
             partition = TopicPartition(topic, self.me, partition.index)
-        log = self._logs.table.find(partition)
+        log = self.logs.table.find(partition)
         if log is None:
             is_foreign = partition.home != self.me or topic in self.topics
             if (
                 is_foreign
                 or self.is_lost(topic)
-                or (self._awaits_orders and topic not in self._logs.topics)
+                or (self._awaits_orders and topic not in self.logs.topics)
             ):
                 raise self.not_led(partition)
         # or it is about to be one
@@ -144,12 +198,12 @@ class ReplicaTable:
         role = hosted.replica.role
         if not isinstance(role, Follower) or role.is_stopped or role.answered_s is None:
             return None
-        silent_s = self._clock.monotonic_s() - role.answered_s
+        silent_s = self.clock.monotonic_s() - role.answered_s
         return hosted.log if silent_s <= self._lag_s else None
 
     def is_lost(self, topic: str) -> bool:
         """Return whether replicas here are of a topic of which no controller has told this run."""
-        return topic not in self.topics and self._logs.table.has_replicas_of(topic)
+        return topic not in self.topics and self.logs.table.has_replicas_of(topic)
 
     def is_unknown(self, partition: TopicPartition) -> bool:
         """Return whether no controller has told this run of a partition, or it is gone."""
@@ -187,10 +241,10 @@ class ReplicaTable:
 
     def counts_flushed(self, topic: str) -> bool:
         """Return whether only flushed messages of a topic count as being on a replica."""
-        return self._logs.settings.of(topic).flush_before_read
+        return self.logs.settings.of(topic).flush_before_read
 
     def _keeps(self, partition: TopicPartition, offset: int, end_offset: int) -> bool:
-        retention, log = self._logs.retention, self._logs.table.find(partition)
+        retention, log = self.logs.retention, self.logs.table.find(partition)
         if log is None:
             return False
         return retention.is_held or retention.keeps(log, offset, end_offset)
@@ -201,7 +255,7 @@ class ReplicaTable:
         if not isinstance(role, Follower) or (told := role.told) is None:
             return None
         start, end = told.log_start_offset, max(told.high_watermark, log.log_end_offset)
-        if start <= log.log_start_offset or not self._logs.retention.keeps(log, start, end):
+        if start <= log.log_start_offset or not self.logs.retention.keeps(log, start, end):
             return None
         return role.kept_error(told)
 
@@ -210,7 +264,7 @@ class ReplicaTable:
         known = self._hosted.get(replica.partition)
         if known is not None and known.replica is replica:
             return known
-        log = self._logs.table.find(replica.partition)
+        log = self.logs.table.find(replica.partition)
         if log is None:  # it was deleted
             return None
         if known is not None:
@@ -219,12 +273,12 @@ class ReplicaTable:
         return added
 
     def _open_log(self, info: ReplicatedPartition) -> Log:
-        if self._logs.table.find(info.partition) is None:
+        if self.logs.table.find(info.partition) is None:
             self.new_logs.add(info.partition)
-        return self._logs.creation.open_replica(info.partition, info.creation_id)
+        return self.logs.creation.open_replica(info.partition, info.creation_id)
 
     def _delete_log(self, replica: Replica) -> None:
         hosted = self._hosted.pop(replica.partition, None)
         if hosted is not None:
             hosted.forget_log()
-        self._logs.deletions.delete_replica(replica.partition)
+        self.logs.deletions.delete_replica(replica.partition)

@@ -42,11 +42,7 @@ class SettingsFollower(ZookeeperFollower):
     """Reads the settings in ZooKeeper, and again after each change."""
 
     def __init__(
-        self,
-        session: Session,
-        broker_id: int,
-        data_dir: Path,
-        apply: Callable[[Overrides], None],
+        self, session: Session, broker_id: int, data_dir: Path, apply: Callable[[Overrides], None]
     ) -> None:
         super().__init__("settings", session)
         self.problems: Mapping[str, str] = {}  # by path; replaced, never changed in place

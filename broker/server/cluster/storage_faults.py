@@ -20,17 +20,12 @@ from broker.log.log import Log
 from broker.log.log_segments import segment_of
 from broker.log.segment import Segment
 from broker.protocol import responses
-from broker.protocol.client_requests import (
-    DigestLogRequest,
-    PartitionPosition,
-    ReadRequest,
-)
+from broker.protocol.client_requests import DigestLogRequest, PartitionPosition, ReadRequest
 from broker.protocol.primitives import Buffer
 from broker.replication.follower import Follower
 from broker.replication.leader import Leader
-from broker.server.cluster.hosted_replica import HostedReplica
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.replica_table import ReplicaTable
+from broker.server.cluster.replica_table import HostedReplica, ReplicaTable
 from broker.threads import logged
 from broker.topic import TopicPartition
 
@@ -76,12 +71,7 @@ def _must_lead(hosted: HostedReplica) -> bool:
 class StorageFaults:
     """Resigns for replicas with faulty logs, and mends the logs."""
 
-    def __init__(
-        self,
-        me: int,
-        brokers: LiveBrokers,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, me: int, brokers: LiveBrokers, clock: Clock) -> None:
         self._me = me
         # as a disk that fails can take minutes, and its logs are many
         self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="replica-mender")

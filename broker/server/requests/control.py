@@ -32,7 +32,7 @@ from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import encode_extension_response
 from broker.replica_records import UnknownReplica
 from broker.security.principal import Principal
-from broker.server.cluster.probe import probe_registered
+from broker.server.cluster.peer_watch import probe_registered
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.requests.creation_limits import CreationLimits, is_refusal
 from broker.server.requests.freed_memory import give_back_freed_memory

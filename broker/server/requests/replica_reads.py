@@ -27,7 +27,7 @@ from broker.protocol.replica_requests import (
 )
 from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
-from broker.server.cluster.hosted_replica import HostedReplica
+from broker.server.cluster.replica_table import HostedReplica
 from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.judge import RequestContext
 from broker.server.requests.metrics import ProcessorMetrics

@@ -17,8 +17,7 @@ from broker.errors import UnknownEpochError, UnsupportedVersionError
 from broker.protocol.replica_requests import ProbeBrokerRequest
 from broker.protocol.responses import encode_extension_error
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.peer_watch import PeerWatch, PeerWatches, Watcher
-from broker.server.cluster.probe import probe_registered
+from broker.server.cluster.peer_watch import PeerWatch, PeerWatches, Watcher, probe_registered
 from tests.integration.broker.peers import Serve, Server, hang_up, say, stay_silent
 from tests.support.ports import port_of_its_own
 from tests.support.waiting import wait_until

@@ -65,8 +65,8 @@ from broker.protocol.responses import (
     decode_read_response,
 )
 from broker.server.broker import Broker
-from broker.server.cluster.arriving_parts import ArrivingParts
-from broker.server.cluster.hosted_replica import HostedReplica
+from broker.server.cluster.replica_fetcher import ArrivingParts
+from broker.server.cluster.replica_table import HostedReplica
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer

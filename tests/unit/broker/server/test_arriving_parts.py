@@ -15,7 +15,7 @@ from broker.protocol.replica_requests import (
     ReplicaPart,
     encode_replica_part_header,
 )
-from broker.server.cluster.arriving_parts import ArrivingParts
+from broker.server.cluster.replica_fetcher import ArrivingParts
 from broker.topic import TopicPartition
 
 HEAD = ReplicaPart(TopicPartition("t", 0, 0), 0, 0, 0, NOTHING_DIVERGES, (), b"")
@@ -45,7 +45,7 @@ def receive(body: bytes) -> bytes:
 def test_receive_when_a_message_is_larger_than_the_buffer_then_the_buffer_grows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("broker.server.cluster.arriving_parts._PIECE_BYTES", 128)
+    monkeypatch.setattr("broker.server.cluster.replica_fetcher._PIECE_BYTES", 128)
     data = b"".join(encode([b"x" * size]) for size in (10, 1000, 10, 90, 90))
     body = 2 * (encode_replica_part_header(HEAD, len(data)) + data)
 

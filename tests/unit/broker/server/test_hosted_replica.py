@@ -12,7 +12,7 @@ from broker.errors import StorageError
 from broker.log.epoch_file import EpochFile
 from broker.protocol.codec import encode
 from broker.replication.leader import Leader
-from broker.server.cluster.hosted_replica import HostedReplica
+from broker.server.cluster.replica_table import HostedReplica
 from tests.support.log_doubles import FaultyDisk
 from tests.support.log_fixtures import LogFactory
 

@@ -13,8 +13,7 @@ from broker.config import BrokerConfig
 from broker.endpoints import Endpoint
 from broker.errors import NotControllerError, ShuttingDownError
 from broker.protocol.replica_requests import ControlledShutdownRequest
-from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.peers import Peers
+from broker.server.cluster.live_brokers import LiveBrokers, Peers
 
 LEAVE = ControlledShutdownRequest(0, 1)
 

@@ -15,7 +15,7 @@ from broker.controller.pushes import Push
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import encode_extension_response
-from broker.server.cluster.peers import Peers
+from broker.server.cluster.live_brokers import Peers
 from broker.server.cluster.push_sender import PushSenders
 
 DEADLINE_S = 30

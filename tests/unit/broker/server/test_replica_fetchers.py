@@ -24,9 +24,8 @@ from broker.protocol.replica_requests import (
     encode_replica_part_header,
 )
 from broker.replication.follower import Follower
-from broker.server.cluster.hosted_replica import HostedReplica
-from broker.server.cluster.replica_fetcher import ReplicaFetcher
-from broker.server.cluster.replica_fetchers import ReplicaFetchers
+from broker.server.cluster.replica_fetcher import ReplicaFetcher, ReplicaFetchers
+from broker.server.cluster.replica_table import HostedReplica
 from broker.topic import TopicPartition, share_of
 from tests.doubles import FakeClock
 
@@ -201,7 +200,7 @@ class ScriptedLeader:
 
 @pytest.fixture
 def leader(monkeypatch: pytest.MonkeyPatch) -> ScriptedLeader:
-    monkeypatch.setattr("broker.server.cluster.arriving_parts._PIECE_BYTES", 128)
+    monkeypatch.setattr("broker.server.cluster.replica_fetcher._PIECE_BYTES", 128)
     return ScriptedLeader(BrokerConfig(broker_id=0))
 
 
