@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 
 from broker.config import BrokerConfig
 from broker.errors import ConfigError
-from broker.properties import INT64_MAX, Property, PropertyKind, parse_property, unknown_name
+from broker.properties import (
+    INT32_MAX,
+    INT64_MAX,
+    Property,
+    PropertyKind,
+    parse_property,
+    unknown_name,
+)
 
 _INT, _BOOL = PropertyKind.INTEGER, PropertyKind.BOOLEAN
 
@@ -46,92 +53,51 @@ class TopicSetting(NamedTuple):
     applied: str  # when a change takes effect, as a part of a sentence
 
 
-_P = Property
 MIN_ISR = "min.insync.replicas"
 PARTITION_COUNT = "partition.count"
+_NEXT_APPEND = "with the next message"
+_NEXT_RETENTION = "the next time that segments past retention are looked for"
 
-_AT_NEXT_APPEND = "with the next message"
 
+def _by_topic(
+    name: str, field: str, minimum: int, maximum: int, applied: str, doc: str
+) -> TopicSetting:
+    """Return a number that the broker has a map by topic for."""
+    number = Property(name, field, _INT, doc, minimum, maximum=maximum)
+    return TopicSetting(number, field, f"topic_{field}", applied)
+
+
+_RETAINED = "keep so much of a partition; -1 all"
+_COUNT = Property(PARTITION_COUNT, "partition_count", _INT, "partitions on each broker, or more", 1)
+_IN_SYNC = Property(MIN_ISR, "min_insync_replicas", _INT, "replicas in sync that acks -1 needs", 1)
+_FLUSHED = Property(
+    "flush.before.read", "flush_before_read", _BOOL, "consumers see flushed messages"
+)
+_UNCLEAN = Property(
+    *("unclean.leader.election.enable", "allows_unclean_election", _BOOL),
+    "a replica that lacks messages may lead if no other is there",
+)
 TOPIC_SETTINGS = (
-    TopicSetting(
-        _P(
-            "segment.bytes",
-            "segment_bytes",
-            _INT,
-            "roll a segment above this size, bytes",
-            5,
-            maximum=INT64_MAX,
-        ),
-        "segment_bytes",
-        "topic_segment_bytes",
-        _AT_NEXT_APPEND,
+    _by_topic(
+        *("segment.bytes", "segment_bytes", 5, INT64_MAX, _NEXT_APPEND),
+        "roll a segment above this size, bytes",
     ),
-    TopicSetting(
-        _P("segment.ms", "roll_ms", _INT, "roll a segment of this age", 1, maximum=INT64_MAX),
-        "roll_ms",
-        "topic_roll_ms",
-        _AT_NEXT_APPEND,
+    _by_topic("segment.ms", "roll_ms", 1, INT64_MAX, _NEXT_APPEND, "roll a segment of this age"),
+    _by_topic(
+        "retention.ms", "retention_ms", 1, INT64_MAX, _NEXT_RETENTION, "keep segments so long"
     ),
-    TopicSetting(
-        _P("retention.ms", "retention_ms", _INT, "keep segments so long", 1, maximum=INT64_MAX),
-        "retention_ms",
-        "topic_retention_ms",
-        "the next time that segments past retention are looked for",
+    _by_topic("retention.bytes", "retention_bytes", -1, INT64_MAX, _NEXT_RETENTION, _RETAINED),
+    _by_topic(
+        *("flush.messages", "flush_interval_messages", 1, INT32_MAX, "at once"),
+        "flush after n messages",
     ),
+    _by_topic("flush.ms", "flush_interval_ms", 1, INT32_MAX, "at once", "flush after this time"),
+    TopicSetting(_FLUSHED, "flush_before_read", "", "at once"),
     TopicSetting(
-        _P(
-            "retention.bytes",
-            "retention_bytes",
-            _INT,
-            "keep so much of a partition; -1 all",
-            -1,
-            maximum=INT64_MAX,
-        ),
-        "retention_bytes",
-        "topic_retention_bytes",
-        "the next time that segments past retention are looked for",
+        _COUNT, "num_partitions", "topic_partition_counts", "at once; partitions that exist stay"
     ),
-    TopicSetting(
-        _P("flush.messages", "flush_interval_messages", _INT, "flush after n messages", 1),
-        "flush_interval_messages",
-        "topic_flush_interval_messages",
-        "at once",
-    ),
-    TopicSetting(
-        _P("flush.ms", "flush_interval_ms", _INT, "flush after this time", 1),
-        "flush_interval_ms",
-        "topic_flush_interval_ms",
-        "at once",
-    ),
-    TopicSetting(
-        _P("flush.before.read", "flush_before_read", _BOOL, "consumers see flushed messages"),
-        "flush_before_read",
-        "",
-        "at once",
-    ),
-    TopicSetting(
-        _P(PARTITION_COUNT, "partition_count", _INT, "partitions on each broker, or more", 1),
-        "num_partitions",
-        "topic_partition_counts",
-        "at once; partitions that exist stay",
-    ),
-    TopicSetting(
-        _P(MIN_ISR, "min_insync_replicas", _INT, "replicas in sync that acks -1 needs", 1),
-        "min_insync_replicas",
-        "",
-        "at once, by the controller",
-    ),
-    TopicSetting(
-        _P(
-            "unclean.leader.election.enable",
-            "allows_unclean_election",
-            _BOOL,
-            "a replica that lacks messages may lead if no other is there",
-        ),
-        "allows_unclean_election",
-        "",
-        "at the next election",
-    ),
+    TopicSetting(_IN_SYNC, "min_insync_replicas", "", "at once, by the controller"),
+    TopicSetting(_UNCLEAN, "allows_unclean_election", "", "at the next election"),
 )
 
 TopicOverrides = Mapping[str, object]  # by field of `TopicConfig`

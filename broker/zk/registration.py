@@ -1,6 +1,6 @@
 """Keeping one broker registered: its id node and a node for each of its topics.
 
-Holds the wanted nodes and creates them, again after each new session. `registry` decides when, and
+Holds the wanted nodes and creates them, again after each new session. `Registry` decides when, and
 on which thread. Source: Kafka 0.7 `KafkaZooKeeper`.
 """
 
@@ -10,10 +10,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from enum import Enum, auto
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 from broker import errors
+from broker.endpoints import Endpoint
 from broker.zk import paths, values
 from broker.zk.creations import change_homes, read_homes, record_creations, record_deletions
 from broker.zk.nodes import NodeStat
@@ -34,6 +36,14 @@ def _listed(node_paths: list[str]) -> str:
     return ", ".join(node_paths[:_NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
 
 
+class Wake(Enum):
+    """Why `synchronize` is due, besides changes of the session's state."""
+
+    TOPIC = auto()
+    NODES = auto()  # of this broker, which may be gone
+    STOP = auto()  # not due any more
+
+
 class _Topic(NamedTuple):
     """A topic of the broker: its partition count, and its creation id if it has one."""
 
@@ -46,21 +56,24 @@ class Registration:
 
     Args:
         session_timeout_ms: after so long the nodes of an earlier run expire.
-        on_change: called when a node that was created may be gone, so that `synchronize` is due;
-            runs in the session's thread and must not block.
+        on_change: called when `synchronize` is due, also in the session's thread; must not block.
+
+    Attributes:
+        session: the session with ZooKeeper, for other nodes too.
+        broker_epoch: the change of ZooKeeper that made the last registration of the broker for
+            replication; None before the first.
     """
 
     def __init__(
-        self, session: Session, *, session_timeout_ms: int, on_change: Callable[[], None]
+        self, session: Session, *, session_timeout_ms: int, on_change: Callable[[Wake], None]
     ) -> None:
-        self._session = session
+        self.session = session
         self.own = OwnBroker(session, wait_limit_s=session_timeout_ms / 1000 * _EXPIRY_SLACK)
         self._start_limit_s = self.own.wait_limit_s
-        self._work = threading.Lock()  # one writer of nodes at a time
+        self._writing = threading.Lock()  # one writer of nodes at a time
         self._changed = threading.Condition()  # guards the fields below
-        self.broker: values.BrokerInfo | None = None  # that is, or should be, registered
+        self._info: values.BrokerInfo | None = None  # that is, or should be, registered
         self.broker_epoch: int | None = None
-        """The change of ZooKeeper that made the last registration for replication."""
         self._topics: dict[str, _Topic] = {}
         self._assigned: set[str] = set()  # recorded as topics of this broker, perhaps not here yet
         self.on_assigned: Callable[[str, int], object] = lambda _topic, _count: None
@@ -70,17 +83,11 @@ class Registration:
         self._topics_session: int | None = None  # of the nodes in _registered_topics
         self._changed_nodes: set[str] = set()  # whose watches have fired
         self._on_change = on_change
-        self.error: errors.CoordinationError | None = None  # of the last attempt
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether all wanted nodes were created in this session."""
-        with self._changed:
-            return self._is_complete()
+        self._error: errors.CoordinationError | None = None  # of the last attempt
 
     def _is_complete(self) -> bool:
-        """Caller holds `_changed`."""
-        if self.broker is None:
+        """Return whether all wanted nodes were created in this session; caller holds `_changed`."""
+        if self._info is None:
             return True
         is_current = self._registered_session is not None
         return is_current and self._topics == self._registered_topics
@@ -89,76 +96,155 @@ class Registration:
         """Retry the first registration of a broker for `limit_s` after lost connections."""
         self._start_limit_s = max(self.own.wait_limit_s, limit_s)
 
-    def register_broker(self, info: values.BrokerInfo, *, rack: str, is_clean: bool) -> None:
-        """Register a broker; see `Registry.register_broker`."""
-        with self._work:
-            self.own.rack, self.own.is_clean = rack, is_clean
-            self._repeated(partial(self._register_in_session, info), self._start_limit_s)
-            with self._changed:
-                self.broker = info
-                self._changed.notify_all()
-
     def join_cluster(self, proposed_id: str) -> str:
-        """Return the id of the cluster; see `Registry.join_cluster`."""
+        """Return the id of the cluster; one without an id gets the proposed one.
+
+        The broker is registered with this cluster only, also after an expired session. If ZooKeeper
+        has lost the id by then, it gets it again.
+        """
         return self._repeated(partial(self.own.join_cluster, proposed_id), self._start_limit_s)
 
-    def mark_clean(self) -> None:
-        """Have the next `synchronize` register the broker as one that has lost nothing."""
-        self.own.is_clean = True
+    @property
+    def registry_id(self) -> int:
+        """Return a number that changes if ZooKeeper loses its data; 0 before `join_cluster`."""
+        return self.own.registry_id
 
-    def add_topic(
-        self, topic: str, count: int, *, creation_id: str | None = None, is_new: bool = False
+    def register_broker(
+        self,
+        broker_id: int,
+        host: str,
+        port: int,
+        *,
+        creator: str,
+        rack: str = "",
+        is_clean: bool = False,
+        has_replicas: Callable[[], bool] = lambda: False,
+        on_assigned: Callable[[str, int], object] = lambda _topic, _count: None,
+        endpoints: tuple[Endpoint, ...] = (),
     ) -> None:
-        """Add a topic to the wanted ones; `synchronize` registers it."""
+        """Register this process's broker, and again after each expired session.
+
+        A node left by an earlier run of the same broker is replaced. If it may belong to a live
+        broker (same creator at another address, or the reverse), its session gets time to expire.
+
+        Args:
+            broker_id: 0 or more.
+            host: the address clients connect to.
+            port: the port clients connect to.
+            creator: `<host>-<milliseconds>`, made once for a data directory and kept in it.
+            rack: the broker's rack, empty if unknown.
+            is_clean: whether the logs are as they were when the broker was last registered; if not,
+                it leaves the in-sync replicas of its partitions. See `mark_clean`.
+            has_replicas: returns whether it has logs of replicas. The controller asks such a broker
+                about them even if it knows of no topic with replicas.
+            on_assigned: called with a topic recorded as of this broker that it does not have, and
+                the number of its partitions here; in the worker's thread.
+            endpoints: of all its listeners, that for other brokers first; empty if there is only
+                the plain one of `host` and `port`.
+
+        Raises:
+            RegistryConflictError: another broker has the id; the message names it.
+
+        Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
+        """
+        info = values.BrokerInfo(broker_id, host, port, creator)
+        own = self.own
+        self.on_assigned, own.has_replicas, own.endpoints = on_assigned, has_replicas, endpoints
+        with self._writing:
+            own.rack, own.is_clean = rack, is_clean
+            self._repeated(partial(self._register_in_session, info), self._start_limit_s)
+            with self._changed:
+                self._info = info
+                self._changed.notify_all()
+        self._on_change(Wake.TOPIC)  # topics may have been added before the broker
+
+    def mark_clean(self) -> None:
+        """Record that the controller knows of an unclean start: the process has lost nothing since.
+
+        Returns at once. Called when the controller's first states have come.
+        """
+        self.own.is_clean = True
+        self._on_change(Wake.TOPIC)
+
+    def register_topic(
+        self,
+        topic: str,
+        partition_count: int,
+        *,
+        creation_id: str | None = None,
+        is_new: bool = False,
+    ) -> None:
+        """Have the worker register a topic of this broker, now and after each expired session.
+
+        Returns at once; `await_registered` waits for it. Takes effect after `register_broker`.
+
+        Args:
+            topic: its name.
+            partition_count: how many partitions of it this broker has.
+            creation_id: differs from that of former topics of the same name; None if unknown.
+            is_new: it has just been created: offsets stored until now are not of this topic.
+        """
         with self._changed:
-            self._topics[topic] = _Topic(count, creation_id)
+            self._topics[topic] = _Topic(partition_count, creation_id)
             if is_new:
                 self._new_topics.add(topic)
+        self._on_change(Wake.TOPIC)
 
-    def remove_topic(self, topic: str) -> None:
-        """Remove a topic from the wanted ones; `synchronize` deregisters it."""
+    def deregister_topic(self, topic: str) -> None:
+        """Have the worker remove a topic of this broker, if it is registered; returns at once.
+
+        The topic's own node stays: other brokers may have it.
+        """
         with self._changed:
             self._topics.pop(topic, None)
             self._new_topics.discard(topic)
+        self._on_change(Wake.TOPIC)
 
     def note_assigned(self, topics: Collection[str]) -> None:
-        """Note topics recorded as of this broker; `synchronize` creates those that are not here."""
+        """Have the worker create topics recorded as of this broker that it does not have.
+
+        Returns at once.
+        """
+        self._assign(topics)
+        self._on_change(Wake.TOPIC)
+
+    def _assign(self, topics: Collection[str]) -> None:
         with self._changed:
             self._assigned.update(topics)
 
     def synchronize(self) -> None:
         """Create the wanted nodes missing in the present session, and delete unwanted ones."""
-        with self._work:
+        with self._writing:
             try:
                 self._synchronize()
             except errors.CoordinationError as error:
                 with self._changed:
-                    self.error = error
+                    self._error = error
                 raise
             with self._changed:
-                self.error = None
+                self._error = None
                 self._changed.notify_all()
 
     def _synchronize(self) -> None:
-        """Caller holds `_work`."""
-        broker = self.broker
+        """Caller holds `_writing`."""
+        broker = self._info
         if broker is None:
             return
         gone = self._forget_gone(broker.id)
-        if self._session.session_id != self._registered_session:
+        if self.session.session_id != self._registered_session:
             if self._registered_session is not None:
                 self.forget_session()
             self._repeated(partial(self._register_in_session, broker), self.own.wait_limit_s)
         self.own.update_nodes(broker)
         with self._changed:
-            if self.broker is None:
-                return  # `deregister` waits for `_work`; the broker keeps its topics
+            if self._info is None:
+                return  # `deregister_broker` waits for `_writing`; the broker keeps its topics
             missing = dict(self._topics.items() - self._registered_topics.items())
             surplus = self._registered_topics.keys() - self._topics.keys()
         if surplus:
             self._forget_home(broker.id, surplus)
-            self._session.delete_many(paths.topic_broker(topic, broker.id) for topic in surplus)
-            record_deletions(self._session, broker.id, surplus)
+            self.session.delete_many(paths.topic_broker(topic, broker.id) for topic in surplus)
+            record_deletions(self.session, broker.id, surplus)
             with self._changed:
                 for topic in surplus:
                     self._registered_topics.pop(topic, None)
@@ -175,14 +261,14 @@ class Registration:
 
     def _forget_home(self, broker_id: int, topics: Collection[str]) -> None:
         """Remove this broker from the homes of topics that it has deleted."""
-        live = set(values.broker_ids(self._session.children_if_any(paths.BROKER_IDS)))
+        live = set(values.broker_ids(self.session.children_if_any(paths.BROKER_IDS)))
 
         def without(homes: dict[int, int]) -> dict[int, int]:
             homes.pop(broker_id, None)
             # the last live home takes those along that are away: else the topic would seem to exist
             return homes if live & homes.keys() else {}
 
-        change_homes(self._session, dict.fromkeys(topics, without))
+        change_homes(self.session, dict.fromkeys(topics, without))
 
     def _create_assigned(self, broker_id: int) -> None:
         """Have topics created that another broker has recorded as this one's."""
@@ -192,16 +278,16 @@ class Registration:
             # the record of one that was deleted during this pass is removed by the next one
             self._assigned = noted & self._registered_topics.keys()
             assigned = noted - self._assigned
-        for topic, homes in read_homes(self._session, assigned).items():
+        for topic, homes in read_homes(self.session, assigned).items():
             if broker_id not in homes:
                 continue
             try:
                 self.on_assigned(topic, homes[broker_id])
             except errors.StorageError as error:
                 logger.error("topic '%s' is not created here: %s", topic, error)
-                self.note_assigned([topic])  # tried again with the next change
+                self._assign([topic])  # tried again with the next change
             except errors.UnknownTopicError:  # a former one's deletion: its end is a change
-                self.note_assigned([topic])
+                self._assign([topic])
 
     def _forget_gone(self, broker_id: int) -> list[str]:
         """Read the nodes whose watches have fired; return those to be created again."""
@@ -213,7 +299,7 @@ class Registration:
         own = {paths.broker(broker_id), paths.replicated_broker(broker_id)}
         suspects = fired & {*own, *nodes}
         found = self._watch_nodes(suspects)
-        session_id = self._session.session_id
+        session_id = self.session.session_id
         with self._changed:
             if self._registered_session != session_id:
                 return []  # all of them are created again
@@ -232,7 +318,7 @@ class Registration:
     def _watch_nodes(self, node_paths: Collection[str]) -> dict[str, NodeStat]:
         """Watch nodes, and return their metadata without missing ones."""
         try:
-            found = self._session.get_many(node_paths, watch=lambda path: partial(self._note, path))
+            found = self.session.get_many(node_paths, watch=lambda path: partial(self._note, path))
         except errors.CoordinationError:
             with self._changed:
                 self._changed_nodes.update(node_paths)  # the next attempt watches them
@@ -252,7 +338,7 @@ class Registration:
             is_first = not self._changed_nodes
             self._changed_nodes.add(path)
         if is_first:
-            self._on_change()
+            self._on_change(Wake.NODES)
 
     def forget_session(self) -> None:
         """Record that the session, and with it all nodes, has expired."""
@@ -260,34 +346,46 @@ class Registration:
             self._registered_session = None
             self._registered_topics = {}
 
-    def await_complete(self, timeout_s: float) -> bool:
-        """Wait until all wanted nodes exist; return whether they do."""
-        with self._changed:
-            return self._changed.wait_for(self._is_complete, timeout_s)
+    def await_registered(self, timeout_s: float = 10.0) -> None:
+        """Wait until the broker and all its topics are registered.
 
-    def deregister(self) -> None:
-        """Delete the topic nodes, then the id node, for good."""
+        Raises the `CoordinationError` of the last attempt, or one about the time limit.
+        """
         with self._changed:
-            broker, self.broker = self.broker, None
+            is_complete = self._changed.wait_for(self._is_complete, timeout_s)
+        if not is_complete:
+            raise self._error or errors.RegistryUnreachableError(
+                f"registration at {self.session.connect} is not complete after {timeout_s:g}s"
+            )
+
+    def deregister_broker(self) -> None:
+        """Remove this broker and its topics from the registry for good.
+
+        The first step of a controlled shutdown: clients turn to other brokers while this one still
+        serves. Topics are removed first, as 0.7's consumers watch only those. On a
+        `CoordinationError` some node may remain until the session ends.
+        """
+        with self._changed:
+            broker, self._info = self._info, None
             self._topics = {}
         if broker is None:
             return
         # Without a connection the session expires soon, and the nodes with it.
-        if self._session.state is not SessionState.CONNECTED:
+        if self.session.state is not SessionState.CONNECTED:
             raise errors.RegistryUnreachableError(
-                f"no connection to ZooKeeper at {self._session.connect}: the registration of "
+                f"no connection to ZooKeeper at {self.session.connect}: the registration of "
                 f"broker {broker.id} vanishes with its session, up to "
-                f"{self._session.session_timeout_s:g}s after ZooKeeper is back"
+                f"{self.session.session_timeout_s:g}s after ZooKeeper is back"
             )
-        with self._work:
+        with self._writing:
             nodes = [paths.topic_broker(topic, broker.id) for topic in self._registered_topics]
-            self._session.delete_many(nodes)
+            self.session.delete_many(nodes)
             self.own.delete_id_node(broker.id)
             self.forget_session()
 
     def _register_in_session(self, info: values.BrokerInfo) -> None:
         """Create the id node, and that for replication, in the present session."""
-        session_id = self._session.session_id
+        session_id = self.session.session_id
         self.own.create_nodes(info)
         with self._changed:
             self._registered_session = session_id
@@ -307,18 +405,18 @@ class Registration:
                     raise
 
     def _register_topics(self, broker_id: int, topics: Mapping[str, _Topic]) -> None:
-        """Create topic nodes; caller holds `_work`."""
+        """Create topic nodes; caller holds `_writing`."""
         with self._changed:
             new = self._new_topics & topics.keys()
         # before the counts: a client that sees the topic then knows its creation and its homes
         creation_ids = {name: topic.creation_id for name, topic in topics.items()}
-        plain = record_creations(self._session, broker_id, creation_ids, new)
+        plain = record_creations(self.session, broker_id, creation_ids, new)
 
         def with_own(count: int, homes: dict[int, int]) -> dict[int, int]:
             return {**homes, broker_id: count}
 
         change_homes(
-            self._session, {one: partial(with_own, topics[one].partition_count) for one in plain}
+            self.session, {one: partial(with_own, topics[one].partition_count) for one in plain}
         )
         nodes = {
             paths.topic_broker(name, broker_id): values.encode_number(topic.partition_count)
@@ -326,7 +424,7 @@ class Registration:
         }
         # The id node is ours, so a node of another session is from an earlier run. It is replaced
         # even if its value is right, as it would expire with that session.
-        create_own(self._session, nodes)
+        create_own(self.session, nodes)
         with self._changed:
             self._registered_topics.update(topics)
             self._new_topics -= {one for one in new if self._topics.get(one) == topics[one]}

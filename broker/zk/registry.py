@@ -10,23 +10,20 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from enum import Enum, auto
 from typing import NamedTuple, Self
 
-from broker.endpoints import Endpoint
 from broker.errors import (
     CoordinationError,
     RegistryConflictError,
     RegistryNodeNotFoundError,
-    RegistryUnreachableError,
     TopicExistsError,
 )
 from broker.threads import LoopThread
 from broker.zk import paths, values
 from broker.zk.creations import absent_homes, change_homes, read_homes
-from broker.zk.registration import Registration
+from broker.zk.registration import Registration, Wake
 from broker.zk.replicated_values import decode_endpoints
 from broker.zk.security import ZooKeeperSecurity
 from broker.zk.session import (
@@ -59,15 +56,7 @@ class RegistryStatus(NamedTuple):
     error: str | None
 
 
-class _Wake(Enum):
-    """Events of the worker, besides changes of the session's state."""
-
-    TOPIC = auto()
-    NODES = auto()  # of this broker, which may be gone
-    STOP = auto()
-
-
-class Registry:
+class Registry(Registration):
     """The brokers and topics of a cluster, in ZooKeeper.
 
     Methods may be called from any thread but kazoo's own (that is, not from a `watch`).
@@ -94,8 +83,8 @@ class Registry:
         speaks_tls: bool = False,
     ) -> None:
         self.speaks_tls = speaks_tls
-        self._events: queue.SimpleQueue[SessionState | _Wake] = queue.SimpleQueue()
-        self.session: Session = Session(
+        self._events: queue.SimpleQueue[SessionState | Wake] = queue.SimpleQueue()
+        session = Session(
             connect,
             session_timeout_ms=session_timeout_ms,
             request_timeout_s=request_timeout_s,
@@ -104,16 +93,12 @@ class Registry:
         )
         self.expiration_count: int = 0
         """Sessions that ended although this process wanted to keep them."""
-        self._registration = Registration(
-            self.session,
-            session_timeout_ms=session_timeout_ms,
-            on_change=lambda: self._events.put(_Wake.NODES),
-        )
+        super().__init__(session, session_timeout_ms=session_timeout_ms, on_change=self._events.put)
         self._is_away = False
         self._away_since_s: float | None = None
         self._stopped = threading.Event()
         self._reported_error = ""
-        self._worker = LoopThread(self._work, name="registry")
+        self._worker = LoopThread(self._run, name="registry")
 
     def __enter__(self) -> Self:
         self.start()
@@ -130,7 +115,7 @@ class Registry:
                 registered retries for as long.
             retries_refused: wait as long, too, if every server refuses connections.
         """
-        self._registration.extend_start(timeout_s)
+        self.extend_start(timeout_s)
         self.session.start(timeout_s, retries_refused=retries_refused)
         self._worker.start()
 
@@ -139,16 +124,16 @@ class Registry:
 
         Before that it waits for one for up to `wait_s`; returns whether there is a connection.
         """
-        self._registration.own.close()
+        self.own.close()
         return self.session.prepare_stop(wait_s)
 
     def stop(self) -> None:
         """End the session, which deletes its ephemeral nodes; a second call does nothing."""
-        self._registration.own.close()
+        self.own.close()
         self._stopped.set()
         self.session.stop()
         if self._worker.is_alive():
-            self._events.put(_Wake.STOP)
+            self._events.put(Wake.STOP)
             self._worker.join()
 
     @property
@@ -165,8 +150,9 @@ class Registry:
     def status(self) -> RegistryStatus:
         """Return the present state of session and registration."""
         session_id = self.session.session_id
-        error = self._registration.error
-        is_registered = self._registration.broker is not None and self._registration.is_complete
+        with self._changed:
+            error = self._error
+            is_registered = self._info is not None and self._is_complete()
         return RegistryStatus(
             state=self.state,
             session_id=None if session_id is None else f"0x{session_id & (1 << 64) - 1:x}",
@@ -178,98 +164,6 @@ class Registry:
         """Return whether the connection is away for longer than the session lasts without it."""
         since_s = self._away_since_s
         return since_s is not None and time.monotonic() > since_s + self.session.session_timeout_s
-
-    def join_cluster(self, proposed_id: str) -> str:
-        """Return the id of the cluster; one without an id gets the proposed one.
-
-        The broker is registered with this cluster only, also after an expired session. If ZooKeeper
-        has lost the id by then, it gets it again.
-        """
-        return self._registration.join_cluster(proposed_id)
-
-    @property
-    def broker_epoch(self) -> int | None:
-        """Return the number of this registration of the broker, None before the first."""
-        return self._registration.broker_epoch
-
-    @property
-    def registry_id(self) -> int:
-        """Return a number that changes if ZooKeeper loses its data; 0 before `join_cluster`."""
-        return self._registration.own.registry_id
-
-    def register_broker(
-        self,
-        broker_id: int,
-        host: str,
-        port: int,
-        *,
-        creator: str,
-        rack: str = "",
-        is_clean: bool = False,
-        has_replicas: Callable[[], bool] = lambda: False,
-        on_assigned: Callable[[str, int], object] = lambda _topic, _count: None,
-        endpoints: tuple[Endpoint, ...] = (),
-    ) -> None:
-        """Register this process's broker, and again after each expired session.
-
-        A node left by an earlier run of the same broker is replaced. If it may belong to a live
-        broker (same creator at another address, or the reverse), its session gets time to expire.
-
-        Args:
-            broker_id: 0 or more.
-            host: the address clients connect to.
-            port: the port clients connect to.
-            creator: `<host>-<milliseconds>`, made once for a data directory and kept in it.
-            rack: the broker's rack, empty if unknown.
-            is_clean: whether the logs are as they were when the broker was last registered; if not,
-                it leaves the in-sync replicas of its partitions. See `mark_clean`.
-            has_replicas: returns whether it has logs of replicas. The controller asks such a broker
-                about them even if it knows of no topic with replicas.
-            on_assigned: called with a topic recorded as of this broker that it does not have, and
-                the number of its partitions here; in the worker's thread.
-            endpoints: of all its listeners, that for other brokers first; empty if there is only
-                the plain one of `host` and `port`.
-
-        Raises:
-            RegistryConflictError: another broker has the id; the message names it.
-
-        Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
-        """
-        info = values.BrokerInfo(broker_id, host, port, creator)
-        self._registration.on_assigned = on_assigned
-        self._registration.own.has_replicas = has_replicas
-        self._registration.own.endpoints = endpoints
-        self._registration.register_broker(info, rack=rack, is_clean=is_clean)
-        self._events.put(_Wake.TOPIC)  # topics may have been added before the broker
-
-    def mark_clean(self) -> None:
-        """Record that the controller knows of an unclean start: the process has lost nothing since.
-
-        Returns at once. Called when the controller's first states have come.
-        """
-        self._registration.mark_clean()
-        self._events.put(_Wake.TOPIC)
-
-    def register_topic(
-        self,
-        topic: str,
-        partition_count: int,
-        *,
-        creation_id: str | None = None,
-        is_new: bool = False,
-    ) -> None:
-        """Have the worker register a topic of this broker, now and after each expired session.
-
-        Returns at once; `await_registered` waits for it. Takes effect after `register_broker`.
-
-        Args:
-            topic: its name.
-            partition_count: how many partitions of it this broker has.
-            creation_id: differs from that of former topics of the same name; None if unknown.
-            is_new: it has just been created: offsets stored until now are not of this topic.
-        """
-        self._registration.add_topic(topic, partition_count, creation_id=creation_id, is_new=is_new)
-        self._events.put(_Wake.TOPIC)
 
     def create_topic(self, topic: str, homes: Mapping[int, int], timeout_s: float) -> None:
         """Record the partitions that a topic without replicas gets on brokers; wait for these.
@@ -294,41 +188,6 @@ class Registry:
             if live <= set(values.broker_ids(self.session.children_if_any(paths.topic(topic)))):
                 return
             self._stopped.wait(_POLL_S)
-
-    def note_assigned(self, topics: Collection[str]) -> None:
-        """Have the worker create topics recorded as of this broker that it does not have.
-
-        Returns at once.
-        """
-        self._registration.note_assigned(topics)
-        self._events.put(_Wake.TOPIC)
-
-    def deregister_topic(self, topic: str) -> None:
-        """Have the worker remove a topic of this broker, if it is registered; returns at once.
-
-        The topic's own node stays: other brokers may have it.
-        """
-        self._registration.remove_topic(topic)
-        self._events.put(_Wake.TOPIC)
-
-    def await_registered(self, timeout_s: float = 10.0) -> None:
-        """Wait until the broker and all its topics are registered.
-
-        Raises the `CoordinationError` of the last attempt, or one about the time limit.
-        """
-        if not self._registration.await_complete(timeout_s):
-            raise self._registration.error or RegistryUnreachableError(
-                f"registration at {self.connect} is not complete after {timeout_s:g}s"
-            )
-
-    def deregister_broker(self) -> None:
-        """Remove this broker and its topics from the registry for good.
-
-        The first step of a controlled shutdown: clients turn to other brokers while this one still
-        serves. Topics are removed first, as 0.7's consumers watch only those. On a
-        `CoordinationError` some node may remain until the session ends.
-        """
-        self._registration.deregister()
 
     def brokers(self) -> list[values.BrokerInfo]:
         """Return the live brokers, sorted by id; one with a malformed node is left out."""
@@ -411,15 +270,15 @@ class Registry:
     def _live_broker_ids(self) -> list[int]:
         return values.broker_ids(self.session.children_if_any(paths.BROKER_IDS))
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         """Worker thread: keep the broker registered and run the callbacks, until stopped."""
         retry_s: float | None = None
         while True:
             try:
                 event = self._events.get(timeout=retry_s)
             except queue.Empty:
-                event = _Wake.TOPIC
-            if event is _Wake.STOP:
+                event = Wake.TOPIC
+            if event is Wake.STOP:
                 return
             try:
                 retry_s = self._handle(event)
@@ -427,9 +286,9 @@ class Registry:
                 logger.exception("the registry's worker failed")
                 retry_s = _RETRY_S
 
-    def _handle(self, event: SessionState | _Wake) -> float | None:
+    def _handle(self, event: SessionState | Wake) -> float | None:
         """Handle an event; return after how many seconds to retry, None if all is registered."""
-        if event is _Wake.NODES:
+        if event is Wake.NODES:
             self._stopped.wait(_QUIET_S)  # a client that deletes nodes may delete more in a moment
         if event is SessionState.CONNECTED:
             self._away_since_s = None
@@ -441,18 +300,18 @@ class Registry:
             self._is_away = True
             self.expiration_count += 1
             logger.warning("session with ZooKeeper at %s expired", self.connect)
-            self._registration.forget_session()
-        retry_s = self._synchronize()
+            self.forget_session()
+        retry_s = self._try_to_synchronize()
         if event is SessionState.CONNECTED and self._is_away:
             self._is_away = False
             logger.info("connected to ZooKeeper at %s again", self.connect)
         return retry_s
 
-    def _synchronize(self) -> float | None:
+    def _try_to_synchronize(self) -> float | None:
         if self.state is not SessionState.CONNECTED:
             return None  # a change of state will follow
         try:
-            self._registration.synchronize()
+            self.synchronize()
         except CoordinationError as error:
             if str(error) != self._reported_error:
                 self._reported_error = str(error)

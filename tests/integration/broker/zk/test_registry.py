@@ -59,7 +59,7 @@ def other(zookeeper: str) -> Iterator[Registry]:
 def impatient(zookeeper: str) -> Iterator[Registry]:
     """Return a second registry, which does not wait long for the end of a former session."""
     started = Registry(zookeeper)
-    started._registration.own.wait_limit_s = 0.1
+    started.own.wait_limit_s = 0.1
     started.start()
     yield started
     started.stop()
@@ -126,7 +126,7 @@ def test_register_broker_when_the_session_expires_meanwhile_then_registered_in_t
 ) -> None:
     own = Session(zookeeper)
     own.start()
-    registration = Registration(own, session_timeout_ms=30_000, on_change=lambda: None)
+    registration = Registration(own, session_timeout_ms=30_000, on_change=lambda _: None)
     first_session = own.session_id
     create_many = own.create_many
 
@@ -139,7 +139,7 @@ def test_register_broker_when_the_session_expires_meanwhile_then_registered_in_t
         raise RegistryUnreachableError("the session expired")
 
     monkeypatch.setattr(own, "create_many", create_many_of_an_expired_session)
-    registration.register_broker(BrokerInfo(3, "h", 9092, CREATOR), rack="", is_clean=False)
+    registration.register_broker(3, "h", 9092, creator=CREATOR)
 
     for path in ("/brokers/ids/3", "/replicated/brokers/3"):
         assert session.get(path)[1].ephemeral_owner == own.session_id
@@ -267,13 +267,12 @@ def test_deregister_when_a_registration_is_under_way_then_topics_are_not_recorde
 ) -> None:
     own = Session(zookeeper)
     own.start()
-    registration = Registration(own, session_timeout_ms=6000, on_change=lambda: None)
-    info = BrokerInfo(3, "h", 9092, CREATOR)
-    registration.register_broker(info, rack="", is_clean=False)
-    registration.add_topic("events", 1, creation_id="first", is_new=True)
+    registration = Registration(own, session_timeout_ms=6000, on_change=lambda _: None)
+    registration.register_broker(3, "h", 9092, creator=CREATOR)
+    registration.register_topic("events", 1, creation_id="first", is_new=True)
     registration.synchronize()
     registration.mark_clean()
-    deregistering = threading.Thread(target=registration.deregister)
+    deregistering = threading.Thread(target=registration.deregister_broker)
     has_begun = threading.Event()
     set_node, state = own.set, Session.state
 
