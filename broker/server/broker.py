@@ -104,7 +104,7 @@ class Broker:
             known_epoch=replicas.brokers.epoch_of,
             endpoints=self.endpoints,
         )
-        replicas.brokers.peers.proof_to = self._keys.proof_to
+        replicas.brokers.proof_to = self._keys.proof_to
         self._judge = Judge(config.broker_id)
         self._delays = FailureDelays(clock)
         self._fetch_sessions = new_fetch_sessions()

@@ -203,12 +203,8 @@ class ClusterMembership:
     def _join_controllers(self, config: BrokerConfig, registry: Registry) -> ControllerRequests:
         """Prepare to stand for election as the controller, and accept its pushes."""
         assert self.settings is not None
-        from broker.controller.context import ControllerSettings  # late: as the next one
         from broker.server.cluster.controller_requests import ControllerRequests  # late: kazoo
-        from broker.server.cluster.controller_thread import (  # late: kazoo
-            ControllerThread,
-            LeaderBalance,
-        )
+        from broker.server.cluster.controller_thread import ControllerThread  # late: kazoo
         from broker.zk.controller_election import stored_epoch  # late: kazoo
         from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo
 
@@ -226,22 +222,9 @@ class ClusterMembership:
             return stored_epoch(registry.session)
 
         self.replicas.orders.stored_controller_epoch = stored_controller_epoch
-        balance = LeaderBalance(
-            config.leader_balance_interval_ms / 1000, config.max_leader_imbalance
-        )
         self.controller = ControllerThread(
-            registry,
-            topics,
-            config.broker_id,
-            self.clock,
-            ControllerSettings(config.min_insync_replicas, config.allows_unclean_election),
-            self._note_controller,
-            self.changes,
+            *(registry, topics, config, self.clock, self._note_controller, self.changes),
             self.replicas.brokers,
-            balance=balance if config.balances_leaders else None,
-            stats_period_s=config.monitoring_period_ms / 1000,
-            push_timeout_s=config.controller_socket_timeout_ms / 1000,
-            silence_s=config.broker_silence_ms / 1000,
         )
         self.replicas.brokers.on_noted.append(self.controller.note_live)
         return ControllerRequests(self.controller, registry, topics)

@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple, TypeVar
@@ -21,6 +22,7 @@ from typing import NamedTuple, TypeVar
 from broker import errors
 from broker.clock import Clock
 from broker.cluster_state import Finding, LiveBroker, ReplicatedPartition, UnreadableTopic
+from broker.config import BrokerConfig
 from broker.controller.context import ControllerSettings
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
@@ -150,45 +152,31 @@ _REREAD_S = 3.0
 _T = TypeVar("_T")
 
 
-class LeaderBalance(NamedTuple):
-    """When leaderships return to the preferred leaders."""
-
-    interval_s: float  # between two checks
-    max_percentage: int  # of a broker's preferred partitions that others may lead
-
-
+@dataclass(eq=False)
 class ControllerThread:
     """The controller thread of one broker, in office or not; the broker is registered before."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        topics: ReplicatedTopics,
-        broker_id: int,
-        clock: Clock,
-        settings: ControllerSettings,
-        on_controller: Callable[[int], None],
-        changes: StateChangeLog,
-        brokers: LiveBrokers,
-        *,
-        balance: LeaderBalance | None = None,
-        stats_period_s: float = 600.0,  # the windows of rates and times
-        push_timeout_s: float = 30.0,  # for a broker to carry out a push
-        silence_s: float = 3.0,  # after which another broker is taken for dead; 0: never
-    ) -> None:
-        self._registry = registry
-        self._topics = topics
-        self._me = broker_id
-        self._clock = clock
-        self._settings = settings
-        # called with the controller's id, or `NO_CONTROLLER`, whenever it may have changed
-        self._on_controller = on_controller
-        self._changes = changes
-        self._balance = balance  # None: leaderships return on request only
-        self._balance_at_s = 0.0
-        self._reread_at_s = 0.0
+    registry: Registry
+    topics: ReplicatedTopics
+    config: BrokerConfig
+    clock: Clock
+    # called with the controller's id, or `NO_CONTROLLER`, whenever it may have changed
+    on_controller: Callable[[int], None]
+    changes: StateChangeLog
+    brokers: LiveBrokers
+    election_count: int = field(default=0, init=False)  # partitions that got another leader
+    # those of them before a session with ZooKeeper ended
+    early_election_count: int = field(default=0, init=False)
+    # those whose new leader was not in sync
+    unclean_election_count: int = field(default=0, init=False)
+    fenced_count: int = field(default=0, init=False)  # terms that ended as another broker took it
+
+    def __post_init__(self) -> None:
+        config, clock = self.config, self.clock
+        self._me = config.broker_id
+        self._balance_at_s = self._reread_at_s = 0.0
         self._unreadable = _UnreadableReport()
-        self._election = ControllerElection(registry.session, broker_id)
+        self._election = ControllerElection(self.registry.session, self._me)
         self._lock = threading.Lock()  # guards _is_stopped
         self._is_stopped = False
         self._term: Term | None = None
@@ -199,21 +187,17 @@ class ControllerThread:
         """None out of office; tests and metrics read it without locks."""
         # annotated, as modules that metrics are declared in are checked before this one
         self.events: ControllerEvents = ControllerEvents(clock)
-        self.senders = PushSenders(
-            self._take_answer,
-            clock,
-            brokers.peers,
-            stats_period_s=stats_period_s,
-            timeout_s=push_timeout_s,
+        self.senders = PushSenders(self._take_answer, clock, self.brokers, config)
+        self._watches = PeerWatches(
+            # that another broker is silent is no evidence if the limit is 0
+            Watcher(
+                self._me, self.brokers, clock, config.broker_silence_ms / 1000, self._note_found
+            )
         )
-        self._watches = PeerWatches(Watcher(broker_id, brokers, clock, silence_s, self._note_found))
         self._told: tuple[LiveBroker, ...] = ()  # the live brokers, as a controller told last
-        self.election_stats = WindowedStats(clock, stats_period_s, ELECTION_BOUNDS_S)
+        period_s = config.monitoring_period_ms / 1000
+        self.election_stats = WindowedStats(clock, period_s, ELECTION_BOUNDS_S)
         """Events that changed leaders; timed from arrival until the states were written."""
-        self.election_count: int = 0  # partitions that got another leader
-        self.early_election_count: int = 0  # those of them before a session with ZooKeeper ended
-        self.unclean_election_count: int = 0  # those whose new leader was not in sync
-        self.fenced_count: int = 0  # terms of office that ended as another broker took it
         self._thread = LoopThread(self._run, name="controller")
 
     def start(self) -> None:
@@ -333,26 +317,31 @@ class ControllerThread:
         """Return the time until the next periodic work; None if there is none."""
         if (controller := self.controller) is None:
             return None
-        due = [self._balance_at_s] if self._balance is not None else []
+        due = [self._balance_at_s] if self.config.balances_leaders else []
         due += [self._reread_at_s] if controller.context.unreadable else []
-        return max(0.001, min(due) - self._clock.monotonic_s()) if due else None
+        return max(0.001, min(due) - self.clock.monotonic_s()) if due else None
 
     def _do_what_is_due(self) -> None:
-        now_s = self._clock.monotonic_s()
+        now_s = self.clock.monotonic_s()
         if (controller := self.controller) is None:
             return
         if controller.context.unreadable and now_s >= self._reread_at_s:
             self._reread(controller)
-        if (balance := self._balance) is not None and now_s >= self._balance_at_s:
-            self._balance_at_s = self._clock.monotonic_s() + balance.interval_s
-            elect = partial(controller.leadership.balance_leaders, balance.max_percentage)
+        if self.config.balances_leaders and now_s >= self._balance_at_s:
+            self._delay_balance()
+            most = self.config.max_leader_imbalance
+            elect = partial(controller.leadership.balance_leaders, most)
             self._handle(controller, elect)
+
+    def _delay_balance(self) -> None:
+        interval_s = self.config.leader_balance_interval_ms / 1000
+        self._balance_at_s = self.clock.monotonic_s() + interval_s
 
     def _reread(self, controller: Controller) -> None:
         """Read all states again once a topic can be read that could not."""
-        self._reread_at_s = self._clock.monotonic_s() + _REREAD_S
+        self._reread_at_s = self.clock.monotonic_s() + _REREAD_S
         names = controller.context.unreadable
-        still = self._topics.find(names).unreadable
+        still = self.topics.find(names).unreadable
         if still.keys() == names.keys():
             self._unreadable.note(still)
             return
@@ -364,7 +353,7 @@ class ControllerThread:
         was_in_office = self._term is not None
         self._watches.stop()
         self._end_term()
-        if was_in_office and self._registry.state is SessionState.CONNECTED:
+        if was_in_office and self.registry.state is SessionState.CONNECTED:
             self._election.resign()
 
     def _look(self, first: Callable[[Controller], object] = lambda _: None) -> None:
@@ -375,7 +364,7 @@ class ControllerThread:
         if self._is_stopped:
             return
         outcome = self._election.try_to_win(
-            lambda: self.events.put(self._look), now_ms=self._clock.time_ms()
+            lambda: self.events.put(self._look), now_ms=self.clock.time_ms()
         )
         if isinstance(outcome, Term):
             self._take_office(outcome, first)
@@ -386,10 +375,10 @@ class ControllerThread:
     def _take_office(self, term: Term, first: Callable[[Controller], object]) -> None:
         if self._term != term:
             self._end_term()
-            self._changes.note([LoggedChange(ChangeKind.ELECTED, controller_epoch=term.epoch)])
+            self.changes.note([LoggedChange(ChangeKind.ELECTED, controller_epoch=term.epoch)])
             self._term = term
         if self.controller is None:
-            snapshot = self._topics.snapshot(
+            snapshot = self.topics.snapshot(
                 on_brokers=lambda: self.events.put(self._read_brokers),
                 on_topics=lambda: self.events.put(self._read_topics),
             )
@@ -402,8 +391,11 @@ class ControllerThread:
                     *(CONTROLLER_EPOCH, term.epoch, last_epoch),
                 )
                 term = self._term = self._election.raise_epoch(term, last_epoch)
-            store = ReplicatedTopicsStore(self._registry.session, term.epoch_version)
-            controller = Controller(self._me, term.epoch, store, self._settings)
+            store = ReplicatedTopicsStore(self.registry.session, term.epoch_version)
+            settings = ControllerSettings(
+                self.config.min_insync_replicas, self.config.allows_unclean_election
+            )
+            controller = Controller(self._me, term.epoch, store, settings)
 
             def begin() -> None:
                 controller.load(snapshot)
@@ -411,25 +403,24 @@ class ControllerThread:
 
             self._guard(begin)
             self.controller = controller
-            self._reread_at_s = self._clock.monotonic_s() + _REREAD_S
+            self._reread_at_s = self.clock.monotonic_s() + _REREAD_S
             self._unreadable.note(controller.context.unreadable)
-            if self._balance is not None:
-                self._balance_at_s = self._clock.monotonic_s() + self._balance.interval_s
+            self._delay_balance()
             self._carry_out()
         self._note_controller(self._me)
 
     def _end_term(self) -> None:
         if self._term is not None:
             epoch = self._term.epoch
-            self._changes.note([LoggedChange(ChangeKind.RESIGNED, controller_epoch=epoch)])
+            self.changes.note([LoggedChange(ChangeKind.RESIGNED, controller_epoch=epoch)])
         self._term = self.controller = None
         self._complete_creations(None)
         self.senders.stop()
 
     def _note_controller(self, broker_id: int) -> None:
         self._controller_id = broker_id
-        self._office.note(broker_id, self._clock.monotonic_s())
-        self._on_controller(broker_id)
+        self._office.note(broker_id, self.clock.monotonic_s())
+        self.on_controller(broker_id)
         self._follow_peers()
 
     def _handle(self, controller: Controller, event: Callable[[], None]) -> None:
@@ -458,14 +449,14 @@ class ControllerThread:
 
     def _read_brokers(self) -> None:
         if (controller := self.controller) is not None:
-            brokers = self._topics.brokers(lambda: self.events.put(self._read_brokers))
+            brokers = self.topics.brokers(lambda: self.events.put(self._read_brokers))
             self._handle(controller, lambda: controller.brokers_changed(brokers))
             self._complete_creations(controller)
 
     def _read_topics(self) -> None:
         """Read the list of topics; one that this controller has not created means a new start."""
         if (controller := self.controller) is not None:
-            names = self._topics.topics(lambda: self.events.put(self._read_topics))
+            names = self.topics.topics(lambda: self.events.put(self._read_topics))
             if set(names) != {*controller.context.topics, *controller.context.unreadable}:
                 logger.warning("topics were created or deleted by hand: reading all states again")
                 self.controller = None
@@ -473,7 +464,7 @@ class ControllerThread:
 
     def _read_settings(self) -> None:
         if (controller := self.controller) is not None and controller.context.topics:
-            settings = self._topics.settings(controller.context.topics)
+            settings = self.topics.settings(controller.context.topics)
             self._handle(controller, lambda: controller.settings_changed(settings))
 
     def _look_whether_outdated(self, epoch: int) -> None:
@@ -525,16 +516,14 @@ class ControllerThread:
             else:
                 self._handle(controller, partial(controller.trust, peer.id, peer.epoch))
         elif evidence and self._term is None and peer.id == self._controller_id:
-            if self._is_stopped or not self._office.can_be_taken(
-                finding, self._clock.monotonic_s()
-            ):
+            if self._is_stopped or not self._office.can_be_taken(finding, self.clock.monotonic_s()):
                 return
             logger.warning(
                 "controller %(peer)d is taken for dead: %(evidence)s",
                 {"peer": peer.id, "evidence": evidence},
             )
             before = self.election_count
-            self._election.take_over(peer.id, peer.epoch, now_ms=self._clock.time_ms())
+            self._election.take_over(peer.id, peer.epoch, now_ms=self.clock.time_ms())
             self._look(lambda new: new.suspect(peer.id, peer.epoch, evidence))
             self.early_election_count += self.election_count - before
 
@@ -553,7 +542,7 @@ class ControllerThread:
             self.senders.send(controller)
         for is_unclean, some in groupby(changes, key=lambda one: one.is_unclean):
             level = logging.WARNING if is_unclean else logging.INFO
-            self._changes.note((_logged(one, controller.epoch) for one in some), level=level)
+            self.changes.note((_logged(one, controller.epoch) for one in some), level=level)
         self._follow_peers()
 
     def _tells_brokers(self, controller: Controller) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from threading import Lock
 
 from broker import errors
@@ -20,14 +20,19 @@ from broker.security.mechanisms import ClientMechanism
 _CONNECT_TIMEOUT_S = 2.0
 
 
-class Peers:
-    """Chooses endpoints of other brokers, and makes the connections to them; for any thread.
+class LiveBrokers:
+    """The live brokers of the cluster of one broker; can be called from several threads.
 
-    The other one may have other listeners, and ask for other certificates, than this broker: they
-    are changed broker by broker.
+    Another broker may have other listeners, and ask for other certificates, than this one: they are
+    changed broker by broker.
     """
 
     def __init__(self, config: BrokerConfig) -> None:
+        self.controller_id = NO_CONTROLLER  # as far as this broker knows
+        self.on_noted: list[Callable[[tuple[LiveBroker, ...]], object]] = []
+        """Called with the live brokers of each push."""
+        self.endpoints_of: Callable[[int], tuple[Endpoint, ...]] = lambda _id: ()
+        """Returns the endpoints of a broker's registration, which pushes do not tell."""
         self.proof_to: Callable[[int, Endpoint], ClientMechanism | None] = lambda _id, _at: None
         """Returns how this broker proves itself to another one, at one of its endpoints."""
         self._listener = config.inter_broker_endpoint.listener
@@ -39,47 +44,6 @@ class Peers:
             tls_cert=certificate,
             tls_key=config.ssl_key if certificate else None,
         )
-
-    def endpoint(self, host: str, port: int, endpoints: Sequence[Endpoint]) -> Endpoint:
-        """Return where to reach a broker, of what it is registered with.
-
-        That is its listener of the name that is used here, else the one that it chose for brokers.
-        """
-        chosen = endpoints[0] if endpoints else Endpoint(PLAIN_LISTENER, False, host, port)
-        return next((one for one in endpoints if one.listener == self._listener), chosen)
-
-    def connection(
-        self,
-        broker_id: int,
-        endpoint: Endpoint,
-        *,
-        timeout_s: float,
-        client_id: str,
-        receive_bytes: int = 0,
-    ) -> Connection:
-        """Return a new connection to a broker, which the first request opens."""
-        return Connection(
-            BrokerAddress(broker_id, endpoint.host, endpoint.port),
-            timeout_s=timeout_s,
-            connect_timeout_s=min(_CONNECT_TIMEOUT_S, timeout_s),
-            client_id=client_id,
-            receive_bytes=receive_bytes,
-            retries_refused=False,
-            security=self._security if endpoint.is_tls else None,
-            mechanism=self.proof_to(broker_id, endpoint),
-        )
-
-
-class LiveBrokers:
-    """The live brokers of the cluster of one broker; can be called from several threads."""
-
-    def __init__(self, config: BrokerConfig) -> None:
-        self.controller_id = NO_CONTROLLER  # as far as this broker knows
-        self.on_noted: list[Callable[[tuple[LiveBroker, ...]], object]] = []
-        """Called with the live brokers of each push."""
-        self.endpoints_of: Callable[[int], tuple[Endpoint, ...]] = lambda _id: ()
-        """Returns the endpoints of a broker's registration, which pushes do not tell."""
-        self.peers = Peers(config)
         self._client_id = f"broker-{config.broker_id}"
         self._timeout_s = config.replica_socket_timeout_ms / 1000
         self._by_id: dict[int, LiveBroker] = {}
@@ -99,6 +63,16 @@ class LiveBrokers:
         broker = self._by_id.get(broker_id)
         return None if broker is None else broker.epoch
 
+    def endpoint(self, broker: LiveBroker) -> Endpoint:
+        """Return where to reach a broker, of what it is registered with.
+
+        That is its listener of the name that is used here, else the one that it chose for brokers.
+        """
+        endpoints = broker.endpoints or self.endpoints_of(broker.id)
+        plain = Endpoint(PLAIN_LISTENER, False, broker.host, broker.port)
+        chosen = endpoints[0] if endpoints else plain
+        return next((one for one in endpoints if one.listener == self._listener), chosen)
+
     def connect(
         self,
         broker_id: int,
@@ -115,28 +89,34 @@ class LiveBrokers:
         broker = self._by_id.get(broker_id)
         if broker is None:
             return None
-        endpoint = self.peers.endpoint(broker.host, broker.port, self.endpoints_of(broker_id))
+        endpoint = self.endpoint(broker)
         if former is not None:
             address = BrokerAddress(broker_id, endpoint.host, endpoint.port)
             if former.is_open and former.address == address:
                 return former
             former.close()
-        return self.peers.connection(
-            broker_id,
-            endpoint,
-            timeout_s=self._timeout_s if timeout_s is None else timeout_s,
-            client_id=self._client_id,
-            receive_bytes=receive_bytes,
-        )
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return self.connect_to(broker, timeout_s=timeout_s, receive_bytes=receive_bytes)
 
-    def connect_to(self, broker: LiveBroker, *, timeout_s: float) -> Connection:
-        """Return a new connection to a broker of a registration."""
-        endpoints = broker.endpoints or self.endpoints_of(broker.id)
-        return self.peers.connection(
-            broker.id,
-            self.peers.endpoint(broker.host, broker.port, endpoints),
+    def connect_to(
+        self,
+        broker: LiveBroker,
+        *,
+        timeout_s: float,
+        receive_bytes: int = 0,
+        client_id: str | None = None,
+    ) -> Connection:
+        """Return a new connection to a broker of a registration, which the first request opens."""
+        endpoint = self.endpoint(broker)
+        return Connection(
+            BrokerAddress(broker.id, endpoint.host, endpoint.port),
             timeout_s=timeout_s,
-            client_id=self._client_id,
+            connect_timeout_s=min(_CONNECT_TIMEOUT_S, timeout_s),
+            client_id=client_id or self._client_id,
+            receive_bytes=receive_bytes,
+            retries_refused=False,
+            security=self._security if endpoint.is_tls else None,
+            mechanism=self.proof_to(broker.id, endpoint),
         )
 
     def ask_controller(self, request: ExtensionRequest) -> Reader:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker import errors
 from broker.clock import Clock
 from broker.cluster_state import LiveBroker, ReplicatedPartition
+from broker.config import BrokerConfig
 from broker.controller.controller import Controller
 from broker.controller.pushes import Push
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS, PushStatesRequest
 from broker.replica_records import UnknownReplica
-from broker.server.cluster.live_brokers import Peers
+from broker.server.cluster.live_brokers import LiveBrokers
 from broker.stats import ELECTION_BOUNDS_S, SharedStats, WindowedStats
 from broker.threads import LoopThread
 
@@ -53,8 +54,8 @@ class PushSender:
     on_answer: _OnAnswer  # called in the sender's thread
     clock: Clock
     stats: WindowedStats
-    timeout_s: float
-    peers: Peers
+    brokers: LiveBrokers  # that connects
+    timeout_s: float  # to carry out a push
 
     def __post_init__(self) -> None:
         self._waiting: Push | None = None
@@ -63,11 +64,8 @@ class PushSender:
         self._changed = threading.Condition()  # guards the fields above and the one below
         self._is_stopped = False
         self._reported_error = ""
-        self._connection = self.peers.connection(
-            self.broker.id,
-            self.peers.endpoint(self.broker.host, self.broker.port, self.broker.endpoints),
-            timeout_s=self.timeout_s,  # to carry out a push
-            client_id=f"controller-{self.controller.me}",
+        self._connection = self.brokers.connect_to(
+            self.broker, timeout_s=self.timeout_s, client_id=f"controller-{self.controller.me}"
         )
         self._thread = LoopThread(self._run, name=f"controller-to-{self.broker.id}")
         self._thread.start()
@@ -157,10 +155,8 @@ class PushSenders:
 
     on_answer: _OnAnswer
     clock: Clock
-    peers: Peers
-    _: KW_ONLY
-    stats_period_s: float  # the windows of times
-    timeout_s: float  # to carry out a push
+    brokers: LiveBrokers  # that connects
+    config: BrokerConfig
     _senders: dict[int, PushSender] = field(default_factory=dict, init=False)
     # kept for a broker that comes back
     _stats: dict[int, WindowedStats] = field(default_factory=dict, init=False)
@@ -195,11 +191,13 @@ class PushSenders:
             sender.request_stop()
             sender = None
         if sender is None:
+            period_s = self.config.monitoring_period_ms / 1000
+            timeout_s = self.config.controller_socket_timeout_ms / 1000
             stats = self._stats.setdefault(
-                broker.id, SharedStats(self.clock, self.stats_period_s, ELECTION_BOUNDS_S)
+                broker.id, SharedStats(self.clock, period_s, ELECTION_BOUNDS_S)
             )
             sender = self._senders[broker.id] = PushSender(
-                *(broker, controller, self.on_answer, self.clock, stats, self.timeout_s), self.peers
+                *(broker, controller, self.on_answer, self.clock, stats, self.brokers, timeout_s)
             )
         return sender
 

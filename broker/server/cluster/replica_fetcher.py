@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from threading import Event, Lock
 from typing import NamedTuple
 
@@ -73,29 +74,22 @@ class _Asked(NamedTuple):
         )
 
 
+@dataclass(eq=False)
 class ReplicaFetcher(StoppableThread):
     """Copies from one leader all partitions, or a share of them: one of `num.replica.fetchers`."""
 
-    def __init__(
-        self,
-        leader_id: int,
-        share: int,
-        *,
-        table: ReplicaTable,
-        brokers: LiveBrokers,
-        disks: DiskThreads,
-        throttle: Throttle,
-        config: BrokerConfig,
-        clock: Clock,
-    ) -> None:
-        super().__init__(f"replica-fetcher-{leader_id}-{share}")
-        self._leader_id = leader_id
-        self._table = table
-        self._brokers = brokers
-        self._disks = disks
-        self._throttle = throttle  # of copies to replicas that are being added
-        self._config = config
-        self._clock = clock
+    leader_id: int
+    share: int
+    _: KW_ONLY
+    table: ReplicaTable
+    brokers: LiveBrokers
+    disks: DiskThreads
+    throttle: Throttle  # of copies to replicas that are being added
+    config: BrokerConfig
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        super().__init__(f"replica-fetcher-{self.leader_id}-{self.share}")
         self._followers: list[HostedReplica] = []  # or former ones
         self._known: list[HostedReplica] = []  # those that were looked at
         self._session: ReaderSession[ReplicaPosition] = ReaderSession()
@@ -163,7 +157,7 @@ class ReplicaFetcher(StoppableThread):
             try:
                 self._fetch()
             except Exception:  # a bug must not end the copying of all partitions
-                logger.exception("copying from broker %d failed", self._leader_id)
+                logger.exception("copying from broker %d failed", self.leader_id)
                 if self._connection is not None:
                     self._connection.close()  # the rest of a response may be under way
                 self._begin_session()
@@ -173,9 +167,9 @@ class ReplicaFetcher(StoppableThread):
 
     def _fetch(self) -> None:
         self._look()
-        connection = self._brokers.connect(
-            *(self._leader_id, self._connection),
-            receive_bytes=self._config.replica_socket_receive_bytes,
+        connection = self.brokers.connect(
+            *(self.leader_id, self._connection),
+            receive_bytes=self.config.replica_socket_receive_bytes,
         )
         if not self._asked or connection is None:
             self._settle()
@@ -199,7 +193,7 @@ class ReplicaFetcher(StoppableThread):
             self._is_given_up = False
         else:
             self.request_count += 1
-            self._answered_s = self._clock.monotonic_s()
+            self._answered_s = self.clock.monotonic_s()
             self._note_failure("")
         finally:
             self._settle()
@@ -212,11 +206,11 @@ class ReplicaFetcher(StoppableThread):
     def _call(self, connection: Connection) -> Iterator[list[ReplicaPiece]]:
         """Fetch; a leader of an older version is told all positions each time."""
         session = self._session
-        epoch = self._table.broker_epoch
+        epoch = self.table.broker_epoch
         if connection.understands(SessionFetchRequest):
             epochs = epoch, session.id, session.epoch
             request = SessionFetchRequest(
-                self._config.broker_id, *epochs, *self._limits(), *session.take_changes()
+                self.config.broker_id, *epochs, *self._limits(), *session.take_changes()
             )
             correlation_id = connection.send_extension(request)
             start, left_bytes = self._arriving.open(connection, correlation_id)
@@ -226,9 +220,7 @@ class ReplicaFetcher(StoppableThread):
         # another partition comes first each time
         positions = [*session.told.values()]
         positions = positions[self._turn :] + positions[: self._turn]
-        older = ReplicaFetchRequest(
-            self._config.broker_id, epoch, *self._limits(), tuple(positions)
-        )
+        older = ReplicaFetchRequest(self.config.broker_id, epoch, *self._limits(), tuple(positions))
         self._moved = [*self._known]
         correlation_id = connection.send_extension(older)
         return self._arriving.receive(connection, *self._arriving.open(connection, correlation_id))
@@ -241,7 +233,7 @@ class ReplicaFetcher(StoppableThread):
 
     def _look(self) -> None:
         """Find where to continue in the partitions that may have moved, and when to look again."""
-        now_s = self._clock.monotonic_s()
+        now_s = self.clock.monotonic_s()
         followers = self._followers
         if self._moved:  # the last response had news
             self._is_quiet = False
@@ -253,7 +245,7 @@ class ReplicaFetcher(StoppableThread):
             self._is_quiet = False
             self._retry_s = None
         elif now_s >= self._scan_due_s or (self._retry_s is not None and now_s >= self._retry_s):
-            self._scan_due_s = now_s + self._table.scan_s
+            self._scan_due_s = now_s + self.table.scan_s
             found = self._find_moved()
             self._is_quiet = not (self._moved or found)
             self._moved += found
@@ -302,7 +294,7 @@ class ReplicaFetcher(StoppableThread):
             # if it is faulty, else it could be in sync, and lead
             if (
                 isinstance(role, Follower)
-                and role.leader == self._leader_id
+                and role.leader == self.leader_id
                 and not hosted.log.is_faulty
             ):
                 position = role.next_fetch(now_s)
@@ -318,7 +310,7 @@ class ReplicaFetcher(StoppableThread):
                 self._session.name(partition, left)
                 self._moved.append(hosted)
                 return
-            is_throttled = role.info.is_throttled(self._config.broker_id)
+            is_throttled = role.info.is_throttled(self.config.broker_id)
         asked = self._asked[partition] = _Asked(hosted, role, position, is_throttled)
         most_bytes = self._most_bytes(partition, asked)
         self._largest_bytes = max(most_bytes, self._largest_bytes)
@@ -335,14 +327,14 @@ class ReplicaFetcher(StoppableThread):
         """Return how long to wait: `longest_s`, or less until partitions are to be tried again."""
         if self._retry_s is None:
             return longest_s
-        return min(longest_s, max(0.0, self._retry_s - self._clock.monotonic_s()))
+        return min(longest_s, max(0.0, self._retry_s - self.clock.monotonic_s()))
 
     def _limits(self) -> tuple[int, int, int]:
         """Return how long a fetch waits, and the least and most bytes of all partitions."""
-        config = self._config
+        config = self.config
         longest_s, min_bytes = config.replica_fetch_wait_ms / 1000, config.replica_fetch_min_bytes
         if self._is_quiet:  # at most half as long as the connection waits for a response
-            quiet_s = min(self._table.scan_s, config.replica_socket_timeout_ms / 2000)
+            quiet_s = min(self.table.scan_s, config.replica_socket_timeout_ms / 2000)
             longest_s, min_bytes = max(longest_s, quiet_s), 1
         return (
             int(self._wait_s(longest_s) * 1000),
@@ -356,10 +348,10 @@ class ReplicaFetcher(StoppableThread):
         A partition that has to wait for the throttle is named nevertheless, as its leader must
         learn the replica's progress; the request then ends when the throttle grants more.
         """
-        wanted_bytes = max(asked.hosted.wanted_bytes, self._config.replica_fetch_bytes)
+        wanted_bytes = max(asked.hosted.wanted_bytes, self.config.replica_fetch_bytes)
         if not asked.is_throttled:
             return wanted_bytes
-        throttle, now_s = self._throttle, self._clock.monotonic_s()
+        throttle, now_s = self.throttle, self.clock.monotonic_s()
         granted = throttle.reserve(wanted_bytes, asked.hosted.wanted_bytes, now_s)
         self._reserved[partition] = granted
         if not granted:
@@ -371,17 +363,17 @@ class ReplicaFetcher(StoppableThread):
         """Tell the throttle how much was received of the partitions that it limits."""
         for partition, granted in self._reserved.items():
             received = self._received.get(partition, 0)
-            self._throttle.settle(granted, received)
+            self.throttle.settle(granted, received)
             self.added_bytes += received
         self._reserved.clear()
         self._received.clear()
 
     def _note_failure(self, text: str) -> None:
         if text and not self._failure:
-            values = {"leader": self._leader_id, "reason": text}
+            values = {"leader": self.leader_id, "reason": text}
             logger.warning("cannot copy from broker %(leader)d: %(reason)s", values)
         elif not text and self._failure:
-            logger.info("broker %(leader)d can be copied from again", {"leader": self._leader_id})
+            logger.info("broker %(leader)d can be copied from again", {"leader": self.leader_id})
         self._failure = text
 
     def _take(self, pieces: list[ReplicaPiece]) -> None:
@@ -397,7 +389,7 @@ class ReplicaFetcher(StoppableThread):
         # the start of an epoch is synced first
         slow = [pair for pair in pairs if _begins_epoch(*pair)]
         if len(slow) > 1:
-            self._disks.run(self._take_or_refuse, pairs)
+            self.disks.run(self._take_or_refuse, pairs)
         else:
             for pair in pairs:
                 self._take_or_refuse(pair)
@@ -413,7 +405,7 @@ class ReplicaFetcher(StoppableThread):
             else:
                 flushed.append(log)
         self._unflushed.clear()
-        self._disks.run(_flush, flushed)
+        self.disks.run(_flush, flushed)
 
     def _report_damage(self, connection: Connection) -> None:
         while self._damaged and connection.is_open:
@@ -436,7 +428,7 @@ class ReplicaFetcher(StoppableThread):
                 self._refusals[part.partition] = str(error)
                 logger.error("cannot copy %s: %s", part.partition, error)
             with one.hosted:
-                one.role.refused(one.position, error, self._clock.monotonic_s())
+                one.role.refused(one.position, error, self.clock.monotonic_s())
         else:
             if not piece.start:  # a later one is discarded without an error if this was refused
                 self._refusals.pop(part.partition, None)
@@ -458,7 +450,7 @@ class ReplicaFetcher(StoppableThread):
         with hosted:
             if hosted.replica.role is not role:
                 return
-            now_s = self._clock.monotonic_s()
+            now_s = self.clock.monotonic_s()
             answer = FetchAnswer(part.high_watermark, part.log_start_offset, part.diverging)
             if part.error == errors.OffsetOutOfRangeError.code:
                 result = role.out_of_range(position, answer, now_s)
@@ -470,9 +462,7 @@ class ReplicaFetcher(StoppableThread):
                     log.leave_out(part.high_watermark)
                 return
             if part.error != errors.NO_ERROR:
-                error = errors.error_for_code(
-                    part.error, f"broker {self._leader_id} has refused it"
-                )
+                error = errors.error_for_code(part.error, f"broker {self.leader_id} has refused it")
                 logger.info("%s cannot be copied now: %s", part.partition, type(error).__name__)
                 role.refused(position, error, now_s)
                 return
@@ -486,7 +476,7 @@ class ReplicaFetcher(StoppableThread):
                 role.answered_s = now_s
             if result is not FetchResult.APPEND:
                 return
-            is_in_sync = self._config.broker_id in role.info.state.isr
+            is_in_sync = self.config.broker_id in role.info.state.isr
             # what was written at the leader before now must not count as younger here
             appended_ms = None if is_in_sync else part.appended_ms
             log.append_copied(entries, position.offset, appended_ms)
@@ -497,7 +487,7 @@ class ReplicaFetcher(StoppableThread):
 
     def _note_start(self, hosted: HostedReplica) -> None:
         """Log that the leader has removed what retention here keeps; the replica is locked."""
-        if (error := self._table.kept_error(hosted)) is not None:
+        if (error := self.table.kept_error(hosted)) is not None:
             logger.error("%s", error)
 
     def _note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
@@ -505,14 +495,14 @@ class ReplicaFetcher(StoppableThread):
         role = hosted.replica.role
         change = LoggedChange(
             ChangeKind.TRUNCATED,
-            controller_epoch=self._table.states.controller_epoch,
+            controller_epoch=self.table.states.controller_epoch,
             partition=hosted.log.partition,
             leader_epoch=hosted.replica.leader_epoch,
             version=None if role is None else role.info.version,
             offset=hosted.log.log_end_offset,
             text=f"the log ended at {from_offset}",
         )
-        self._table.note_changes([change])
+        self.table.note_changes([change])
 
 
 def _flush(log: Log) -> None:

@@ -21,7 +21,6 @@ from broker.cluster_state import (
     creation_key,
 )
 from broker.config import BrokerConfig
-from broker.controller.context import ControllerSettings
 from broker.errors import (
     InvalidRequestError,
     NotControllerError,
@@ -56,7 +55,7 @@ from broker.protocol.replica_requests import (
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import encode_extension_error, encode_extension_response
 from broker.server.cluster.controller_requests import ControllerRequests
-from broker.server.cluster.controller_thread import ControllerThread, LeaderBalance
+from broker.server.cluster.controller_thread import ControllerThread
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.topic import TopicPartition
@@ -92,16 +91,17 @@ class PushTaker:
         self.register()
         self.controllers: list[int] = []
         topics = ReplicatedTopics(self.registry.session, lambda _topic: {})
+        config = BrokerConfig(
+            broker_id=broker_id, leader_balance_interval_ms=200, max_leader_imbalance=0
+        )
         self.thread = ControllerThread(
             self.registry,
             topics,
-            broker_id,
+            config,
             SystemClock(),
-            ControllerSettings(),
             self.controllers.append,
             StateChangeLog(broker_id, SystemClock()),
-            LiveBrokers(BrokerConfig(broker_id=broker_id)),
-            balance=LeaderBalance(0.2, 0),
+            LiveBrokers(config),
         )
         self.requests = ControllerRequests(self.thread, self.registry, topics)
 

@@ -13,7 +13,7 @@ from broker.config import BrokerConfig
 from broker.endpoints import Endpoint
 from broker.errors import NotControllerError, ShuttingDownError
 from broker.protocol.replica_requests import ControlledShutdownRequest
-from broker.server.cluster.live_brokers import LiveBrokers, Peers
+from broker.server.cluster.live_brokers import LiveBrokers
 
 LEAVE = ControlledShutdownRequest(0, 1)
 
@@ -99,4 +99,5 @@ def test_endpoint_when_brokers_are_switched_one_by_one_then_is_one_that_the_othe
         inter_broker_listener="SECURE",
         ssl_certificate=Path("broker.pem"),
     )
-    assert Peers(config).endpoint("b2", 9092, registered) == used
+    broker = LiveBroker(2, "b2", 9092, 5, True, "", endpoints=registered)
+    assert LiveBrokers(config).endpoint(broker) == used

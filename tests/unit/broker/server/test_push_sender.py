@@ -15,7 +15,7 @@ from broker.controller.pushes import Push
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import encode_extension_response
-from broker.server.cluster.live_brokers import Peers
+from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.push_sender import PushSenders
 
 DEADLINE_S = 30
@@ -31,9 +31,8 @@ def test_push_when_the_broker_is_trusted_meanwhile_then_it_and_the_next_one_are_
     senders = PushSenders(
         lambda _controller, _id, push, _answer: told.put(push),
         SystemClock(),
-        Peers(BrokerConfig()),
-        stats_period_s=1.0,
-        timeout_s=DEADLINE_S,
+        LiveBrokers(BrokerConfig()),
+        BrokerConfig(),
     )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(DEADLINE_S)
