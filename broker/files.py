@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 TEMPORARY_SUFFIX = ".tmp"  # of a file being written; a crash or a full disk can leave one behind
@@ -71,6 +73,56 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.close(fd)
     temporary.replace(path)
     sync_directory(path.parent)
+
+
+class JsonLines:
+    """Lines of JSON in a file; when it is full, `roll` returns where they go on.
+
+    A write that fails leaves no part of its lines. Whoever uses it on several threads guards it.
+    With a `mode` the files have that, whatever the umask.
+    """
+
+    def __init__(
+        self, path: Path, max_bytes: int, roll: Callable[[], Path], mode: int | None = None
+    ) -> None:
+        self._max_bytes = max_bytes
+        self._roll = roll
+        self._mode = mode
+        self._open(path)
+
+    def _open(self, path: Path) -> None:
+        self._fd = open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        if self._mode is not None:
+            os.fchmod(self._fd, self._mode)
+        self.size = os.fstat(self._fd).st_size
+
+    @property
+    def is_torn(self) -> bool:
+        """Return whether a crash has left part of a line at the end."""
+        return self.size > 0 and os.pread(self._fd, 1, self.size - 1) != b"\n"
+
+    def write(self, lines: bytes) -> None:
+        """Append whole lines."""
+        if self.size + len(lines) > self._max_bytes:
+            full_fd = self._fd
+            self._open(self._roll())
+            os.close(full_fd)
+        try:
+            write_all(self._fd, lines)
+        except OSError:
+            with suppress(OSError):
+                self.truncate(self.size)
+            raise
+        self.size += len(lines)
+
+    def truncate(self, size: int) -> None:
+        """Keep the first bytes only."""
+        os.ftruncate(self._fd, size)
+        self.size = size
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
 
 
 def exchange(first: Path, second: Path) -> None:

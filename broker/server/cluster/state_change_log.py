@@ -8,14 +8,13 @@ of the last seconds before a power cut can be missing.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.files import open_file, write_all
+from broker.files import JsonLines
 from broker.log.data_directory import STATE_CHANGES_PREFIX
 from broker.state_changes import LoggedChange
 
@@ -40,12 +39,21 @@ class ChangeLines(NamedTuple):
 class StateChangeLog:
     """The state-change log of one broker; before `open`, lines go to the broker's log only."""
 
-    def __init__(self, broker_id: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        clock: Clock,
+        *,
+        max_file_bytes: int = MAX_FILE_BYTES,
+        max_read_bytes: int = MAX_READ_BYTES,
+    ) -> None:
         self._me = broker_id
         self._clock = clock
+        self._max_file_bytes = max_file_bytes
+        self._max_read_bytes = max_read_bytes
         self._lock = Lock()  # guards all below
         self._directory: Path | None = None
-        self._fd = -1
+        self._file: JsonLines | None = None
         self._start = 0  # of the newer file
         self._end = 0
         self._has_failed = False
@@ -55,13 +63,10 @@ class StateChangeLog:
         with self._lock:
             self._directory = directory
             try:
-                paths = self._paths()
-                if paths:
-                    path = paths[-1]
-                    whole = path.read_bytes().rfind(b"\n") + 1
-                    os.truncate(path, whole)
-                    self._start, self._end = _start_of(path), _start_of(path) + whole
-                self._open_file(directory)
+                if paths := self._paths():
+                    self._start = _start_of(paths[-1])
+                    self._end = self._start + paths[-1].read_bytes().rfind(b"\n") + 1
+                self._file = self._opened(directory)
             except OSError as error:  # the broker works without this log
                 self._note_failure(error)
 
@@ -69,7 +74,9 @@ class StateChangeLog:
         """Close the file; later changes go to the broker's own log only."""
         with self._lock:
             self._directory = None
-            self._close_file()
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
     def note(self, changes: Iterable[LoggedChange], *, level: int = logging.INFO) -> None:
         """Log changes, with this broker, and the time if they have none.
@@ -85,11 +92,9 @@ class StateChangeLog:
             if self._directory is None:
                 return
             try:
-                if self._fd < 0:
-                    self._open_file(self._directory)
-                if self._end - self._start + len(lines) > MAX_FILE_BYTES:
-                    self._roll(self._directory)
-                write_all(self._fd, lines)
+                if self._file is None:
+                    self._file = self._opened(self._directory)
+                self._file.write(lines)
                 self._end += len(lines)
                 self._has_failed = False
             except OSError as error:
@@ -110,32 +115,27 @@ class StateChangeLog:
             end = self._end if path == paths[-1] else _start_of(paths[-1])
             with path.open("rb") as file:
                 file.seek(position - _start_of(path))
-                data = file.read(min(MAX_READ_BYTES, end - position))
+                data = file.read(min(self._max_read_bytes, end - position))
         return ChangeLines(position, data[: data.rfind(b"\n") + 1])
 
-    def _roll(self, directory: Path) -> None:
+    def _opened(self, directory: Path) -> JsonLines:
+        found = JsonLines(self._newest(directory), self._max_file_bytes, self._roll)
+        found.truncate(self._end - self._start)
+        return found
+
+    def _newest(self, directory: Path) -> Path:
+        return directory / f"{STATE_CHANGES_PREFIX}{self._start:020}{_SUFFIX}"
+
+    def _roll(self) -> Path:
         """Continue in another file, and remove all but the last one before it."""
-        self._close_file()
-        self._start = self._end
-        self._open_file(directory)
-        for path in self._paths()[:-2]:
+        assert self._directory is not None
+        for path in self._paths()[:-1]:
             path.unlink()
-
-    def _open_file(self, directory: Path) -> None:
-        path = directory / f"{STATE_CHANGES_PREFIX}{self._start:020}{_SUFFIX}"
-        self._fd = open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        size = os.fstat(self._fd).st_size
-        if size != self._end - self._start:  # a write failed in the middle of a line
-            os.ftruncate(self._fd, self._end - self._start)
-
-    def _close_file(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._start = self._end
+        return self._newest(self._directory)
 
     def _note_failure(self, error: OSError) -> None:
         """Warn once, and try again with the next change."""
-        self._close_file()
         if not self._has_failed:
             logger.warning("the state-change log cannot be written: %s", error)
         self._has_failed = True

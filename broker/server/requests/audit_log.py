@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections import deque
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event as Signal
@@ -24,7 +22,7 @@ from typing import Any, NamedTuple
 from broker.clock import Clock
 from broker.endpoints import network_of
 from broker.errors import ConfigError
-from broker.files import open_file, write_all
+from broker.files import JsonLines
 from broker.security.principal import ANONYMOUS
 from broker.threads import StoppableThread
 from broker.token_bucket import TokenBucket
@@ -51,6 +49,7 @@ AUTHENTICATE = "authenticate"
 ADMINISTRATION = ("create", "delete", "alter", "order")
 """Operations whose refusals have a rate of their own, as those of `AUTHENTICATE` have."""
 _TICK_S = 1.0
+_MODE = 0o640  # for the broker's user and group
 MAX_NAME_LENGTH = 1024
 
 
@@ -107,7 +106,9 @@ class _Repeated:
 class AuditLog(StoppableThread):
     """Writes events to a file, which is rotated; `ConfigError` if it cannot be opened."""
 
-    def __init__(self, path: Path, broker_id: int, clock: Clock) -> None:
+    def __init__(
+        self, path: Path, broker_id: int, clock: Clock, *, max_file_bytes: int = MAX_FILE_BYTES
+    ) -> None:
         super().__init__("audit-log")
         self.dropped_count = 0  # events not written
         self._told_count = 0  # of those, the ones that a line tells of
@@ -121,9 +122,10 @@ class AuditLog(StoppableThread):
         self._client_rates: dict[tuple[str, str], TokenBucket] = {}
         self._has_work = Signal()
         self._has_failed = False
-        self._fd = self._size = 0
         try:
-            self._open()
+            self._file = JsonLines(path, max_file_bytes, self._rotate, _MODE)
+            if self._file.is_torn:
+                self._file.write(b"\n")
         except OSError as error:
             raise ConfigError(f"cannot open audit.log={path}: {error.strerror}") from error
 
@@ -169,7 +171,7 @@ class AuditLog(StoppableThread):
             self._has_work.clear()
             self._write(self._take(self._clock.monotonic_s()))
         self._write(self._take(float("inf")))
-        os.close(self._fd)
+        self._file.close()
 
     def _take(self, now_s: float) -> list[bytes]:
         """Return the lines to be written, with the counts of repeated events that are over."""
@@ -201,42 +203,24 @@ class AuditLog(StoppableThread):
         written_count = 0
         try:
             for line in lines:
-                self._write_line(line)
+                self._file.write(line)
                 written_count += 1
             if (dropped_count := self.dropped_count) > self._told_count:
                 dropped = {"dropped": dropped_count - self._told_count}
-                self._write_line(self._encode(self._clock.time_ms(), dropped))
+                self._file.write(self._encode(self._clock.time_ms(), dropped))
                 self._told_count = dropped_count
             self._has_failed = False
         except OSError as error:
-            with suppress(OSError):
-                os.ftruncate(self._fd, self._size)  # of a line that was written in part
             with self._lock:
                 self.dropped_count += len(lines) - written_count
             if not self._has_failed:
                 logger.error("the audit log %s cannot be written: %s", self._path, error)
             self._has_failed = True
 
-    def _write_line(self, line: bytes) -> None:
-        if self._size + len(line) > MAX_FILE_BYTES:
-            self._rotate()
-        write_all(self._fd, line)
-        self._size += len(line)
-
-    def _rotate(self) -> None:
+    def _rotate(self) -> Path:
         """Rename the file to .1, and older ones one further; the oldest one goes."""
         older = [self._path.with_name(f"{self._path.name}.{one}") for one in range(1, MAX_FILES)]
         for source, target in reversed(list(zip([self._path, *older], older, strict=False))):
             if source.exists():
                 source.replace(target)
-        full_fd = self._fd
-        self._open()
-        os.close(full_fd)
-
-    def _open(self) -> None:
-        fd = open_file(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-        os.fchmod(fd, 0o640)  # whatever the umask: it is for its user and group
-        self._fd, self._size = fd, os.fstat(fd).st_size
-        if self._size and os.pread(fd, 1, self._size - 1) != b"\n":
-            write_all(fd, b"\n")  # a crash left part of a line
-            self._size += 1
+        return self._path

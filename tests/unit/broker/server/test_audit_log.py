@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import pytest
 
+from broker import files
 from broker.errors import ConfigError
 from broker.files import write_all
 from broker.protocol.client_requests import MetadataRequest
 from broker.security.rules import Operation, RuleSet
-from broker.server.requests import audit_log
 from broker.server.requests.audit_log import MAX_REFUSALS, REPEAT_S, AuditLog, Event
 from broker.server.requests.client import Client
 from broker.server.requests.judge import Judge, Rights
@@ -154,10 +154,9 @@ def test_file_when_others_could_read_it_then_made_for_user_and_group(path: Path)
 
 
 def test_file_when_full_then_rotated_and_the_oldest_goes(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path,
 ) -> None:
-    monkeypatch.setattr(audit_log, "MAX_FILE_BYTES", 2_000)
-    log = AuditLog(path, 3, FakeClock())
+    log = AuditLog(path, 3, FakeClock(), max_file_bytes=2_000)
     for number in range(100):
         log.note(DENIED._replace(resource=f"topic:{number}"))
     log.start()
@@ -267,7 +266,7 @@ def test_write_when_the_disk_refuses_then_dropped_and_tried_again(
             raise OSError(28, "No space left on device")
         write_all(fd, content)
 
-    monkeypatch.setattr(audit_log, "write_all", write)
+    monkeypatch.setattr(files, "write_all", write)
     log.start()
     for number in range(3):
         log.note(DENIED._replace(resource=f"topic:{number}"))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from broker.log.data_directory import DataDirectory
-from broker.server.cluster import state_change_log
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange, decode_changes
 from broker.topic import TopicPartition
@@ -57,11 +56,9 @@ def test_log_when_read_from_a_position_then_gives_what_came_later(log: StateChan
     assert versions(log) == [1, 2]
 
 
-def test_log_when_full_then_keeps_the_newest_in_two_files(
-    log: StateChangeLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(state_change_log, "MAX_FILE_BYTES", 1_000)
-    monkeypatch.setattr(state_change_log, "MAX_READ_BYTES", 300)
+def test_log_when_full_then_keeps_the_newest_in_two_files(tmp_path: Path) -> None:
+    log = StateChangeLog(7, FakeClock(), max_file_bytes=1_000, max_read_bytes=300)
+    log.open(tmp_path)
     for version in range(200):
         note(log, version)
 
