@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 class TokenBucket:
     """Tokens that come back with time; its caller guards it where several threads take some."""
@@ -12,17 +14,26 @@ class TokenBucket:
         self._left = burst
         self._updated_s = now_s
 
-    def take(self, now_s: float, count: int = 1) -> float:
-        """Take tokens if one is there; return 0, or in how many seconds there will be one.
-
-        More may be taken than there are: they are owed.
-        """
-        passed_s, self._updated_s = now_s - self._updated_s, now_s
-        self._left = min(self._burst, self._left + passed_s * self._rate)
+    def take(self, now_s: float) -> float:
+        """Take a token if one is there; return 0, or in how many seconds there will be one."""
+        self._refill(now_s)
         if self._left < 1:
             return (1 - self._left) / self._rate
-        self._left -= count
+        self._left -= 1
         return 0.0
+
+    def spend(self, now_s: float, count: float = 1, longest_s: float = math.inf) -> float:
+        """Take tokens, there or not; return in how many seconds none is owed any more.
+
+        No more are owed than come back in `longest_s`.
+        """
+        self._refill(now_s)
+        self._left = max(self._left - count, -self._rate * longest_s)
+        return max(0.0, -self._left / self._rate)
+
+    def _refill(self, now_s: float) -> None:
+        passed_s, self._updated_s = now_s - self._updated_s, now_s
+        self._left = min(self._burst, self._left + passed_s * self._rate)
 
     def give_back(self) -> None:
         """Give back a token that was taken."""

@@ -45,27 +45,27 @@ _SHOWN_THROTTLED = 20
 
 CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
     metrics.REQUESTS.name,
-    gauge("Connections", lambda it: it.connection_count.total,
+    gauge("Connections", lambda it: it.network.connection_count.total,
         "open connections", series="broker_connections"),
-    counter("ConnectionsAccepted", lambda it: it.connection_count.accepted,
+    counter("ConnectionsAccepted", lambda it: it.network.connection_count.accepted,
         "connections that clients have opened", series="broker_connections_accepted_total"),
-    counter("ConnectionsRefused", lambda it: it.connection_count.refused["max.connections"],
+    counter("ConnectionsRefused", lambda it: it.network.connection_count.refused["max.connections"],
         "connections beyond `max.connections`", healthy="0",
         series='broker_connections_refused_total{reason="limit"}'),
     counter("ConnectionsRefusedByAddress",
-        lambda it: it.connection_count.refused["max.connections.per.ip"],
+        lambda it: it.network.connection_count.refused["max.connections.per.ip"],
         "connections beyond `max.connections.per.ip`", healthy="0",
         series='broker_connections_refused_total{reason="address_limit"}'),
     gauge("CertificateDaysLeft",
         lambda it: None if it.tls is None else round(it.tls.days_left, 2),
         "days until the certificate of the TLS listeners expires", healthy="above 30",
         series="broker_tls_certificate_days_left"),
-    gauge("QueuedBytes", lambda it: it.queued_bytes.taken,
+    gauge("QueuedBytes", lambda it: it.network.queued_bytes.taken,
         "taken of `queued.max.bytes` by requests that arrive", unit="bytes",
         series="broker_queued_bytes"),
-    gauge("QueuedBytesLimit", lambda it: it.queued_bytes.limit,
+    gauge("QueuedBytesLimit", lambda it: it.network.queued_bytes.limit,
         "`queued.max.bytes`", series="broker_queued_bytes_limit"),
-    gauge("ThrottledConnections", lambda it: it.queued_bytes.waiting_count,
+    gauge("ThrottledConnections", lambda it: it.network.queued_bytes.waiting_count,
         "connections that wait for a part of it", healthy="0",
         series="broker_throttled_connections"),
     gauge("ConnectionsOverQuota",
@@ -325,17 +325,17 @@ class BrokerStatus:
             "topics": len(self.logs.topics.names()),
             "partitions": self.logs.partition_count(),
             "bytes": sum(log.size_bytes for log in logs),
-            "connections": self.server.connection_count.total,
+            "connections": self.server.network.connection_count.total,
             "listeners": [
                 {"name": one.listener, "tls": one.is_tls, "host": one.host, "port": one.port}
                 for one in self.server.endpoints
             ],
             "certificate": self._certificate(config),
-            "queued_bytes": self.server.queued_bytes.taken,
-            "waiting_for_queued_bytes": self.server.queued_bytes.waiting_count,
+            "queued_bytes": self.server.network.queued_bytes.taken,
+            "waiting_for_queued_bytes": self.server.network.queued_bytes.waiting_count,
             "audit_dropped": None if (audit := self.judge.audit) is None else audit.dropped_count,
             "throttled": [
-                one._asdict() for one in self.server.quotas.throttled()[:_SHOWN_THROTTLED]
+                one._asdict() for one in self.server.network.quotas.throttled()[:_SHOWN_THROTTLED]
             ],
             "flush": {
                 "before_read": config.flush_before_read,

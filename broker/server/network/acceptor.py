@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 from broker.errors import AddressInUseError
 from broker.server.network.broker_hosts import BrokerHosts
-from broker.server.network.connection import Listener
+from broker.server.network.connection import Listener, NetworkParts
 from broker.server.network.mailbox import Mailbox
 from broker.server.network.processor import Processor
-from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog
 from broker.threads import LoopThread
 
 if TYPE_CHECKING:
@@ -78,10 +77,8 @@ class Acceptor:
         listeners: Mapping[socket.socket, Listener],
         processors: list[Processor],
         *,
-        count: ConnectionCount,
-        rate: CreationRate,
+        network: NetworkParts,
         broker_hosts: BrokerHosts,
-        peer_log: PeerLog,
         send_bytes: int,
         make_room: Callable[[], None],
     ) -> None:
@@ -89,13 +86,11 @@ class Acceptor:
         self._tls = next(filter(None, (one.tls for one in listeners.values())), None)
         self._next_look_s = 0.0
         self._processors = itertools.cycle(processors)
-        self._count = count
-        self._rate = rate
+        self._network = network
         self._broker_hosts = broker_hosts
         self._resumed_s: dict[socket.socket, float] = {}
         """When listeners accept again whose clients were too many a second."""
         self._selector = selectors.DefaultSelector()
-        self._peer_log = peer_log
         self._send_bytes = send_bytes  # SO_SNDBUF; 0 leaves it to the system
         self._make_room = make_room  # closes other files when descriptors run out
         self._stopped = threading.Event()
@@ -171,7 +166,7 @@ class Acceptor:
                 return
             self._is_short = self._is_logged = False
             self._admit(sock, str(address[0]), kind)
-            if not kind.has_reserve and (wait_s := self._rate.take()):
+            if not kind.has_reserve and (wait_s := self._network.connection_count.pause_s()):
                 self._selector.unregister(listener)  # the system keeps the next ones waiting
                 self._resumed_s[listener] = time.monotonic() + wait_s
                 return
@@ -187,9 +182,10 @@ class Acceptor:
     def _admit(self, sock: socket.socket, address: str, kind: Listener) -> None:
         is_broker = address in self._broker_hosts
         kind = kind._replace(has_reserve=kind.has_reserve or is_broker)
-        exceeded = self._count.enter(address, has_reserve=kind.has_reserve, is_broker=is_broker)
+        count = self._network.connection_count
+        exceeded = count.enter(address, has_reserve=kind.has_reserve, is_broker=is_broker)
         if exceeded:
-            self._peer_log.warn(address, f"{exceeded} is reached")
+            self._network.peer_log.warn(address, f"{exceeded} is reached")
             sock.close()
             return
         try:
@@ -198,8 +194,8 @@ class Acceptor:
             if self._send_bytes:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
         except OSError as error:  # on some systems, if the client is already gone
-            self._count.leave(address)
-            self._peer_log.warn(address, error)
+            count.leave(address)
+            self._network.peer_log.warn(address, error)
             sock.close()
             return
         next(self._processors).add_connection(sock, address, kind)

@@ -11,8 +11,9 @@ import math
 import selectors
 import socket
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,8 @@ from broker.errors import BrokerError
 from broker.protocol.framing import Frames
 from broker.server.network.connection_state import Event, State, next_state
 from broker.server.network.frame_receiver import STALL_S, FrameReceiver, without_traceback
-from broker.server.network.quotas import QueuedBytes
+from broker.server.network.principal_quotas import PrincipalQuotas
+from broker.server.network.quotas import ConnectionCount, PeerLog, QueuedBytes
 from broker.server.network.response_queue import ResponseQueue
 from broker.server.requests.client import Client
 from broker.server.requests.purgatory import DelayedResponse, Response, Watched
@@ -71,6 +73,21 @@ class LingeringClient(NamedTuple):
                 self.sock.sendall(data if self.tls is None else self.tls.last_bytes(data))
 
 
+@dataclass(eq=False, kw_only=True, slots=True)
+class NetworkParts:
+    """What the connections of all processors share."""
+
+    clock: Clock
+    peer_log: PeerLog  # why connections are closed
+    queued_bytes: QueuedBytes  # the budget for large frames
+    quotas: PrincipalQuotas
+    worker: Executor  # for requests that take too long
+    max_frame_bytes: int
+    max_idle_s: float  # how long a connection may be without a whole request
+    connection_count: ConnectionCount
+    make_client: Callable[..., Client] = Client
+
+
 class ServerConnection:
     """The state of one client's socket, which is connected and non-blocking.
 
@@ -81,15 +98,12 @@ class ServerConnection:
         self,
         sock: socket.socket,
         peer: str,
-        *,
-        clock: Clock,
-        max_frame_bytes: int,
-        queued_bytes: QueuedBytes,
+        network: NetworkParts,
         on_granted: Callable[[ServerConnection], None],
         listener: str = PLAIN_LISTENER,
         tls: TlsTransport | None = None,
-        make_client: Callable[..., Client] = Client,
     ) -> None:
+        clock = network.clock
         self.sock = sock
         self.tls = tls
         self._transport = tls or sock
@@ -98,13 +112,12 @@ class ServerConnection:
         self.peer = peer
         self._clock = clock
         self.state = State.READING
-        self._queued_bytes = queued_bytes
-        self._make_client = make_client
-        self.client = make_client(peer, listener=listener, port=_port_of(sock))
+        self._network = network
+        self.client = network.make_client(peer, listener=listener, port=_port_of(sock))
         self.receiver = FrameReceiver(
             self._transport,
-            max_frame_bytes=max_frame_bytes,
-            queued_bytes=queued_bytes,
+            max_frame_bytes=network.max_frame_bytes,
+            queued_bytes=network.queued_bytes,
             on_granted=partial(on_granted, self),
             check_start=self.client.check_start,
         )
@@ -192,7 +205,7 @@ class ServerConnection:
         if self.tls is None or not self.tls.is_open:
             return
         self._is_identified = True
-        self.client = self._make_client(
+        self.client = self._network.make_client(
             self.peer,
             listener=self.client.listener,
             channel=self.tls.channel,
@@ -380,7 +393,7 @@ class ServerConnection:
             State.WAITING_FOR_BUFFER,
         ) or (self.state in (State.BLOCKED, State.YIELDED) and not self.responses.has_unsent)
         has_stalled = self.receiver.has_stalled(now_s, is_kept_waiting=is_kept_waiting)
-        if has_stalled and self._queued_bytes.waiting_count:
+        if has_stalled and self._network.queued_bytes.waiting_count:
             return f"too little of a large request came in {STALL_S:g}s, and others need the room"
         if self.state is not State.OFFLOADED and (
             reason := self.client.authentication.reason_to_close()

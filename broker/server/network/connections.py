@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
+import select
 import selectors
 import socket
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,15 +17,13 @@ from broker.server.network.connection import (
     HANDSHAKE_S,
     LingeringClient,
     Listener,
+    NetworkParts,
     ServerConnection,
 )
 from broker.server.network.connection_state import State
 from broker.server.network.handshakes import SCARCE_S, Handshakes
-from broker.server.network.hang_ups import HangUps
-from broker.server.network.quotas import PeerLog, QueuedBytes
-from broker.server.requests.client import Client
 from broker.server.requests.freed_memory import give_back_freed_memory
-from broker.server.requests.purgatory import Purgatory
+from broker.server.requests.purgatory import Purgatory, Response
 
 if TYPE_CHECKING:
     from broker.server.network.tls_transport import TlsTransport
@@ -33,6 +33,55 @@ logger = logging.getLogger(__name__)
 SCRATCH_BYTES = 1 << 16
 UNUSED_S = 10.0
 """How long a client may take for its first request while few more connections are possible."""
+
+
+_LAST_RESPONSES_S = 1.0
+"""How long clients have to take their last responses and to close their half."""
+_LAST_REQUEST_S = 0.2
+"""A client that sends nothing for this long has nothing on its way to the broker."""
+_DISCARD_BYTES = 1 << 16
+_TAKEN_AT_A_TIME = 64  # connections whose clients have left
+
+
+class HangUps:
+    """Connections whose client has closed at least its half, by `EPOLLRDHUP`."""
+
+    def __init__(self) -> None:
+        self._watched: dict[int, ServerConnection] = {}
+        # elsewhere than on Linux only a failed send shows that a client has left
+        self._epoll = select.epoll() if sys.platform == "linux" else None
+
+    @property
+    def selectable(self) -> select.epoll | None:
+        """Return what a selector finds readable when `take` would return any."""
+        return self._epoll
+
+    def update(self, connection: ServerConnection, *, is_watched: bool) -> None:
+        """Start or stop watching a connection."""
+        if self._epoll is None or is_watched == connection.is_watched:
+            return
+        descriptor = connection.sock.fileno()
+        connection.is_watched = is_watched
+        if is_watched:
+            self._epoll.register(descriptor, select.EPOLLRDHUP)
+            self._watched[descriptor] = connection
+        else:
+            self._epoll.unregister(descriptor)
+            del self._watched[descriptor]
+
+    def take(self) -> list[tuple[ServerConnection, bool]]:
+        """Return some of the connections, and whether nothing can be sent to the client either."""
+        if self._epoll is None:
+            return []
+        return [
+            (self._watched[descriptor], bool(events & (select.EPOLLHUP | select.EPOLLERR)))
+            for descriptor, events in self._epoll.poll(0, _TAKEN_AT_A_TIME)
+        ]
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._epoll is not None:
+            self._epoll.close()
 
 
 class Connections:
@@ -45,32 +94,17 @@ class Connections:
     def __init__(
         self,
         purgatory: Purgatory[ServerConnection],
-        *,
-        clock: Clock,
-        peer_log: PeerLog,
-        queued_bytes: QueuedBytes,
-        max_frame_bytes: int,
-        max_idle_s: float,
+        network: NetworkParts,
         on_granted: Callable[[ServerConnection], None],
-        on_close: Callable[[str], None],
-        is_scarce: Callable[[], bool] = lambda: False,
-        make_client: Callable[..., Client] = Client,
     ) -> None:
         self.selector = selectors.DefaultSelector()
         self.open: set[ServerConnection] = set()
         self.lingering: list[LingeringClient] = []  # of closed ones, to be told of the end
-        self.max_idle_s = max_idle_s  # how long one may be without a whole request
         self._purgatory = purgatory  # with the delayed responses of all
-        self._clock = clock
-        self._peer_log = peer_log  # why connections are closed
-        self._queued_bytes = queued_bytes  # the budget for large frames
-        self._max_frame_bytes = max_frame_bytes
+        self._network = network
         self._on_granted = on_granted  # called, from any thread, when one has room for its frame
-        self._is_scarce = is_scarce  # returns whether few more connections are possible
-        self._on_close = on_close  # called with the address of each closed connection
-        self._handshakes = Handshakes(clock)
+        self._handshakes = Handshakes(network.clock)
         self._scratch = bytearray(SCRATCH_BYTES)  # of the TLS connections
-        self._make_client = make_client
         self._has_closed = False  # since the last sweep
         self._hang_ups = HangUps()
         if self._hang_ups.selectable is not None:
@@ -109,17 +143,7 @@ class Connections:
     def _open(
         self, sock: socket.socket, address: str, listener: str, tls: TlsTransport | None
     ) -> ServerConnection:
-        connection = ServerConnection(
-            sock,
-            address,
-            clock=self._clock,
-            max_frame_bytes=self._max_frame_bytes,
-            queued_bytes=self._queued_bytes,
-            on_granted=self._on_granted,
-            listener=listener,
-            tls=tls,
-            make_client=self._make_client,
-        )
+        connection = ServerConnection(sock, address, self._network, self._on_granted, listener, tls)
         self.open.add(connection)
         try:
             self._register(connection, connection.interest)
@@ -131,7 +155,7 @@ class Connections:
     def refuse(self, sock: socket.socket, address: str) -> None:
         """Close the socket of a client that will not be served."""
         sock.close()
-        self._on_close(address)
+        self._network.connection_count.leave(address)
 
     def update(self, connection: ServerConnection) -> None:
         """Wait for the events that a connection needs next; close it if it is finished."""
@@ -140,7 +164,7 @@ class Connections:
         if connection.fault is not None and connection.is_finished:
             # A client that just left is not logged.
             if not isinstance(connection.fault, (EOFError, ConnectionError)):
-                self._peer_log.warn(connection.peer, connection.fault)
+                self._network.peer_log.warn(connection.peer, connection.fault)
             self.close(connection)
             return
         if connection.is_watched or connection.state is not State.READING:
@@ -175,22 +199,22 @@ class Connections:
 
     def sweep(self, now_s: float) -> None:
         """Close connections that are idle, stalled or deserted; call it every few seconds."""
-        unused_s = now_s - UNUSED_S if self._is_scarce() else -math.inf
+        unused_s = now_s - UNUSED_S if self._network.connection_count.is_scarce else -math.inf
         for connection in list(self.open):
             if connection.is_deserted(now_s):
                 self.close(connection)
             elif connection.is_unused_since(unused_s):
                 reason = f"no request in {UNUSED_S:g}s, and few more connections are possible"
-                self._peer_log.warn(connection.peer, reason)
+                self._network.peer_log.warn(connection.peer, reason)
                 self.close(connection)
-            elif reason := connection.reason_to_close(now_s, max_idle_s=self.max_idle_s):
-                self._peer_log.warn(connection.peer, reason)
+            elif reason := connection.reason_to_close(now_s, max_idle_s=self._network.max_idle_s):
+                self._network.peer_log.warn(connection.peer, reason)
                 self.close(connection)
         for waiting in self._handshakes.take_late(now_s - HANDSHAKE_S):
             reason = f"no TLS handshake in {HANDSHAKE_S:g}s"
-            self._peer_log.warn(waiting.address, reason)
+            self._network.peer_log.warn(waiting.address, reason)
             self.refuse(waiting.sock, waiting.address)
-        if self._has_closed or self._queued_bytes.has_been_emptied():
+        if self._has_closed or self._network.queued_bytes.has_been_emptied():
             self._has_closed = False
             give_back_freed_memory()
 
@@ -208,7 +232,7 @@ class Connections:
         is_tls = connection.tls is not None
         for delayed in connection.close():
             self._purgatory.remove(delayed)
-        self._on_close(connection.peer)
+        self._network.connection_count.leave(connection.peer)
         if is_tls:
             self._end_handshake(connection)
 
@@ -225,7 +249,7 @@ class Connections:
         """Close the clients whose handshakes take long while others wait for their places."""
         for connection in self._handshakes.overdue():
             reason = f"its TLS handshake took more than {SCARCE_S:g}s, and others need its place"
-            self._peer_log.warn(connection.peer, reason)
+            self._network.peer_log.warn(connection.peer, reason)
             self.close(connection)
 
     def refuse_waiting(self) -> None:
@@ -239,3 +263,66 @@ class Connections:
         self._handshakes.close()
         self.selector.close()
         self._hang_ups.close()
+
+
+def end_streams(connections: Iterable[ServerConnection], reason: str, clock: Clock) -> None:
+    """Send all complete responses and end the streams; the caller closes the connections.
+
+    Closing a socket with unread requests resets the connection, and a reset can destroy responses
+    on their way. So a broker that stops ends its own stream first. Then it reads on, and drops what
+    it reads, until the clients that get acknowledgements have closed their half or send nothing.
+    Clients whose requests all got responses are told the `reason`, if there is one, as their
+    protocol tells it. Connections whose client waits for the end of the broker are skipped.
+    """
+    give_up_s = clock.monotonic_s() + _LAST_RESPONSES_S
+    due_s: dict[ServerConnection, float] = {}
+    with selectors.DefaultSelector() as selector:
+        for connection in connections:
+            if connection.responses.has_lingering:
+                continue
+            if reason and (last := connection.last_response(reason)) is not None:
+                connection.responses.append(Response(last))
+            selector.register(connection.sock, selectors.EVENT_WRITE, connection)
+            due_s[connection] = give_up_s
+        while due_s:
+            now_s = clock.monotonic_s()
+            for connection in [one for one, at_s in due_s.items() if at_s <= now_s]:
+                selector.unregister(connection.sock)
+                del due_s[connection]
+            for key, events in selector.select(max(0.0, min(due_s.values(), default=0) - now_s)):
+                connection = key.data
+                if events & selectors.EVENT_READ:
+                    is_open = _discard(connection)
+                elif is_open := _send(connection):
+                    if connection.has_unsent:
+                        continue
+                    selector.modify(connection.sock, selectors.EVENT_READ, connection)
+                quiet_s = clock.monotonic_s() + _LAST_REQUEST_S
+                due_s[connection] = min(give_up_s, quiet_s) if is_open else now_s
+
+
+def _send(connection: ServerConnection) -> bool:
+    """Send responses, and end the stream after the last; return whether to read on."""
+    connection.send()
+    if isinstance(connection.fault, OSError):
+        return False
+    if connection.has_unsent:
+        return True
+    if connection.tls is not None:
+        connection.tls.end()
+    try:
+        connection.sock.shutdown(socket.SHUT_WR)
+    except OSError:  # the client is gone
+        return False
+    # without acknowledgements, only the failure of its next requests tells the client
+    return connection.awaits_acknowledgements
+
+
+def _discard(connection: ServerConnection) -> bool:
+    """Read and drop what a client sends; return whether it may send more."""
+    try:
+        return bool(connection.sock.recv(_DISCARD_BYTES))
+    except BlockingIOError:
+        return True
+    except OSError:  # the client is gone
+        return False

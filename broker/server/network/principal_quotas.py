@@ -15,6 +15,7 @@ from typing import NamedTuple
 from broker.clock import Clock
 from broker.security.principal import BROKER, Principal
 from broker.security.quotas import NO_LIMIT, Quotas
+from broker.token_bucket import TokenBucket
 from broker.zk.paths import DEFAULT_USER
 
 MAX_THROTTLE_S = 20.0
@@ -41,32 +42,32 @@ class ThrottledPrincipal(NamedTuple):
 
 
 class _Bucket:
-    """What one principal may still use now, in bytes, bytes and seconds; below 0 if it owes."""
+    """What one principal may still use now, in bytes, bytes and seconds."""
 
-    __slots__ = ("balances", "exceeded", "rates", "until_s", "updated_s")
+    __slots__ = ("exceeded", "limits", "until_s", "updated_s")
 
     def __init__(self, quotas: Quotas, now_s: float) -> None:
-        self.rates = (
+        rates = (
             float(quotas.producer_byte_rate or NO_LIMIT),
             float(quotas.consumer_byte_rate or NO_LIMIT),
             (quotas.request_percentage or NO_LIMIT) / 100,
         )
-        self.balances = [rate * _SAVED_S for rate in self.rates]
+        self.limits = {
+            index: TokenBucket(rate, rate * _SAVED_S, now_s)
+            for index, rate in enumerate(rates)
+            if rate
+        }
         self.updated_s = now_s
         self.until_s = 0.0  # when nothing is owed any more
         self.exceeded = 0  # the index of the quota that this is for
 
     def take(self, use: Use, now_s: float) -> None:
-        passed_s, self.updated_s = now_s - self.updated_s, now_s
+        self.updated_s = now_s
         longest_s = 0.0
-        for index, rate in enumerate(self.rates):
-            if not rate:
-                continue
-            saved = min(self.balances[index] + passed_s * rate, rate * _SAVED_S)
-            balance = max(saved - use[index], -rate * MAX_THROTTLE_S)
-            self.balances[index] = balance
-            if -balance / rate > longest_s:
-                longest_s, self.exceeded = -balance / rate, index
+        for index, limit in self.limits.items():
+            owed_s = limit.spend(now_s, use[index], MAX_THROTTLE_S)
+            if owed_s > longest_s:
+                longest_s, self.exceeded = owed_s, index
         self.until_s = now_s + longest_s
 
 

@@ -20,21 +20,23 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from broker.clock import Clock
 from broker.errors import ProtocolError
 from broker.protocol.framing import Frames
-from broker.server.network.connection import PLAIN, LingeringClient, Listener, ServerConnection
-from broker.server.network.connections import Connections
-from broker.server.network.end_of_streams import end_streams
+from broker.server.network.connection import (
+    PLAIN,
+    LingeringClient,
+    Listener,
+    NetworkParts,
+    ServerConnection,
+)
+from broker.server.network.connections import Connections, end_streams
 from broker.server.network.mailbox import Mailbox
-from broker.server.network.principal_quotas import PrincipalQuotas, Use
-from broker.server.network.quotas import PeerLog, QueuedBytes
-from broker.server.requests.client import Client
+from broker.server.network.principal_quotas import Use
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.outcomes import (
     CloseConnection,
@@ -82,44 +84,19 @@ _ALONE_S = 0.01
 class Processor:
     """Serves the connections it is given."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        clock: Clock,
-        metrics: ProcessorMetrics,
-        peer_log: PeerLog,
-        queued_bytes: QueuedBytes,
-        quotas: PrincipalQuotas,
-        worker: Executor,
-        max_frame_bytes: int,
-        max_idle_s: float,
-        on_close: Callable[[str], None],
-        is_scarce: Callable[[], bool] = lambda: False,
-        make_client: Callable[..., Client] = Client,
-    ) -> None:
+    def __init__(self, name: str, metrics: ProcessorMetrics, network: NetworkParts) -> None:
         self.metrics = metrics
         self.purgatory: Purgatory[ServerConnection] = Purgatory()
-        self._clock = clock
-        self._quotas = quotas
-        self._worker = worker  # for requests that take too long
+        self._clock = clock = network.clock
+        self._network = network
         self._handlers: Handlers | None = None
         self._worker_handlers: Handlers | None = None
         self._shared = bytearray(RECEIVE_BYTES)
         self._mailbox = Mailbox()
         self._connections = Connections(
             self.purgatory,
-            clock=clock,
-            peer_log=peer_log,
-            queued_bytes=queued_bytes,
-            max_frame_bytes=max_frame_bytes,
-            max_idle_s=max_idle_s,
-            on_granted=lambda one: self._mailbox.post(
-                partial(self._serve, one, self._grant_buffer)
-            ),
-            on_close=on_close,
-            is_scarce=is_scarce,
-            make_client=make_client,
+            network,
+            lambda one: self._mailbox.post(partial(self._serve, one, self._grant_buffer)),
         )
         self._open = self._connections.open
         self._selector = self._connections.selector
@@ -148,10 +125,6 @@ class Processor:
     def connections(self) -> set[ServerConnection]:
         """Return the open connections; callable from any thread."""
         return self._open.copy()
-
-    def set_max_idle(self, max_idle_s: float) -> None:
-        """Change how long a connection may be without a whole request, from any thread."""
-        self._connections.max_idle_s = max_idle_s
 
     def finish_turn(self) -> None:
         """Return once the requests being handled now are; callable from any other thread."""
@@ -303,7 +276,7 @@ class Processor:
         counted_s = max(worked_s, _SHORT_TURN_S)
         connection.turn_end_s = self._turn_start_s + counted_s
         self._turn_start_s += counted_s / self._crowd_count
-        if self._quotas.is_limiting and connection in self._open:
+        if self._network.quotas.is_limiting and connection in self._open:
             received_bytes = metrics.bytes_read - read_bytes
             sent_bytes = metrics.bytes_written - written_bytes
             self._charge(connection, Use(received_bytes, sent_bytes, worked_s))
@@ -313,7 +286,7 @@ class Processor:
         client = connection.client
         use = use._replace(worked_s=use.worked_s + client.worked_s)
         client.worked_s = 0.0
-        until_s = self._quotas.charge(client.authentication.identity, use)
+        until_s = self._network.quotas.charge(client.authentication.identity, use)
         now_s = self._clock.monotonic_s()
         if until_s <= now_s or self._is_stopping:
             return
@@ -392,7 +365,7 @@ class Processor:
         assert self._worker_handlers is not None
         kept = frames.copy() if frames.view.obj is self._shared else frames
         self.metrics.offloaded_count += 1
-        future = self._worker.submit(
+        future = self._network.worker.submit(
             self._worker_handlers.handle_all, kept, connection.client, connection.arrived_s
         )
         self._await_work(connection, future, future.result)

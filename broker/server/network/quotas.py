@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from broker.clock import Clock
+from broker.config import BrokerConfig
 from broker.endpoints import is_loopback, network_of
 from broker.errors import BrokerError
 from broker.token_bucket import TokenBucket
@@ -177,10 +178,10 @@ RESERVED_CONNECTIONS = 100
 class ConnectionCount:
     """How many connections there are, in all and by address (/64 of IPv6), with limits."""
 
-    def __init__(self, limit: int, limit_per_address: int) -> None:
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
-        self._limit = limit
-        self._limit_per_address = limit_per_address
+        self.set_limits(config)
         self._by_network: Counter[str] = Counter()
         self.total = 0
         self.accepted = 0  # since the start
@@ -191,10 +192,19 @@ class ConnectionCount:
         """Return whether few more connections are possible."""
         return self.total > self._limit * _SCARCE_SHARE
 
-    def set_limits(self, limit: int, limit_per_address: int) -> None:
+    def set_limits(self, config: BrokerConfig) -> None:
         """Change the limits; connections that are open stay."""
+        rate = config.max_connection_rate
         with self._lock:
-            self._limit, self._limit_per_address = limit, limit_per_address
+            self._limit = config.max_connections
+            self._limit_per_address = config.max_connections_per_ip
+            # each connection pays for the one before it, so that one less is saved up
+            self._rate = TokenBucket(rate, rate - 1, self._clock.monotonic_s()) if rate else None
+
+    def pause_s(self) -> float:
+        """Return how long to wait after a new connection before the next is accepted."""
+        with self._lock:
+            return 0.0 if self._rate is None else self._rate.spend(self._clock.monotonic_s())
 
     def enter(
         self, address: str, *, has_reserve: bool = False, is_broker: bool = False
@@ -227,26 +237,6 @@ class ConnectionCount:
             self._by_network[network] -= 1
             if not self._by_network[network]:
                 del self._by_network[network]
-
-
-class CreationRate:
-    """How many connections are accepted a second, for use on one thread."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.limit = 0  # a second; 0 for none; settable from any thread
-        self._clock = clock
-        self._left = 0.0  # that may be accepted now
-        self._updated_s = clock.monotonic_s()
-
-    def take(self) -> float:
-        """Count a connection; return how many seconds to wait before the next is accepted."""
-        limit = self.limit
-        if not limit:
-            return 0.0
-        now_s = self._clock.monotonic_s()
-        passed_s, self._updated_s = now_s - self._updated_s, now_s
-        self._left = min(limit, self._left + passed_s * limit) - 1
-        return max(0.0, (1 - self._left) / limit)
 
 
 class PeerLog:

@@ -17,10 +17,15 @@ from broker.errors import AuthenticationStateError
 from broker.security.quotas import Quotas
 from broker.server.network.acceptor import Acceptor, listen
 from broker.server.network.broker_hosts import BrokerHosts
-from broker.server.network.connection import LingeringClient, Listener, ServerConnection
+from broker.server.network.connection import (
+    LingeringClient,
+    Listener,
+    NetworkParts,
+    ServerConnection,
+)
 from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import Processor
-from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog, QueuedBytes
+from broker.server.network.quotas import ConnectionCount, PeerLog, QueuedBytes
 from broker.server.requests.client import Client
 from broker.server.requests.metrics import ProcessorMetrics, RequestErrors
 from broker.server.requests.outcomes import Handlers
@@ -47,30 +52,29 @@ class SocketServer:
         is_topic: Callable[[str], bool],
         make_client: Callable[..., Client],
     ) -> None:
-        self._make_client = make_client
         self._is_topic = is_topic
-        self._clock = clock
         self._metrics_period_s = config.monitoring_period_ms / 1000
         self.endpoints = config.endpoints
         """What it listens on; once it does, with the real ports."""
         self.processors: list[Processor] = []
-        self.connection_count = ConnectionCount(
-            config.max_connections, config.max_connections_per_ip
+        self.network = NetworkParts(
+            clock=clock,
+            peer_log=PeerLog(clock),
+            queued_bytes=QueuedBytes(config.max_queued_bytes),
+            quotas=PrincipalQuotas(clock),
+            # one thread: it computes, so more would only take turns, and its metrics take no lock
+            worker=ThreadPoolExecutor(max_workers=1, thread_name_prefix="offload-worker"),
+            max_frame_bytes=config.max_request_bytes,
+            max_idle_s=config.max_idle_ms / 1000,
+            connection_count=ConnectionCount(config, clock),
+            make_client=make_client,
         )
-        self._creation_rate = CreationRate(clock)
-        self._creation_rate.limit = config.max_connection_rate
-        self.queued_bytes = QueuedBytes(config.max_queued_bytes)
-        self.quotas = PrincipalQuotas(clock)
-        self.quotas.set(_default_quotas(config), {})
+        self.network.quotas.set(_default_quotas(config), {})
         self.workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
         self.broker_hosts = BrokerHosts()
         self.listers = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lister")
         # of their own: many logins must not hold up who administers, nor the reverse
         self.logins = ThreadPoolExecutor(max_workers=2, thread_name_prefix="login")
-        # one thread: it computes, so more would only take turns, and its metrics take no lock
-        self._offload_worker = ThreadPoolExecutor(
-            max_workers=1, thread_name_prefix="offload-worker"
-        )
         self.errors = RequestErrors()
         self._offload_metrics = self._make_metrics()
         self._handlers: list[Handlers] = []
@@ -80,7 +84,7 @@ class SocketServer:
         self._acceptor: Acceptor | None = None
 
     def _make_metrics(self) -> ProcessorMetrics:
-        made = ProcessorMetrics(self._clock, self._metrics_period_s, self.errors)
+        made = ProcessorMetrics(self.network.clock, self._metrics_period_s, self.errors)
         made.is_topic = self._is_topic
         return made
 
@@ -116,22 +120,8 @@ class SocketServer:
         self, config: BrokerConfig, make_handlers: MakeHandlers, make_room: Callable[[], None]
     ) -> None:
         """Accept connections and serve them; `make_room` frees descriptors when they run out."""
-        peer_log = PeerLog(self._clock)
         for number in range(config.num_threads):
-            processor = Processor(
-                f"processor-{number}",
-                clock=self._clock,
-                metrics=self._make_metrics(),
-                peer_log=peer_log,
-                queued_bytes=self.queued_bytes,
-                quotas=self.quotas,
-                worker=self._offload_worker,
-                max_frame_bytes=config.max_request_bytes,
-                max_idle_s=config.max_idle_ms / 1000,
-                on_close=self.connection_count.leave,
-                is_scarce=lambda: self.connection_count.is_scarce,
-                make_client=self._make_client,
-            )
+            processor = Processor(f"processor-{number}", self._make_metrics(), self.network)
             self.processors.append(processor)
             own = make_handlers(processor.metrics, TURN_BYTES, processor.wake)
             offloaded = make_handlers(self._offload_metrics, None, processor.wake)
@@ -140,10 +130,8 @@ class SocketServer:
         self._acceptor = Acceptor(
             self._listeners,
             self.processors,
-            count=self.connection_count,
-            rate=self._creation_rate,
+            network=self.network,
             broker_hosts=self.broker_hosts,
-            peer_log=peer_log,
             send_bytes=config.socket_send_bytes,
             make_room=make_room,
         )
@@ -151,11 +139,9 @@ class SocketServer:
 
     def reconfigure(self, config: BrokerConfig, users: Mapping[str, Quotas]) -> None:
         """Use other limits from now on; `users` have quotas of their own."""
-        self.quotas.set(_default_quotas(config), users)
-        self.connection_count.set_limits(config.max_connections, config.max_connections_per_ip)
-        self._creation_rate.limit = config.max_connection_rate
-        for processor in self.processors:
-            processor.set_max_idle(config.max_idle_ms / 1000)
+        self.network.quotas.set(_default_quotas(config), users)
+        self.network.connection_count.set_limits(config)
+        self.network.max_idle_s = config.max_idle_ms / 1000
         for handlers in self._handlers:
             handlers.reconfigure(config)
 
@@ -164,7 +150,7 @@ class SocketServer:
         for processor in self.processors:
             processor.finish_turn()
         if self.processors:
-            self._offload_worker.submit(_do_nothing).result()
+            self.network.worker.submit(_do_nothing).result()
 
     def reload_certificates(self) -> None:
         """Use the files of certificates if they have changed, soon."""
@@ -177,7 +163,7 @@ class SocketServer:
         It was admitted before it proved that, so only this one ends.
         """
         who = client.authentication.identity
-        limit = self.quotas.max_connections(who)
+        limit = self.network.quotas.max_connections(who)
         others = (one.client for one in self.connections if one.client is not client)
         if limit and sum(one.authentication.identity == who for one in others) >= limit:
             reason = f"{who} has {limit} connections to this broker, as many as its quota allows"
@@ -218,7 +204,7 @@ class SocketServer:
         self.workers.shutdown()
         self.listers.shutdown()
         self.logins.shutdown()
-        self._offload_worker.shutdown()
+        self.network.worker.shutdown()
         return lingering
 
 

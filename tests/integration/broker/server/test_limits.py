@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.config import BrokerConfig
 from broker.errors import InvalidRequestError
 from broker.protocol.client_requests import (
     ClusterMetadataRequest,
@@ -27,7 +28,7 @@ from broker.protocol.replica_requests import ChangeIsrRequest
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.broker import Broker
 from broker.server.network import connections, processor, quotas
-from broker.server.network.quotas import ConnectionCount, CreationRate, PeerLog
+from broker.server.network.quotas import ConnectionCount, PeerLog
 from broker.server.network.response_queue import MAX_WAITING_READS
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
@@ -326,13 +327,13 @@ def test_connections_when_too_many_come_in_a_second_then_wait_and_all_are_served
 
 def test_creation_rate_when_taken_faster_than_allowed_then_says_how_long_to_wait() -> None:
     clock = FakeClock()
-    rate = CreationRate(clock)
-    assert rate.take() == 0
-    rate.limit = 4
+    count = ConnectionCount(BrokerConfig(), clock)
+    assert count.pause_s() == 0
+    count.set_limits(BrokerConfig(max_connection_rate=4))
     clock.advance(60)
-    assert [rate.take() for _ in range(5)] == [0, 0, 0, 0.25, 0.5]
+    assert [count.pause_s() for _ in range(5)] == [0, 0, 0, 0.25, 0.5]
     clock.advance(0.5)
-    assert rate.take() == pytest.approx(0.25)
+    assert count.pause_s() == pytest.approx(0.25)
 
 
 def test_connections_when_many_come_and_go_then_the_count_is_right(
@@ -353,8 +354,7 @@ def waiting_count(broker: Broker) -> int:
 
 def close_idle_from_now_on(broker: Broker, after_s: float) -> None:
     """Change connections.max.idle.ms, once what must not take so long is done."""
-    for one in broker._server.processors:
-        one.set_max_idle(after_s)
+    broker._server.network.max_idle_s = after_s
 
 
 def test_connection_when_idle_too_long_then_closed(
@@ -444,7 +444,7 @@ def test_peer_log_when_peers_are_many_then_memory_stays_bounded() -> None:
 
 
 def test_connection_count_when_address_left_then_not_remembered() -> None:
-    count = ConnectionCount(2, 1)
+    count = ConnectionCount(BrokerConfig(max_connections=2, max_connections_per_ip=1), FakeClock())
     assert count.enter("a") is None
     assert count.enter("a") == "max.connections.per.ip"
     assert count.enter("b") is None
@@ -458,7 +458,7 @@ def test_connection_count_when_address_left_then_not_remembered() -> None:
 def test_connection_count_when_clients_are_on_this_machine_then_only_the_sum_is_limited(
     address: str,
 ) -> None:
-    count = ConnectionCount(3, 1)
+    count = ConnectionCount(BrokerConfig(max_connections=3, max_connections_per_ip=1), FakeClock())
     assert [count.enter(address) for _ in range(4)] == [None, None, None, "max.connections"]
 
 

@@ -312,7 +312,7 @@ def test_challenge_when_nobody_answers_it_then_the_connection_ends(
 def test_user_when_it_has_all_connections_of_its_quota_then_no_more_until_one_ends(
     running_broker: Broker, connect: PeerFactory
 ) -> None:
-    running_broker._server.quotas.set(Quotas(), {"alice": Quotas(connections=2)})
+    running_broker._server.network.quotas.set(Quotas(), {"alice": Quotas(connections=2)})
     peers = [connect(running_broker) for _ in range(3)]
     log_in(peers[0])
     log_in(peers[1])
@@ -347,7 +347,7 @@ def test_order_of_95_mb_when_the_client_is_nobody_then_is_cut_off_at_its_start(
     with suppress(ConnectionError):
         stranger.send_bytes(start + bytes(4 << 20))  # all of it at once: no more is received
     assert stranger.is_closed()
-    assert running_broker._server.queued_bytes.taken == 0
+    assert running_broker._server.network.queued_bytes.taken == 0
     hello(other)
 
 
@@ -362,7 +362,7 @@ def test_frame_of_95_mb_when_a_login_is_required_then_is_cut_off_at_its_start(
     with suppress(ConnectionError):
         peer.send_bytes(struct.pack(">ih", 95 << 20, AuthenticateRequest.TYPE) + bytes(1 << 20))
     assert peer.is_closed()
-    assert broker._server.queued_bytes.taken == 0
+    assert broker._server.network.queued_bytes.taken == 0
 
 
 @pytest.fixture

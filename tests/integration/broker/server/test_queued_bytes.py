@@ -21,6 +21,7 @@ from broker.server.network.quotas import FrameRoom, QueuedBytes
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
+from tests.support.network import network_parts
 from tests.support.waiting import wait_until
 
 LIMIT = 1_000_000
@@ -227,14 +228,8 @@ def test_connection_when_a_large_frame_comes_slowly_and_steadily_then_has_not_st
     budget = QueuedBytes(LIMIT)
     clock = FakeClock()
     with ours, theirs:
-        connection = ServerConnection(
-            ours,
-            "peer",
-            clock=clock,
-            max_frame_bytes=1 << 24,
-            queued_bytes=budget,
-            on_granted=lambda one: None,
-        )
+        network = network_parts(clock, max_frame_bytes=1 << 24, queued_bytes=budget)
+        connection = ServerConnection(ours, "peer", network, lambda one: None)
 
         def has_stalled(now_s: float) -> bool:
             reason = connection.reason_to_close(clock.monotonic_s() + now_s, max_idle_s=1e9)

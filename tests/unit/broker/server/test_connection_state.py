@@ -40,6 +40,7 @@ from broker.server.network.response_queue import MAX_QUEUED_RESPONSES
 from broker.server.requests.purgatory import DelayedResponse, Response
 from tests.doubles import FakeClock
 from tests.support.frames import frames_of
+from tests.support.network import network_parts
 
 BUDGET = 4 * LARGE_FRAME_BYTES
 LARGE = encode_frame(bytes(LARGE_FRAME_BYTES + 1))
@@ -80,14 +81,8 @@ def new_connection(
     budget: QueuedBytes,
     on_granted: Callable[[ServerConnection], None] = lambda connection: None,
 ) -> ServerConnection:
-    return ServerConnection(
-        sock,
-        "peer",
-        clock=FakeClock(),
-        max_frame_bytes=BUDGET,
-        queued_bytes=budget,
-        on_granted=on_granted,
-    )
+    network = network_parts(FakeClock(), max_frame_bytes=BUDGET, queued_bytes=budget)
+    return ServerConnection(sock, "peer", network, on_granted)
 
 
 class Listened:
@@ -417,16 +412,7 @@ def test_frames_when_a_large_one_came_after_them_then_are_not_held_behind_it() -
 
 @pytest.mark.usefixtures("expects_bugs")
 def test_connection_when_the_selector_has_no_room_for_it_then_is_closed_all_the_same() -> None:
-    connections = Connections(
-        Mock(),
-        clock=FakeClock(),
-        peer_log=Mock(),
-        queued_bytes=QueuedBytes(BUDGET),
-        max_frame_bytes=BUDGET,
-        max_idle_s=9,
-        on_granted=Mock(),
-        on_close=Mock(),
-    )
+    connections = Connections(Mock(), network_parts(FakeClock()), Mock())
     ours, client = connected()
     with client, closing(connections.selector):
         no_room = OSError(errno.ENOSPC, "no room")

@@ -21,7 +21,7 @@ from broker.server.network import processor
 from broker.server.network.frame_receiver import LARGE_FRAME_BYTES
 from broker.server.network.principal_quotas import PrincipalQuotas
 from broker.server.network.processor import SLICE_S, Processor
-from broker.server.network.quotas import PeerLog, QueuedBytes
+from broker.server.network.quotas import QueuedBytes
 from broker.server.network.response_queue import MAX_QUEUED_RESPONSES, MAX_WAITING_READS
 from broker.server.requests.client import Client
 from broker.server.requests.metrics import ProcessorMetrics
@@ -40,6 +40,7 @@ from broker.server.requests.purgatory import (
     Response,
 )
 from tests.support.frames import frames_of
+from tests.support.network import Left, network_parts
 from tests.support.waiting import wait_until
 
 NEVER_S = 1e9
@@ -81,22 +82,19 @@ class Bench:
     def __init__(self) -> None:
         clock = SystemClock()
         self.metrics = ProcessorMetrics(clock, 60.0)
-        self.left: list[str] = []
+        left = Left(clock)
+        self.left = left.addresses
         self.queued_bytes = QueuedBytes(1 << 20)
         self.quotas = PrincipalQuotas(clock)
         self._worker = ThreadPoolExecutor(max_workers=1)
-        self.processor = Processor(
-            "processor-under-test",
-            clock=clock,
-            metrics=self.metrics,
-            peer_log=PeerLog(clock),
+        network = network_parts(
+            clock,
             queued_bytes=self.queued_bytes,
             quotas=self.quotas,
             worker=self._worker,
-            max_frame_bytes=1 << 20,
-            max_idle_s=600,
-            on_close=self.left.append,
+            connection_count=left,
         )
+        self.processor = Processor("processor-under-test", self.metrics, network)
         self.handlers = ScriptedHandlers(lambda frame: None)
         self._clients: list[socket.socket] = []
         self._is_running = False
