@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,9 +17,11 @@ from broker.config import BrokerConfig, load_file
 from broker.errors import ConfigError, CoordinationError
 from broker.log.data_directory import ZOOKEEPER_NAME
 from broker.metrics_server import served_metrics
+from broker.security.client_tls import context_of
+from broker.security.tls import load_context
 from broker.server.broker import Broker
 from broker.zk.paths import DEFAULT_PORT, parse_connect_string
-from broker.zk.security import SECRET_NAME, found_security
+from broker.zk.security import SECRET_NAME, found_security, read_credential, tls_files_of
 from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.environment import Environment
@@ -37,6 +41,50 @@ from pylogctl.cli.service import (
     pid_file,
 )
 from pylogctl.cli.signals import install
+
+
+def problems_of(config: BrokerConfig) -> Iterator[str]:
+    """Yield what is wrong with certificates, keys and credentials, a sentence for each."""
+    if any(one.is_tls for one in config.endpoints):
+        yield from _problem(lambda: _validate_dates(config))
+    if (credential := config.zk_credential_file) is not None:
+        yield from _problem(lambda: read_credential(credential))
+    yield from _problem(lambda: _check_zookeeper(config))
+
+
+def _problem(check: Callable[[], object]) -> Iterator[str]:
+    try:
+        check()
+    except ConfigError as error:
+        yield str(error)
+
+
+def _check_zookeeper(config: BrokerConfig) -> None:
+    files = tls_files_of(config)
+    if files is not None:
+        context_of(files)
+        _validate_dates(
+            BrokerConfig(ssl_certificate=files.cert, ssl_key=files.key, ssl_ca=files.ca)
+        )
+
+
+def _validate_dates(config: BrokerConfig) -> None:
+    if config.ssl_certificate is not None:
+        _check_end(config.ssl_certificate, load_context(config).not_after_s)
+    if config.ssl_ca is not None:
+        authorities = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        authorities.load_verify_locations(config.ssl_ca)
+        known = authorities.get_ca_certs()
+        ends = [ssl.cert_time_to_seconds(str(one["notAfter"])) for one in known]
+        if ends:  # one that is valid is enough
+            _check_end(config.ssl_ca, max(ends))
+
+
+def _check_end(path: Path, not_after_s: float) -> None:
+    if not_after_s <= time.time():
+        end = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(not_after_s))
+        raise ConfigError(f"the certificate of {path} expired at {end}")
+
 
 EMBEDDED = "embedded"
 _LOOK_S = 1.0  # for a signal that came just before the wait, or to another thread
@@ -109,8 +157,7 @@ def _broker_config(layers: Sequence[Layer]) -> BrokerConfig:
 
 
 def _check_files(env: Environment, config: BrokerConfig) -> None:
-    from broker.security.warnings import warnings_of  # late, as the next: for this option only
-    from pylogctl.broker.check import problems_of
+    from broker.security.warnings import warnings_of  # late: for this option only
 
     for text in warnings_of(config, None):
         env.warn(text)

@@ -8,22 +8,102 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from broker.admin import brokers
-from broker.errors import RegistryUnreachableError, RequestTimeoutError, UnsupportedVersionError
+from broker.client.cluster import Cluster, Connect
+from broker.client.connection import parse_broker_list
+from broker.errors import (
+    BrokerNotFoundError,
+    RegistryUnreachableError,
+    RequestTimeoutError,
+    UnsupportedVersionError,
+)
 from broker.protocol.responses import BrokerAddress
 from broker.units import format_duration
 from broker.zk.embedded import EmbeddedZooKeeper
-from pylogctl.broker import control
 from pylogctl.broker.document import STOP, ShutdownStep
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import connector, open_cluster, zookeeper_session
 from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
+
+
+def find_broker(
+    cluster: Cluster, connect: Connect, broker_id: int | None, listed: Sequence[str] = ()
+) -> BrokerAddress:
+    """Return the broker of an id; without one, that of the only address listed, or the only one."""
+    if broker_id is not None:
+        return brokers.find_broker(cluster, connect, broker_id)
+    live = cluster.brokers()
+    if not live:
+        raise BrokerNotFoundError(
+            "no broker is registered", hints=["start one: pylogctl broker start"]
+        )
+    given = {(one.host, one.port) for one in parse_broker_list(",".join(listed))}
+    if len(given) == 1:
+        for address in live:
+            if (address.host, address.port) in given:
+                return address
+    if len(live) > 1:
+        ids = ", ".join(str(address.id) for address in live)
+        raise UsageError("missing ID: there are several brokers", hints=[f"brokers: {ids}"])
+    return live[0]
+
+
+def local_pid(document: Mapping[str, Any]) -> int | None:
+    """Return a broker's process id if that process has the data directory open on this machine."""
+    from broker.log.data_directory import holder_pid
+
+    # The address does not show it: it may be forwarded to another machine, or into a container.
+    pid: int | None = document.get("pid")
+    if pid is None or holder_pid(Path(document["data"])) != pid:
+        return None
+    return pid
+
+
+_POLL_S = 0.05
+
+
+def read_pid(path: Path) -> int:
+    """Return the process id in a pid file; the process must be running."""
+    text = path.read_text(encoding="ascii", errors="replace").strip()
+    if not text.isdecimal() or int(text) < 1:
+        raise CliError(ExitStatus.CONFIG, f"'{path}' holds no process id: '{text[:40]}'")
+    if not is_running(int(text)):
+        raise CliError(ExitStatus.NOT_FOUND, f"no process {text} runs, which '{path}' names")
+    return int(text)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return True
+    return state.rpartition(")")[2].split()[:1] != ["Z"]
+
+
+def wait_for_exit(pid: int, timeout_s: float) -> bool:
+    """Wait until a process has ended; return False if the time is up."""
+    give_up_s = time.monotonic() + timeout_s
+    while is_running(pid):
+        if time.monotonic() >= give_up_s:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
 
 STOP_TIMEOUT_S = 30.0
 _STEPS_WITHOUT_LOGS = frozenset({"move leaderships", "deregister", "leave the registry"})
@@ -35,7 +115,7 @@ def stop_broker(
 ) -> None:
     """Ask a broker (None: the only one) to stop, wait until it has, and write the steps it took."""
     with open_cluster(env) as cluster:
-        address = control.find_broker(cluster, connector(env), broker_id, env.settings.brokers)
+        address = find_broker(cluster, connector(env), broker_id, env.settings.brokers)
     name = brokers.name_of(address)
     document = brokers.request_status(connector(env), address).document or {}
     zookeeper = document["zookeeper"] if document.get("runs_zookeeper") else None
@@ -51,7 +131,7 @@ def stop_broker(
     confirm(env, "broker stop", f"stop {what}?")
     started_s = env.clock.monotonic_s()
     with announced_wait(env, f"{name} to stop"):
-        steps = _shut_down(env, address, control.local_pid(document), force=force)
+        steps = _shut_down(env, address, local_pid(document), force=force)
     if steps is None:
         message = _not_in_time(env, name)
         if not kill:
@@ -61,7 +141,7 @@ def stop_broker(
                 message,
                 hints=["nothing was killed; it may still be stopping", f"try: {again} --force"],
             )
-        _kill(env, control.local_pid(document), message)
+        _kill(env, local_pid(document), message)
         return
     for step in steps:
         env.note(_step_line(step))
@@ -73,7 +153,7 @@ def stop_broker(
 
 def stop_process(env: Environment, pid_file: Path, *, kill: bool, with_zookeeper: bool) -> None:
     """Stop the process named in a pid file by SIGTERM, and wait for its end."""
-    pid = control.read_pid(pid_file)
+    pid = read_pid(pid_file)
     name = what = f"process {pid}"
     zookeeper = EmbeddedZooKeeper.run_by(pid)
     if zookeeper is not None:
@@ -87,7 +167,7 @@ def stop_process(env: Environment, pid_file: Path, *, kill: bool, with_zookeeper
     os.kill(pid, signal.SIGTERM)
     timeout_s = env.timeout_s(STOP_TIMEOUT_S)
     with announced_wait(env, f"{name} to stop"):
-        has_ended = control.wait_for_exit(pid, timeout_s)
+        has_ended = wait_for_exit(pid, timeout_s)
     if not has_ended:
         if not kill:
             hints = ["nothing was killed; it may still be stopping", "try: --timeout 2m, or --kill"]
@@ -154,7 +234,7 @@ def _shut_down(
     if pid is None:
         return steps
     closed_s = env.clock.monotonic_s()
-    if not control.wait_for_exit(pid, max(0.0, give_up_s - closed_s)):
+    if not wait_for_exit(pid, max(0.0, give_up_s - closed_s)):
         return None
     return [*steps, ShutdownStep("exit", round(env.clock.monotonic_s() - closed_s, 3))]
 

@@ -209,7 +209,7 @@ def _target(
 ) -> Iterator[tuple[Registry, Target]]:
     """Yield the registry and the target that `--topic` or `--broker` names; one must be given."""
     from broker.admin.settings import target_of_broker
-    from pylogctl.config.targets import target_of_topic
+    from pylogctl.config.reads import target_of_topic
 
     _validate_one(topic, broker)
     if topic is not None:
@@ -232,7 +232,7 @@ def _target(
 
 def _existing(registry: Registry, topic: str) -> str:
     from broker.admin.settings import validate_exists
-    from pylogctl.config.targets import target_of_topic
+    from pylogctl.config.reads import target_of_topic
 
     validate_exists(registry, target_of_topic(topic))
     return topic
@@ -241,14 +241,14 @@ def _existing(registry: Registry, topic: str) -> str:
 def _live(env: Environment, registry: Registry) -> Sequence[BrokerSettings]:
     """Return the settings of the live brokers; those that do not report them are errors."""
     from broker.client.registry_cluster import RegistryCluster
-    from pylogctl.config.targets import read_settings
+    from pylogctl.config.reads import read_settings
 
     return read_settings(env, RegistryCluster(registry).brokers())
 
 
 def _settings_of(env: Environment, broker: str) -> tuple[BrokerSettings, list[BrokerSettings]]:
     """Return the settings of one broker, and those of the other live ones of its cluster."""
-    from pylogctl.config.targets import read_one
+    from pylogctl.config.reads import read_one
 
     if not broker.isdecimal():
         env, settings = _at_address(env, broker)
@@ -261,7 +261,7 @@ def _settings_of(env: Environment, broker: str) -> tuple[BrokerSettings, list[Br
 
 def _at_address(env: Environment, address: str) -> tuple[Environment, BrokerSettings]:
     """Return the settings of the broker at an address, and the environment with its ZooKeeper."""
-    from pylogctl.config.targets import read_at_address
+    from pylogctl.config.reads import read_at_address
 
     settings, zookeeper = read_at_address(env, address)
     if env.settings.zookeeper is None and zookeeper:

@@ -44,8 +44,7 @@ def doctor(env: Environment) -> None:
     them, and the rights of key files on this machine. Exit status 1 means that something needed is
     missing.
     """
-    from pylogctl.doctor.checks import run_checks
-    from pylogctl.doctor.finding import Verdict
+    from pylogctl.doctor.checks import Verdict, run_checks
 
     findings = list(run_checks(env))
     rows = [FindingRow(f.verdict.value, f.check, f.detail, f.hint or None) for f in findings]

@@ -79,8 +79,7 @@ def add(
     and not the password; guesses at a password that was chosen are slowed by 100,000 iterations.
     """
     from pylogctl.cli.connections import open_registry
-    from pylogctl.user.changes import absent_user, set_password
-    from pylogctl.user.passwords import new_password
+    from pylogctl.user.changes import absent_user, new_password, set_password
 
     with open_registry(env, may_be_new=True) as registry:
         name = absent_user(registry.session, user)
@@ -132,8 +131,7 @@ def password(
     Connections that the user has open stay; `user remove` ends them.
     """
     from pylogctl.cli.connections import open_registry
-    from pylogctl.user.changes import known_user, set_password
-    from pylogctl.user.passwords import new_password
+    from pylogctl.user.changes import known_user, new_password, set_password
 
     with open_registry(env) as registry:
         name = known_user(registry.session, user)
@@ -169,16 +167,16 @@ def quota(
     the broker, holds. Brokers apply a change within a second.
     """
     from pylogctl.cli.connections import zookeeper_session
-    from pylogctl.user import quotas
+    from pylogctl.user import changes
 
-    wanted = quotas.parse(bytes_in, bytes_out, work, connections)
+    wanted = changes.parse_quotas(bytes_in, bytes_out, work, connections)
     if wanted and user is None:
         raise UsageError("USER is missing", hints=["'<default>' is for all others"])
     with zookeeper_session(env, may_be_new=bool(wanted)) as session:
         if wanted and user is not None:
-            quotas.change(env, session, user, wanted)
+            changes.change_quotas(env, session, user, wanted)
         else:
-            quotas.show(env, session, user)
+            changes.show_quotas(env, session, user)
 
 
 @app.command("remove", cls=Command)
@@ -194,7 +192,7 @@ def quota(
 def remove(env: Environment, users: list[str] = argument("USER...", "Names.")) -> None:
     """Remove users, and wait until brokers know it: their connections end within seconds."""
     from pylogctl.cli.connections import open_registry
-    from pylogctl.user.changes import remove as remove_users
+    from pylogctl.user.changes import remove_users
 
     with open_registry(env) as registry:
         remove_users(env, registry, users)

@@ -16,7 +16,7 @@ from broker.errors import ServerError
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.zk.session import Session
-from pylogctl.doctor.security import CLUSTER_KEY
+from pylogctl.doctor.checks import CLUSTER_KEY
 from tests.integration.broker.server.peer import Peer
 from tests.support.certificates import Certificates
 from tests.support.command_line import Spawn

@@ -12,10 +12,10 @@ import pytest
 
 from broker.server.broker import Broker
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.doctor.finding import Verdict
-from pylogctl.doctor.security import (
+from pylogctl.doctor.checks import (
     CLUSTER_KEY,
     ClockReading,
+    Verdict,
     check_certificate,
     check_clocks,
     check_exposure,

@@ -26,7 +26,7 @@ from pylogctl.cli.layout import (
     record_lines,
     table_lines,
 )
-from pylogctl.doctor.finding import Verdict
+from pylogctl.doctor.checks import Verdict
 
 LAG = (
     Column("group", "its name"),
