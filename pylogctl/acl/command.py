@@ -7,7 +7,7 @@ from typing import Annotated
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import CONFIRM, DRY_RUN, OUTPUT, REGISTRY, SECURITY, TIMEOUT, accepts
+from pylogctl.cli.options import CHANGE, CLUSTER, OUTPUT, accepts
 from pylogctl.cli.tree import Command, new_app
 
 app = new_app("Say who may do what, and find out why somebody may not.")
@@ -20,12 +20,7 @@ _Host = Annotated[
 
 @app.command("add", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *SECURITY,
-    *TIMEOUT,
-    *CONFIRM,
-    *DRY_RUN,
+    OUTPUT + CLUSTER + CHANGE,
     exits=(*_READS, ExitStatus.CONFLICT),
     examples=(
         "pylogctl acl add User:alice read,write topic:orders",
@@ -61,12 +56,7 @@ def add(
 
 @app.command("remove", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *SECURITY,
-    *TIMEOUT,
-    *CONFIRM,
-    *DRY_RUN,
+    OUTPUT + CLUSTER + CHANGE,
     exits=(*_READS, ExitStatus.CONFLICT),
     examples=("pylogctl acl remove 7", "pylogctl acl remove 3 4 --dry-run"),
 )
@@ -84,12 +74,7 @@ def remove(
 
 @app.command("list", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *SECURITY,
-    *TIMEOUT,
-    exits=_READS,
-    examples=("pylogctl acl list", "pylogctl acl list User:alice"),
+    OUTPUT + CLUSTER, exits=_READS, examples=("pylogctl acl list", "pylogctl acl list User:alice")
 )
 def list_(
     env: Environment,
@@ -107,10 +92,7 @@ def list_(
 
 @app.command("check", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *SECURITY,
-    *TIMEOUT,
+    OUTPUT + CLUSTER,
     exits=(*_READS, ExitStatus.NOT_ALLOWED),
     examples=(
         "pylogctl acl check User:alice read topic:orders",

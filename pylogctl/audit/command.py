@@ -35,9 +35,7 @@ _Tiers = Annotated[
 
 @app.command("show", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROGRESS,
+    OUTPUT + CONNECTION + PROGRESS,
     exits=_READS,
     examples=(
         "pylogctl audit show audit",
@@ -60,9 +58,7 @@ def show(
 
 @app.command("check", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
-    *PROGRESS,
+    OUTPUT + CONNECTION + PROGRESS,
     exits=(*_READS, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl audit check audit --fail-above 0",

@@ -24,9 +24,7 @@ app = new_app("Start, stop and look at brokers.")
 
 @app.command("start", cls=Command)
 @accepts(
-    *shared.SUMMARY,
-    *shared.REGISTRY,
-    *shared.PROPERTIES,
+    shared.SUMMARY + shared.REGISTRY + shared.PROPERTIES,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.CONFLICT,
@@ -64,10 +62,7 @@ def start(env: Environment, options: StartOptions, process: ProcessOptions) -> N
 
 @app.command("stop", cls=Command)
 @accepts(
-    *shared.SUMMARY,
-    *shared.CONNECTION,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    shared.SUMMARY + shared.CONNECTION + shared.CHANGE,
     exits=(
         ExitStatus.NOT_FOUND,
         ExitStatus.CONFLICT,
@@ -121,8 +116,7 @@ def stop(
 
 @app.command("status", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     examples=(
         "pylogctl broker status",
@@ -195,11 +189,7 @@ def _warnings(row: StatusRow) -> Iterator[str]:
 
 @app.command("decommission", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROGRESS,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CHANGE,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl broker decommission 2 --dry-run",
@@ -224,8 +214,7 @@ def decommission(
 
 @app.command("list", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.PARTIAL,),
     examples=("pylogctl broker list", "pylogctl broker list --output name"),
 )

@@ -265,6 +265,8 @@ SECURITY = _Security.parameters()
 TLS = SECURITY[:4]  # without a login
 BROKERS = (*_BROKERS, *SECURITY)
 CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
+CLUSTER = REGISTRY + SECURITY + TIMEOUT  # a cluster that is found through ZooKeeper
+CHANGE = CONFIRM + DRY_RUN
 
 # Options of some commands. A command uses them as types of its parameters, so that an option of one
 # meaning has the same flags, help and panel everywhere.
@@ -425,7 +427,8 @@ def takes_value() -> dict[str, bool]:
 
 
 def accepts(
-    *options: inspect.Parameter,
+    options: tuple[inspect.Parameter, ...] = (),
+    *,
     exits: tuple[ExitStatus, ...] = (),
     examples: tuple[str, ...] = (),
     first: str = "",

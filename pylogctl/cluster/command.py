@@ -19,8 +19,7 @@ app = new_app("Look at the brokers, leaders and replicas of a whole cluster.")
 
 @app.command("describe", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.UNSUPPORTED,),
     examples=("pylogctl cluster describe", "pylogctl cluster describe -b broker-1:9092"),
 )
@@ -41,8 +40,7 @@ def describe(env: Environment) -> None:
 
 @app.command("health", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl cluster health",
@@ -86,9 +84,7 @@ def health(env: Environment) -> None:
 
 @app.command("recover", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.CONFIRM,
+    shared.OUTPUT + shared.CONNECTION + shared.CONFIRM,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
     examples=(
         "pylogctl cluster recover",
@@ -124,8 +120,7 @@ def recover(
 
 @app.command("keys", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.NOT_FOUND,),
     examples=("pylogctl cluster keys",),
 )
@@ -142,8 +137,7 @@ def keys(env: Environment) -> None:
 
 @app.command("rotate-key", cls=Command)
 @accepts(
-    *shared.CONNECTION,
-    *shared.CONFIRM,
+    shared.CONNECTION + shared.CONFIRM,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
     examples=("pylogctl cluster rotate-key --yes", "pylogctl cluster rotate-key --now"),
 )
@@ -174,8 +168,7 @@ def rotate_key(
 
 @app.command("changes", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     examples=(
         "pylogctl cluster changes --since 1h",

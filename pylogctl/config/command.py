@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import (
-    CONFIRM,
-    CONNECTION,
-    DRY_RUN,
-    OUTPUT,
-    REGISTRY,
-    SECURITY,
-    TIMEOUT,
-    accepts,
-)
+from pylogctl.cli.options import CHANGE, CLUSTER, CONNECTION, OUTPUT, accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
@@ -40,12 +31,7 @@ _Broker = Annotated[
 
 @app.command("set", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *SECURITY,
-    *TIMEOUT,
-    *CONFIRM,
-    *DRY_RUN,
+    OUTPUT + CLUSTER + CHANGE,
     exits=_WRITES,
     examples=(
         "pylogctl config set --topic orders retention.ms=86400000 flush.messages=1",
@@ -76,12 +62,7 @@ def set_(
 
 @app.command("unset", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *SECURITY,
-    *TIMEOUT,
-    *CONFIRM,
-    *DRY_RUN,
+    OUTPUT + CLUSTER + CHANGE,
     exits=_WRITES,
     examples=(
         "pylogctl config unset --topic orders retention.ms",
@@ -109,10 +90,7 @@ def unset(
 
 @app.command("list", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *SECURITY,
-    *TIMEOUT,
+    OUTPUT + CLUSTER,
     exits=_READS,
     examples=(
         "pylogctl config list",
@@ -142,8 +120,7 @@ def list_(env: Environment, topic: _Topic = None, broker: _Broker = None) -> Non
 
 @app.command("show", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    OUTPUT + CONNECTION,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
     examples=("pylogctl config show --origin", "pylogctl config show --context prod --origin"),
 )
@@ -159,10 +136,7 @@ def show(
 
 @app.command("diff", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *SECURITY,
-    *TIMEOUT,
+    OUTPUT + CLUSTER,
     exits=_READS,
     examples=(
         "pylogctl config diff",

@@ -16,11 +16,7 @@ app = new_app()
 
 @app.command("consume", cls=Command)
 @accepts(
-    *REGISTRY,
-    *BROKERS,
-    *PROPERTIES,
-    *TIMEOUT,
-    *PROGRESS,
+    REGISTRY + BROKERS + PROPERTIES + TIMEOUT + PROGRESS,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.NOT_FOUND,

@@ -29,12 +29,9 @@ DirArgument = Annotated[Path, argument("DIR", "The directory of consume --retry-
 
 @app.command("list", cls=Command)
 @accepts(
-    *OUTPUT,
+    OUTPUT,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND),
-    examples=(
-        "pylogctl retry list failed",
-        "pylogctl retry list failed --sort state",
-    ),
+    examples=("pylogctl retry list failed", "pylogctl retry list failed --sort state"),
 )
 def list_entries(env: Environment, directory: DirArgument) -> None:
     """List the messages in a retry store, oldest first.
@@ -49,12 +46,7 @@ def list_entries(env: Environment, directory: DirArgument) -> None:
 
 @app.command("drain", cls=Command)
 @accepts(
-    exits=(
-        ExitStatus.FAILED,
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.PARTIAL,
-    ),
+    exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
     changes=True,
     examples=(
         "pylogctl retry drain failed --exec 'bill --at {offset}'",

@@ -18,7 +18,7 @@ app = new_app("Name clusters, and choose the one that commands use.")
 
 
 @app.command("list", cls=Command)
-@accepts(*OUTPUT, exits=(ExitStatus.CONFIG,), examples=("pylogctl context list",))
+@accepts(OUTPUT, exits=(ExitStatus.CONFIG,), examples=("pylogctl context list",))
 def list_(env: Environment) -> None:
     """List the contexts of all configuration files."""
     found = _read(env)
@@ -29,7 +29,7 @@ def list_(env: Environment) -> None:
 
 @app.command("show", cls=Command)
 @accepts(
-    *OUTPUT,
+    OUTPUT,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
     examples=("pylogctl context show", "pylogctl context show prod --output json"),
 )
@@ -60,7 +60,7 @@ def use(env: Environment, name: str = argument("CONTEXT", "Name; - for the one b
 
 @app.command("add", cls=Command)
 @accepts(
-    *SECURITY[:-1],  # a descriptor is open in one run only
+    SECURITY[:-1],  # a descriptor is open in one run only
     exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
     changes=True,
     examples=(
@@ -143,7 +143,7 @@ def rename(
 
 @app.command("test", cls=Command)
 @accepts(
-    *TIMEOUT,
+    TIMEOUT,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
     examples=("pylogctl context test", "pylogctl context test prod"),
 )

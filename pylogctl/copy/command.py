@@ -33,12 +33,7 @@ app = new_app()
 
 @app.command("copy", cls=Command)
 @accepts(
-    *SUMMARY,
-    *REGISTRY,
-    *BROKERS,
-    *TIMEOUT,
-    *PROGRESS,
-    *DRY_RUN,
+    SUMMARY + REGISTRY + BROKERS + TIMEOUT + PROGRESS + DRY_RUN,
     exits=(
         ExitStatus.NOT_FOUND,
         ExitStatus.PARTIAL,

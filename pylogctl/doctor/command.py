@@ -30,8 +30,7 @@ DOCTOR = Document("doctor/1", FindingRow, empty="no checks")
 
 @app.command("doctor", cls=Command)
 @accepts(
-    *OUTPUT,
-    *CONNECTION,
+    OUTPUT + CONNECTION,
     exits=(ExitStatus.FAILED,),
     reports_failures=True,
     examples=("pylogctl doctor", "pylogctl doctor --output json --broker localhost:9092"),

@@ -46,7 +46,7 @@ _ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain",
 
 @app.command("list", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
+    _READ_OPTIONS,
     exits=(ExitStatus.PARTIAL,),
     examples=("pylogctl group list", "pylogctl group list --state active --output name"),
 )
@@ -67,8 +67,7 @@ def list_groups(
 
 @app.command("describe", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
-    *shared.PROGRESS,
+    _READ_OPTIONS + shared.PROGRESS,
     exits=(*_READS, ExitStatus.CORRUPT),
     examples=(
         "pylogctl group describe billing",
@@ -98,8 +97,7 @@ def describe(
 
 @app.command("lag", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
-    *shared.PROGRESS,
+    _READ_OPTIONS + shared.PROGRESS,
     exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl group lag billing",
@@ -148,7 +146,7 @@ def lag(
 
 
 @app.command("members", cls=Command)
-@accepts(*_READ_OPTIONS, exits=_READS, examples=("pylogctl group members billing",))
+@accepts(_READ_OPTIONS, exits=_READS, examples=("pylogctl group members billing",))
 def members(env: Environment, group: _Group) -> None:
     """Show the members of a group: subscription, time of joining, assigned partitions."""
     from pylogctl.group import reads
@@ -158,7 +156,7 @@ def members(env: Environment, group: _Group) -> None:
 
 @app.command("verify", cls=Command)
 @accepts(
-    *_READ_OPTIONS, exits=(*_READS, ExitStatus.CORRUPT), examples=("pylogctl group verify billing",)
+    _READ_OPTIONS, exits=(*_READS, ExitStatus.CORRUPT), examples=("pylogctl group verify billing",)
 )
 def verify(env: Environment, group: _Group) -> None:
     """Check that every partition has one live owner, and that no owner node is stale.
@@ -172,9 +170,7 @@ def verify(env: Environment, group: _Group) -> None:
 
 @app.command("watch", cls=Command)
 @accepts(
-    *shared.REGISTRY,
-    *shared.SECURITY,
-    *shared.TIMEOUT,
+    shared.CLUSTER,
     exits=_READS,
     examples=(
         "pylogctl group watch billing",
@@ -202,7 +198,7 @@ def watch(
 
 @app.command("reset", cls=Command)
 @accepts(
-    *_CHANGE_OPTIONS,
+    _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
         "pylogctl group reset billing --topic orders --to @-1h",
@@ -258,10 +254,7 @@ def reset(
 
 @app.command("export", cls=Command)
 @accepts(
-    *shared.OUTPUT[1:],
-    *shared.REGISTRY,
-    *shared.SECURITY,
-    *shared.TIMEOUT,
+    shared.OUTPUT[1:] + shared.CLUSTER,
     exits=_READS,
     examples=(
         "pylogctl group export billing > offsets.jsonl",
@@ -287,7 +280,7 @@ def export(
 
 @app.command("import", cls=Command)
 @accepts(
-    *_CHANGE_OPTIONS,
+    _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
         "pylogctl group import --file offsets.txt",
@@ -316,7 +309,7 @@ def import_offsets(
 
 @app.command("delete", cls=Command)
 @accepts(
-    *_CHANGE_OPTIONS,
+    _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
         "pylogctl group delete billing-test",
@@ -342,7 +335,7 @@ def delete(
 
 @app.command("rebalance", cls=Command)
 @accepts(
-    *_CHANGE_OPTIONS,
+    _CHANGE_OPTIONS,
     exits=_READS,
     examples=("pylogctl group rebalance billing", "pylogctl group rebalance billing -y --wait 1m"),
 )

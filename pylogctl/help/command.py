@@ -46,7 +46,7 @@ VERSIONS = Document("version/1", VersionRow, empty="no versions")
 
 @help_app.command("help", cls=Command)
 @accepts(
-    *PAGER,
+    PAGER,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG),
     examples=("pylogctl help log", "pylogctl help offsets"),
 )
@@ -72,7 +72,7 @@ def help_(
 
 @man_app.command("man", cls=Command)
 @accepts(
-    *PAGER,
+    PAGER,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG),
     examples=("pylogctl man", "pylogctl man log verify"),
 )
@@ -98,7 +98,7 @@ def _show_page(env: Environment, words: list[str]) -> None:
 
 @completion_app.command("completion", cls=Command)
 @accepts(
-    *DRY_RUN,
+    DRY_RUN,
     exits=(ExitStatus.FAILED,),
     examples=("source <(pylogctl completion bash)", "pylogctl completion fish --install"),
 )
@@ -139,7 +139,7 @@ def _install_path(shell: Shell, environ: Mapping[str, str]) -> Path:
 
 
 @version_app.command("version", cls=Command)
-@accepts(*OUTPUT, examples=("pylogctl version", "pylogctl --version --output json"))
+@accepts(OUTPUT, examples=("pylogctl version", "pylogctl --version --output json"))
 def version(env: Environment) -> None:
     """Show versions of program and libraries."""
     from importlib import metadata
@@ -161,7 +161,7 @@ def version(env: Environment) -> None:
 
 
 @properties_app.command("properties", cls=Command)
-@accepts(*OUTPUT, *PROPERTIES, examples=("pylogctl -X list",))
+@accepts(OUTPUT + PROPERTIES, examples=("pylogctl -X list",))
 def properties(env: Environment) -> None:
     """Show the properties that -X takes; stands for `pylogctl -X list` and `-X dump`."""
     raise UsageError(

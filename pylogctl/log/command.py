@@ -66,8 +66,7 @@ Deep = Annotated[
 
 @app.command("dump", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.PAGER,
+    shared.OUTPUT + shared.PAGER,
     exits=(*READS, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl log dump data/orders_0 -n 10",
@@ -103,8 +102,7 @@ def dump(
 
 @app.command("grep", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.PAGER,
+    shared.OUTPUT + shared.PAGER,
     exits=(*READS, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl log grep 'oom|segfault' data/syslog_0",
@@ -135,8 +133,7 @@ def grep(
 
 @app.command("index", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.PAGER,
+    shared.OUTPUT + shared.PAGER,
     exits=READS,
     examples=("pylogctl log index data/orders_0", "pylogctl log index segment.kafka --output csv"),
 )
@@ -260,8 +257,7 @@ def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = T
 
 @app.command("verify", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.PROGRESS,
+    shared.OUTPUT + shared.PROGRESS,
     exits=READS,
     examples=(
         "pylogctl log verify data/orders_0",
@@ -316,8 +312,7 @@ def verify(
 
 @app.command("stat", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.PROGRESS,
+    shared.OUTPUT + shared.PROGRESS,
     exits=READS,
     examples=("pylogctl log stat data/orders_0", "pylogctl log stat data --columns file,sizes"),
 )
@@ -335,10 +330,7 @@ def stat(env: Environment, files: Files) -> None:
             yield damaged_archive_row(path)
 
     rows = []
-    with (
-        _segment_paths(env, files) as paths,
-        progress(env, "stat", total_bytes(paths)) as meter,
-    ):
+    with _segment_paths(env, files) as paths, progress(env, "stat", total_bytes(paths)) as meter:
         for row in _of_each(env, paths, rows_of):
             rows.append(row)
             meter.advance(row.bytes or 0)
@@ -354,9 +346,7 @@ def stat(env: Environment, files: Files) -> None:
 
 @app.command("recover", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.CHANGE,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.DECLINED),
     examples=(
         "pylogctl log recover data/orders_0",
@@ -398,9 +388,7 @@ def recover(
 
 @app.command("repair", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.CHANGE,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
     examples=("pylogctl log repair data/orders_0/00000000000000000000.pylog --to repaired.pylog",),
 )
@@ -425,7 +413,7 @@ def repair(
 
 @app.command("split", cls=Command)
 @accepts(
-    *shared.OUTPUT,
+    shared.OUTPUT,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
     changes=True,
     examples=("pylogctl log split data/orders_0/00000000000000000000.pylog --at 4096 --to parts",),
@@ -446,7 +434,7 @@ def split(
 
 @app.command("merge", cls=Command)
 @accepts(
-    *shared.OUTPUT,
+    shared.OUTPUT,
     exits=(*READS, ExitStatus.CONFLICT),
     changes=True,
     examples=("pylogctl log merge archive/orders_0-0 --to whole",),
@@ -464,11 +452,7 @@ def merge(
 
 @app.command("replay", cls=Command)
 @accepts(
-    *shared.SUMMARY,
-    *shared.CONNECTION,
-    *shared.CONFIRM,
-    *shared.PROGRESS,
-    *shared.DRY_RUN,
+    shared.SUMMARY + shared.CONNECTION + shared.CONFIRM + shared.PROGRESS + shared.DRY_RUN,
     exits=(*READS, ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE),
     examples=(
         "pylogctl log replay archive/orders_0-0 -t orders-again",
@@ -502,9 +486,7 @@ def replay(
 
 @app.command("move", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.PROGRESS,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.PROGRESS + shared.CONNECTION,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     changes=True,
     examples=(
@@ -534,9 +516,7 @@ def move(
 
 @app.command("compare", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.PROGRESS,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.PROGRESS + shared.CONNECTION,
     exits=(*READS, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl log compare orders",

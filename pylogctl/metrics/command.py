@@ -15,9 +15,7 @@ app = new_app("Serve the lag and status of groups to Prometheus.")
 
 @app.command("serve", cls=Command)
 @accepts(
-    *shared.REGISTRY,
-    *shared.SECURITY,
-    *shared.TIMEOUT,
+    shared.CLUSTER,
     exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
     examples=(
         "pylogctl metrics serve",

@@ -16,13 +16,7 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import accepts, offset_option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.mirror.options import (
-    DEFAULT_GROUP,
-    Map,
-    MirrorGroup,
-    Patterns,
-    RunChoice,
-)
+from pylogctl.mirror.options import DEFAULT_GROUP, Map, MirrorGroup, Patterns, RunChoice
 
 if TYPE_CHECKING:
     from pylogctl.cli.connections import Side
@@ -33,16 +27,12 @@ if TYPE_CHECKING:
 app = new_app("Mirror topics into another cluster.")
 
 
+_PLAN = (shared.SUMMARY[0], *shared.OUTPUT[1:])
+
+
 @app.command("run", cls=Command)
 @accepts(
-    shared.SUMMARY[0],
-    *shared.OUTPUT[1:],  # for the plan
-    *shared.REGISTRY,
-    *shared.SECURITY,
-    *shared.PROPERTIES,
-    *shared.TIMEOUT,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    _PLAN + shared.REGISTRY + shared.SECURITY + shared.PROPERTIES + shared.TIMEOUT + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.CONFLICT, ExitStatus.CORRUPT),
     first="--from --to --include --exclude --topic-map -g --metrics-port",
     examples=(
@@ -91,11 +81,7 @@ def run(
         )
 
     status = run_mirror(
-        env,
-        source_env,
-        target_env,
-        MirrorPlan(selection, group, choice, config),
-        ask,
+        env, source_env, target_env, MirrorPlan(selection, group, choice, config), ask
     )
     if status:
         raise typer.Exit(status)
@@ -103,10 +89,7 @@ def run(
 
 @app.command("status", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.REGISTRY,
-    *shared.SECURITY,
-    *shared.TIMEOUT,
+    shared.OUTPUT + shared.CLUSTER,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl mirror status --from zk1:2181",
@@ -137,13 +120,7 @@ def status(
 
     selection = _selection(patterns, None)
     source_env = at_cluster(env, from_cluster, takes_brokers=False)
-    rows = _status_rows(
-        source_env,
-        selection,
-        group,
-        interval,
-        only_of_group=not patterns.include,
-    )
+    rows = _status_rows(source_env, selection, group, interval, only_of_group=not patterns.include)
     render(env, STATUS, rows)
     lag = sum(row.lag_bytes for row in rows)
     if fail_above is not None and lag > fail_above:
@@ -184,17 +161,13 @@ def _status_rows(
             samples.append(mirror_plan.take_sample(registry.session, group, source, topics))
         partitions = [one.partition for one in samples[-1].partitions]
         return mirror_plan.status_rows(
-            samples,
-            len(snapshot.members),
-            load_errors(registry.session, group, partitions),
+            samples, len(snapshot.members), load_errors(registry.session, group, partitions)
         )
 
 
 @app.command("verify", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROGRESS,
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl mirror verify --from zk1:2181 --to zk2:2181",
@@ -267,11 +240,7 @@ def _report_away(env: Environment, side: Side, topics: Iterable[str]) -> set[str
 
 
 def _verify_topic(
-    env: Environment,
-    topic: str,
-    renamed: str,
-    source: tuple[Side, Span],
-    target: tuple[Side, Span],
+    env: Environment, topic: str, renamed: str, source: tuple[Side, Span], target: tuple[Side, Span]
 ) -> VerifyRow:
     from broker.client.selection import partitions_of
     from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes

@@ -22,11 +22,7 @@ _Topic = Annotated[str, argument("TOPIC", "Topic.")]
 
 @app.command("produce", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROPERTIES,
-    *shared.PROGRESS,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.CONNECTION + shared.PROPERTIES + shared.PROGRESS + shared.DRY_RUN,
     exits=_RUNS,
     dumps_properties=True,
     first="--messages --duration --size --payload-file --batch -z --threads --rate --warmup",
@@ -52,10 +48,7 @@ def produce(env: Environment, topic: _Topic, choice: ProduceChoice) -> None:
 
 @app.command("consume", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROPERTIES,
-    *shared.PROGRESS,
+    shared.OUTPUT + shared.CONNECTION + shared.PROPERTIES + shared.PROGRESS,
     exits=_READS,
     dumps_properties=True,
     examples=(
@@ -81,10 +74,7 @@ def consume(env: Environment, topic: _Topic, choice: ReadChoice) -> None:
 
 @app.command("e2e", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROPERTIES,
-    *shared.PROGRESS,
+    shared.OUTPUT + shared.CONNECTION + shared.PROPERTIES + shared.PROGRESS,
     exits=_READS,
     dumps_properties=True,
     changes=True,

@@ -44,10 +44,7 @@ app = new_app("Load, query, compare and verify topics on Spark.")
 
 @app.command("load", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROGRESS,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.DRY_RUN,
     exits=READS,
     changes=False,
     first="--to --format --include --path --from --date-field --avro-schemas --into-table --local",
@@ -151,9 +148,7 @@ def load(
 
 @app.command("compact", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.PROGRESS,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.PROGRESS + shared.DRY_RUN,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.NOT_FOUND,
@@ -214,10 +209,7 @@ Topic = Annotated[
 
 @app.command("sql", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROGRESS,
-    *shared.CONFIRM,
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CONFIRM,
     exits=READS,
     changes=False,  # only with --to-topic
     first="-t --path --from --until --json-payloads --schema --into --to-topic --into-table "
@@ -279,10 +271,7 @@ def sql(
 
 @app.command("window", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROGRESS,
-    *shared.CONFIRM,
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CONFIRM,
     exits=READS,
     changes=False,  # only with --to-topic
     first="--size --session --key-field --time-field --pattern --top --path --stream "
@@ -326,19 +315,12 @@ def window(
     from pylogctl.pipeline.jobs import Job, run_window
 
     job = Job(env, topics or [], read, loss, target, spark, stream)
-    run_window(
-        job,
-        replace(events.fields(), value_field=windows.value_field),
-        windows,
-    )
+    run_window(job, replace(events.fields(), value_field=windows.value_field), windows)
 
 
 @app.command("join", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROGRESS,
-    *shared.CONFIRM,
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CONFIRM,
     exits=READS,
     changes=False,  # only with --to-topic
     first="--table --key-field --time-field --pattern --within --path --stream "
@@ -388,8 +370,7 @@ def join(
 
 @app.command("audit", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     exits=(*READS, ExitStatus.PARTIAL, ExitStatus.THRESHOLD, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl pipeline audit audit --time-field .ts --fail-above 0",
@@ -428,8 +409,7 @@ def audit(
 
 @app.command("verify", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.PROGRESS,
+    shared.OUTPUT + shared.PROGRESS,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.NOT_FOUND,

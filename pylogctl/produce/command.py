@@ -25,13 +25,7 @@ app = new_app()
 
 @app.command("produce", cls=Command)
 @accepts(
-    *SUMMARY,
-    *REGISTRY,
-    *BROKERS,
-    *PROPERTIES,
-    *TIMEOUT,
-    *PROGRESS,
-    *DRY_RUN,
+    SUMMARY + REGISTRY + BROKERS + PROPERTIES + TIMEOUT + PROGRESS + DRY_RUN,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.NOT_FOUND,

@@ -18,8 +18,7 @@ _View = Literal["overview", "brokers", "topics", "groups", "replication", "reque
 
 @app.command("top", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     examples=(
         "pylogctl top",
         "pylogctl top --view groups --filter billing",

@@ -56,9 +56,7 @@ def _span(env: Environment, offset: list[str] | None) -> Span:
 
 @app.command("list", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROGRESS,
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic list",
@@ -85,8 +83,7 @@ def list_topics(
 
 @app.command("describe", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND),
     examples=("pylogctl topic describe syslog", "pylogctl topic describe a b --output jsonl"),
 )
@@ -105,12 +102,7 @@ def describe(env: Environment, topics: _Topics) -> None:
 
 @app.command("create", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.REGISTRY,
-    *shared.SECURITY,
-    *shared.TIMEOUT,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.CLUSTER + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic create orders --partitions 4",
@@ -213,10 +205,7 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
 
 @app.command("alter", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic alter orders --partitions 12",
@@ -295,10 +284,7 @@ def alter(
 
 @app.command("elect", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic elect",
@@ -344,10 +330,7 @@ class ReassignAction(StrEnum):
 
 @app.command("reassign", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic reassign plan orders --to 1,2,3 --output json > plan.json",
@@ -423,10 +406,7 @@ def _broker_ids(text: str | None) -> list[int]:
 
 @app.command("delete", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic delete orders --data --dry-run",
@@ -478,8 +458,7 @@ def delete(
 
 @app.command("offsets", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl topic offsets syslog",
@@ -509,8 +488,7 @@ def offsets(
 
 @app.command("sample", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
+    shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl topic sample syslog",
@@ -547,9 +525,7 @@ def sample(
 
 @app.command("count", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROGRESS,
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl topic count syslog",

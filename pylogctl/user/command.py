@@ -8,7 +8,7 @@ from typing import Annotated
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import CONFIRM, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, TLS, accepts
+from pylogctl.cli.options import CHANGE, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, TLS, accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
@@ -55,10 +55,7 @@ _Work = Annotated[
 
 @app.command("add", cls=Command)
 @accepts(
-    *REGISTRY,
-    *TLS,
-    *TIMEOUT,
-    *DRY_RUN,
+    REGISTRY + TLS + TIMEOUT + DRY_RUN,
     exits=(ExitStatus.CONFLICT,),
     examples=(
         "pylogctl user add alice",
@@ -88,7 +85,7 @@ def add(
 
 
 @app.command("list", cls=Command)
-@accepts(*OUTPUT, *REGISTRY, *TIMEOUT, examples=("pylogctl user list",))
+@accepts(OUTPUT + REGISTRY + TIMEOUT, examples=("pylogctl user list",))
 def list_(env: Environment) -> None:
     """List the users; passwords and what checks them are not shown."""
     from broker.admin.users import read_users
@@ -112,10 +109,7 @@ def list_(env: Environment) -> None:
 
 @app.command("password", cls=Command)
 @accepts(
-    *REGISTRY,
-    *TLS,
-    *TIMEOUT,
-    *DRY_RUN,
+    REGISTRY + TLS + TIMEOUT + DRY_RUN,
     exits=(ExitStatus.NOT_FOUND,),
     examples=("pylogctl user password alice", "pylogctl user password billing --generate"),
 )
@@ -141,10 +135,7 @@ def password(
 
 @app.command("quota", cls=Command)
 @accepts(
-    *OUTPUT,
-    *REGISTRY,
-    *TIMEOUT,
-    *DRY_RUN,
+    OUTPUT + REGISTRY + TIMEOUT + DRY_RUN,
     examples=(
         "pylogctl user quota",
         "pylogctl user quota billing --bytes-in 10MiB/s --work 50",
@@ -181,11 +172,7 @@ def quota(
 
 @app.command("remove", cls=Command)
 @accepts(
-    *REGISTRY,
-    *TLS,
-    *TIMEOUT,
-    *CONFIRM,
-    *DRY_RUN,
+    REGISTRY + TLS + TIMEOUT + CHANGE,
     exits=(ExitStatus.NOT_FOUND,),
     examples=("pylogctl user remove alice", "pylogctl user remove alice bob --yes"),
 )

@@ -15,8 +15,7 @@ app = new_app()
 
 @app.command("web", cls=Command)
 @accepts(
-    *SUMMARY,
-    *CONNECTION,
+    SUMMARY + CONNECTION,
     exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG),
     examples=(
         "pylogctl web",

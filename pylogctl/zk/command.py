@@ -38,7 +38,7 @@ _Value = Annotated[str, argument("VALUE", "The value, as it is; - reads it from 
 
 @app.command("ls", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
+    _READ_OPTIONS,
     exits=_READS,
     examples=("pylogctl zk ls /brokers/ids", "pylogctl zk ls -l -R /consumers"),
 )
@@ -56,7 +56,7 @@ def ls(
 
 @app.command("tree", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
+    _READ_OPTIONS,
     exits=_READS,
     examples=("pylogctl zk tree /brokers --data", "pylogctl zk tree --output jsonl"),
 )
@@ -75,7 +75,7 @@ def tree(
 
 @app.command("get", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
+    _READ_OPTIONS,
     exits=_READS,
     examples=("pylogctl zk get /brokers/ids/0", "pylogctl zk get /brokers/ids/0 --output json"),
 )
@@ -100,7 +100,7 @@ def get(
 
 @app.command("find", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
+    _READ_OPTIONS,
     exits=_READS,
     examples=(
         "pylogctl zk find / orders",
@@ -121,7 +121,7 @@ def find(
 
 @app.command("watch", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
+    _READ_OPTIONS,
     exits=_READS,
     examples=("pylogctl zk watch /brokers/ids", "pylogctl zk watch -R /consumers --output jsonl"),
 )
@@ -141,7 +141,7 @@ def watch(
 
 @app.command("sessions", cls=Command)
 @accepts(
-    *_READ_OPTIONS, exits=_READS, examples=("pylogctl zk sessions", "pylogctl zk sessions /brokers")
+    _READ_OPTIONS, exits=_READS, examples=("pylogctl zk sessions", "pylogctl zk sessions /brokers")
 )
 def sessions(env: Environment, path: _TreeArgument = "/") -> None:
     """List the sessions with ephemeral nodes: who is registered by which."""
@@ -152,7 +152,7 @@ def sessions(env: Environment, path: _TreeArgument = "/") -> None:
 
 @app.command("health", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
+    _READ_OPTIONS,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG),
     examples=("pylogctl zk health -Z zk1,zk2,zk3",),
 )
@@ -165,7 +165,7 @@ def health(env: Environment) -> None:
 
 @app.command("set", cls=Command)
 @accepts(
-    *_CHANGE_OPTIONS,
+    _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
         "pylogctl zk set /consumers/billing/offsets/orders/0-0 4096",
@@ -188,13 +188,9 @@ def set_(
 
 @app.command("create", cls=Command)
 @accepts(
-    *_CHANGE_OPTIONS, exits=_CHANGES, examples=("pylogctl zk create /app/limits '{\"rate\":10}'",)
+    _CHANGE_OPTIONS, exits=_CHANGES, examples=("pylogctl zk create /app/limits '{\"rate\":10}'",)
 )
-def create(
-    env: Environment,
-    path: PathArgument,
-    value: _Value = "",
-) -> None:
+def create(env: Environment, path: PathArgument, value: _Value = "") -> None:
     """Create a persistent node, and its parents where they are missing."""
     from pylogctl.zk import changes
 
@@ -203,7 +199,7 @@ def create(
 
 @app.command("rm", cls=Command)
 @accepts(
-    *_CHANGE_OPTIONS,
+    _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
         "pylogctl zk rm -R /consumers/billing --dry-run",
@@ -226,10 +222,7 @@ def rm(
 
 @app.command("export", cls=Command)
 @accepts(
-    *REGISTRY,
-    *TIMEOUT,
-    exits=_READS,
-    examples=("pylogctl zk export /consumers > consumers.jsonl",),
+    REGISTRY + TIMEOUT, exits=_READS, examples=("pylogctl zk export /consumers > consumers.jsonl",)
 )
 def export(env: Environment, path: _TreeArgument = "/") -> None:
     """Write a node and everything below it as lines of JSON, with exact values."""
@@ -240,7 +233,7 @@ def export(env: Environment, path: _TreeArgument = "/") -> None:
 
 @app.command("import", cls=Command)
 @accepts(
-    *_CHANGE_OPTIONS,
+    _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
         "pylogctl zk import --file consumers.jsonl",
@@ -265,7 +258,7 @@ def import_(
 
 @app.command("diff", cls=Command)
 @accepts(
-    *_READ_OPTIONS,
+    _READ_OPTIONS,
     exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.CONFIG),
     examples=(
         "pylogctl zk diff /consumers consumers.jsonl",
@@ -288,7 +281,7 @@ def diff(
 
 @app.command("secure", cls=Command)
 @accepts(
-    *_CHANGE_OPTIONS,
+    _CHANGE_OPTIONS,
     exits=(*_CHANGES, ExitStatus.CONFIG),
     examples=(
         "pylogctl zk secure --zk-credential zk.secret --dry-run",
@@ -308,7 +301,7 @@ def secure(env: Environment) -> None:
 
 @app.command("open", cls=Command)
 @accepts(
-    *_CHANGE_OPTIONS,
+    _CHANGE_OPTIONS,
     exits=(*_CHANGES, ExitStatus.CONFIG),
     examples=("pylogctl zk open --zk-credential zk.secret",),
 )
@@ -324,7 +317,7 @@ def open_(env: Environment) -> None:
 
 @app.command("start", cls=Command)
 @accepts(
-    *SUMMARY,
+    SUMMARY,
     exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG, ExitStatus.REMOTE),
     examples=("pylogctl zk start --data /var/lib/pylogctl/zookeeper", "pylogctl zk start --port 0"),
 )
