@@ -365,7 +365,10 @@ def away_brokers(session: Session) -> dict[int, list[str]]:
     """Return the topics of each broker that is not registered and has logs of some, by id."""
     live = {int(name) for name in session.children_if_any(paths.BROKER_IDS)}
     replicas = ReplicatedTopics(session)
-    assigned = replicas.replicas_of(replicas.topics())
+    assigned = {
+        one.topic: {id for ids in one.replicas.values() for id in ids}
+        for one in replicas.assignments(replicas.topics())
+    }
     homes = absent_homes(session, session.children_if_any(paths.TOPICS), live)
     found: dict[int, set[str]] = {}
     for topic, ids in [*assigned.items(), *homes.items()]:

@@ -13,7 +13,7 @@ from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
 from broker.security.principal import Principal
 from broker.security.rules import Rule, StoredRules, parse_principal
-from broker.zk.rules import change_rules, read_rules
+from broker.zk.settings import change_rules, read_rules
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry

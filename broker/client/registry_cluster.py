@@ -55,7 +55,8 @@ class RegisteredCluster(Cluster):
     def assigned(self, topic: str) -> list[TopicPartition]:
         """Return all partitions of a topic, also those without a leader now."""
         homes = partitions_at(topic, self.registry.homes_of([topic])[topic])
-        return sorted({*homes, *self._replicated_topics.assigned(topic)})
+        found = self._replicated_topics.assignments([topic])
+        return sorted({*homes, *(partition for one in found for partition in one.replicas)})
 
     def create(self, topic: str) -> None:
         """Have a topic created on all live brokers, by the first that responds."""
@@ -140,7 +141,8 @@ class RegisteredCluster(Cluster):
 
     def has_replicas(self, partition: TopicPartition) -> bool:
         """Return whether another broker can become the leader of a partition."""
-        return len(self._replicated_topics.replicas(partition)) > 1
+        found = self._replicated_topics.assignments([partition.topic])
+        return any(len(one.replicas.get(partition, ())) > 1 for one in found)
 
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
         """Note a leader; with -1 (unknown), the home broker is to be asked again."""

@@ -97,7 +97,9 @@ class WatchedCluster(RegisteredCluster):
         if found is None:
             try:
                 led = list(self._read_led([topic]))
-                found = _Replicated(led, self._replicated_topics.assigned(topic))
+                read = self._replicated_topics.assignments([topic])
+                assigned = sorted(partition for one in read for partition in one.replicas)
+                found = _Replicated(led, assigned)
             except RegistryUnreachableError:
                 if topic not in self._former_replicated:
                     raise

@@ -32,8 +32,7 @@ from broker.controller.election import elect_offline
 from broker.controller.leadership import Leadership
 from broker.controller.pushes import PendingPushes
 from broker.controller.reassignments import Reassignments
-from broker.controller.states import StateWriter, in_next_epoch, led_by
-from broker.controller.store import Store
+from broker.controller.states import StateWriter, Store, in_next_epoch, led_by
 from broker.controller.topics import TopicChanges
 from broker.ids import NO_LEADER
 from broker.replica_records import UnknownReplica

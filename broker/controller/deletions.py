@@ -12,7 +12,7 @@ from broker.cluster_state import LAST_EPOCH, ClusterSnapshot, DeletedTopic
 from broker.controller.context import ControllerContext
 from broker.controller.pushes import PendingPushes, Push
 from broker.controller.reassignments import Reassignments
-from broker.controller.store import Store
+from broker.controller.states import Store
 
 
 @dataclass(eq=False)

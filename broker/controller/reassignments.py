@@ -10,8 +10,7 @@ from broker.controller.assignment import validate_target
 from broker.controller.context import ControllerContext
 from broker.controller.election import elect_reassigned
 from broker.controller.pushes import PendingPushes
-from broker.controller.states import StateWriter, in_next_epoch, led_by
-from broker.controller.store import Store
+from broker.controller.states import StateWriter, Store, in_next_epoch, led_by
 from broker.errors import InvalidRequestError, UnknownTopicError
 from broker.ids import NO_LEADER
 from broker.topic import TopicPartition

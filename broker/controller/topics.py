@@ -12,8 +12,7 @@ from broker.controller.assignment import place_partitions, place_replicas
 from broker.controller.context import MIN_ISR, ControllerContext
 from broker.controller.leadership import Leadership
 from broker.controller.lost import validate_records
-from broker.controller.states import StateWriter
-from broker.controller.store import Store
+from broker.controller.states import StateWriter, Store
 from broker.ids import NO_LEADER
 from broker.replica_records import ReplicaRecord
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition, validate_new_topic_name

@@ -14,8 +14,7 @@ from enum import Enum, auto
 from broker.cluster_state import EpochStart, ReplicatedPartition, creation_key
 from broker.errors import FencedEpochError, KeptMessagesError
 from broker.ids import NO_LEADER
-from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
-from broker.replication.replica_log import ReplicaLog
+from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition, ReplicaLog
 
 _FIRST_BACKOFF_S = 0.05
 _MAX_BACKOFF_S = 1.0

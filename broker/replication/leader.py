@@ -10,6 +10,8 @@ Times are seconds of a monotonic clock.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
+
 from broker import errors
 from broker.cluster_state import (
     UNKNOWN_BROKER_EPOCH,
@@ -20,23 +22,23 @@ from broker.cluster_state import (
     creation_key,
 )
 from broker.leader_epochs import term_of
-from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
-from broker.replication.replica_log import ReplicaLog
+from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition, ReplicaLog
 
 _UNKNOWN_END = -1
 _RETRY_S = 1.0
 """Wait before a refused or unanswered change of the in-sync replicas is proposed again."""
 
 
+@dataclass(slots=True, eq=False)
 class _Progress:
-    __slots__ = ("broker_epoch", "caught_up_s", "end_offset", "fetched_s", "log_end_offset")
+    caught_up_s: float
+    log_end_offset: int
+    broker_epoch: int = UNKNOWN_BROKER_EPOCH
+    end_offset: int = _UNKNOWN_END
+    fetched_s: float = field(init=False)
 
-    def __init__(self, caught_up_s: float, log_end_offset: int) -> None:
-        self.broker_epoch = UNKNOWN_BROKER_EPOCH
-        self.end_offset = _UNKNOWN_END
-        self.caught_up_s = caught_up_s
-        self.fetched_s = caught_up_s
-        self.log_end_offset = log_end_offset
+    def __post_init__(self) -> None:
+        self.fetched_s = self.caught_up_s
 
     def note(self, end_offset: int, log_end_offset: int, now_s: float) -> None:
         """Note a fetch."""
@@ -65,6 +67,7 @@ def resignation(info: ReplicatedPartition, me: int) -> IsrChange | None:
     )
 
 
+@dataclass(eq=False)
 class Leader:
     """One term of a replica as the leader of its partition.
 
@@ -76,28 +79,21 @@ class Leader:
         counts_flushed: whether only flushed messages count as being on a replica.
     """
 
-    def __init__(
-        self,
-        me: int,
-        info: ReplicatedPartition,
-        log: ReplicaLog,
-        epoch_start_offset: int,
-        now_s: float,
-        *,
-        lag_time_s: float,
-        counts_flushed: bool,
-    ) -> None:
-        self.info = info
-        self.log = log
-        self.epoch_start_offset = epoch_start_offset
+    me: int
+    info: ReplicatedPartition
+    log: ReplicaLog
+    epoch_start_offset: int
+    began_s: float
+    _: KW_ONLY
+    lag_time_s: float
+    counts_flushed: bool
+
+    def __post_init__(self) -> None:
+        info, log, now_s = self.info, self.log, self.began_s
         self.is_stopped = False
         self._creation = creation_key(info.creation_id)
         self.term = term_of(self._creation, info.state.leader_epoch)  # of the messages it appends
-        self._me = me
-        self._lag_time_s = lag_time_s
-        self._counts_flushed = counts_flushed
         self._followers: dict[int, _Progress] = {}
-        self._began_s = now_s
         self._add_followers(info.replicas)
         self._counted = frozenset(info.state.isr)
         self._joining: set[int] = set()
@@ -153,8 +149,8 @@ class Leader:
 
         For followers this holds from their next fetch on; what is committed stays committed.
         """
-        if counts_flushed != self._counts_flushed:
-            self._counts_flushed = counts_flushed
+        if counts_flushed != self.counts_flushed:
+            self.counts_flushed = counts_flushed
             self._recount()
 
     def check_append(self, *, needs_commit: bool) -> None:
@@ -178,7 +174,7 @@ class Leader:
         """
         if self.log.high_watermark < self.epoch_start_offset:
             raise errors.OffsetNotAvailableError(
-                f"{self.info.partition}: the high watermark of its new leader, broker {self._me}, "
+                f"{self.info.partition}: the high watermark of its new leader, broker {self.me}, "
                 f"has not reached the start of leader epoch {self.info.state.leader_epoch}"
             )
 
@@ -224,7 +220,7 @@ class Leader:
         self._leaving.discard(replica_id)
         if answer.diverging is NO_DIVERGENCE:
             follower.broker_epoch = broker_epoch
-            end = position.flushed_offset if self._counts_flushed else position.offset
+            end = position.flushed_offset if self.counts_flushed else position.offset
             follower.note(min(end, position.offset), self.log.log_end_offset, now_s)
             if replica_id in self._counted:
                 self._recount()
@@ -249,7 +245,7 @@ class Leader:
             follower is None
             or self.is_stopped
             or not end == position.offset == follower.end_offset
-            or (self._counts_flushed and position.flushed_offset < end)
+            or (self.counts_flushed and position.flushed_offset < end)
             or replica_id not in self.info.state.isr
             or replica_id in self._leaving
         ):
@@ -306,7 +302,7 @@ class Leader:
         if not (
             self._is_at_rest
             and high_watermark >= self.log.log_end_offset
-            and counts_flushed == self._counts_flushed
+            and counts_flushed == self.counts_flushed
         ):
             return False
         self._seen_high_watermark = high_watermark
@@ -352,7 +348,7 @@ class Leader:
 
         The log of this one has failed. None if no other replica is in sync.
         """
-        return None if self.is_stopped else resignation(self.info, self._me)
+        return None if self.is_stopped else resignation(self.info, self.me)
 
     def isr_decided(self, info: ReplicatedPartition) -> None:
         """Take over the state as the controller has it, of this leader epoch.
@@ -392,7 +388,7 @@ class Leader:
     def _raise_if_not_leading(self) -> None:
         if self.is_stopped:
             raise errors.NotLeaderError(
-                f"broker {self._me} does not lead {self.info.partition} any more"
+                f"broker {self.me} does not lead {self.info.partition} any more"
             )
 
     def _may_join(self, follower: _Progress) -> bool:
@@ -400,19 +396,19 @@ class Leader:
         return follower.end_offset >= least
 
     def _lags(self, replica_id: int, now_s: float) -> bool:
-        if replica_id == self._me:
+        if replica_id == self.me:
             return False
         follower = self._followers[replica_id]
         return (
             follower.end_offset < self.log.log_end_offset
-            and now_s - follower.caught_up_s > self._lag_time_s
+            and now_s - follower.caught_up_s > self.lag_time_s
         )
 
     def _add_followers(self, replicas: tuple[int, ...]) -> None:
         for id in replicas:
-            if id != self._me and id not in self._followers:
-                began_s = self._began_s
-                caught_up_s = began_s if id in self.info.state.isr else began_s - self._lag_time_s
+            if id != self.me and id not in self._followers:
+                began_s = self.began_s
+                caught_up_s = began_s if id in self.info.state.isr else began_s - self.lag_time_s
                 self._followers[id] = _Progress(caught_up_s, self.log.log_end_offset)
 
     def _count(self, replicas: frozenset[int]) -> None:
@@ -420,7 +416,7 @@ class Leader:
         self._recount()
 
     def _recount(self) -> None:
-        ends = [self._followers[id].end_offset for id in self._counted if id != self._me]
+        ends = [self._followers[id].end_offset for id in self._counted if id != self.me]
         self._remote_end = min(ends, default=None)
         self._advance()
 
@@ -430,7 +426,7 @@ class Leader:
         if self.is_stopped or len(info.state.isr) < info.min_isr:
             return
         log = self.log
-        end = log.flushed_offset if self._counts_flushed else log.log_end_offset
+        end = log.flushed_offset if self.counts_flushed else log.log_end_offset
         if self._remote_end is not None:
             end = min(end, self._remote_end)
         if end > log.high_watermark:

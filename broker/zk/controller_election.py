@@ -11,15 +11,15 @@ repairs of later versions.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from broker import errors
 from broker.zk import paths
 from broker.zk.nodes import CreateNode, DeleteNode, NodeChange, SetNode
 from broker.zk.session import Session, Watch
-from broker.zk.values import decode_number, encode_number
+from broker.zk.values import decode_number, encode_number, parsed
 
 
 class Term(NamedTuple):
@@ -140,20 +140,23 @@ class ControllerElection:
                 self._session.create(paths.CONTROLLER_EPOCH, encode_number(0))
 
 
-def _decode_epoch(value: bytes) -> int:
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Have the error of a malformed node say how to mend it."""
     try:
-        return decode_number(value, f"node {paths.CONTROLLER_EPOCH}")
+        yield
     except errors.CoordinationError as error:
         raise errors.CoordinationError(
             f"{error}; delete it, and a broker takes the office"
         ) from error
 
 
+@_advised()
+def _decode_epoch(value: bytes) -> int:
+    return decode_number(value, f"node {paths.CONTROLLER_EPOCH}")
+
+
+@_advised()
 def _decode_controller(value: bytes) -> int:
-    try:
-        return int(json.loads(value)["brokerid"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise errors.CoordinationError(
-            f"node {paths.CONTROLLER} is malformed: {value[:80]!r}; delete it, and a broker takes "
-            "the office"
-        ) from error
+    problem = f"node {paths.CONTROLLER} is malformed"
+    return parsed(problem, value, lambda found: int(found["brokerid"]))

@@ -19,6 +19,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from broker.endpoints import join_address
@@ -149,40 +150,24 @@ _LOCK_FILE = "lock"
 _ORPHAN_GRACE_S = 10.0
 
 
-class _DirectoryLock:
-    """The lock on the data directory of a ZooKeeper server."""
+def _acquire_lock(data_dir: Path) -> int:
+    """Acquire a directory's lock; wait while only an orphaned server, about to end, holds it.
 
-    def __init__(self, data_dir: Path) -> None:
-        self._data_dir = data_dir
-        self._fd = -1
-
-    @property
-    def fd(self) -> int:
-        """Return the descriptor that the server inherits, so that it holds the lock as well."""
-        return self._fd
-
-    def acquire(self) -> None:
-        """Acquire the lock; wait while only an orphaned server, about to end, holds it."""
-        fd = os.open(self._data_dir / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-        deadline_s = time.monotonic() + _ORPHAN_GRACE_S
-        while not _try_lock(fd):
-            owner = _read_pid(fd)
-            if _is_alive(owner) or time.monotonic() >= deadline_s:
-                os.close(fd)
-                raise LogLockedError(
-                    f"a ZooKeeper server of process {owner} already runs on {self._data_dir}"
-                )
-            time.sleep(0.05)
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
-        self._fd = fd
-
-    def release(self) -> None:
-        """Release the lock in this process; a second call does nothing."""
-        if self._fd >= 0:
-            os.ftruncate(self._fd, 0)
-            os.close(self._fd)
-            self._fd = -1
+    Returns the descriptor, which the server inherits, so that it holds the lock as well.
+    """
+    fd = os.open(data_dir / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    deadline_s = time.monotonic() + _ORPHAN_GRACE_S
+    while not _try_lock(fd):
+        owner = _read_pid(fd)
+        if _is_alive(owner) or time.monotonic() >= deadline_s:
+            os.close(fd)
+            raise LogLockedError(
+                f"a ZooKeeper server of process {owner} already runs on {data_dir}"
+            )
+        time.sleep(0.05)
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+    return fd
 
 
 def is_locked(data_dir: Path) -> bool:
@@ -279,6 +264,7 @@ _MAX_PAUSE_S = 30.0
 _RESTART_LIMIT_S = 30.0
 
 
+@dataclass(eq=False)
 class EmbeddedZooKeeper:
     """A ZooKeeper server on a data directory of its own.
 
@@ -293,28 +279,21 @@ class EmbeddedZooKeeper:
         heap_mb: the server's memory for nodes and requests; doubled when it does not suffice.
     """
 
-    def __init__(
-        self,
-        data_dir: Path,
-        *,
-        port: int = 0,
-        log_file: Path | None = None,
-        java: Java | None = None,
-        is_durable: bool = True,
-        tick_ms: int = 2000,
-        is_kept_up: bool = False,
-        heap_mb: int = _HEAP_MB,
-    ) -> None:
-        self._data_dir = data_dir.absolute()
-        self._wanted_port = port
-        self._port = port
-        self._log_file = (log_file or data_dir / "zookeeper.log").absolute()
-        self._java = java
-        self._is_durable = is_durable
-        self._tick_ms = tick_ms
-        self._is_kept_up = is_kept_up
-        self._heap_mb = heap_mb
-        self._lock = _DirectoryLock(self._data_dir)
+    data_dir: Path
+    _: KW_ONLY
+    port: int = 0
+    log_file: Path | None = None
+    java: Java | None = None
+    is_durable: bool = True
+    tick_ms: int = 2000
+    is_kept_up: bool = False
+    heap_mb: int = _HEAP_MB
+
+    def __post_init__(self) -> None:
+        self._data_dir = self.data_dir.absolute()
+        self._port = self.port
+        self._log_file = (self.log_file or self.data_dir / "zookeeper.log").absolute()
+        self._lock_fd = -1  # of the lock on the data directory
         self._child: ChildProcess | None = None
         self._jars: list[Path] = []
         self._is_up = False
@@ -364,10 +343,10 @@ class EmbeddedZooKeeper:
         ended (with the end of its log), or it did not serve in time.
         """
         self._jars = find_jars()
-        self._java = self._java or find_java()
+        self.java = self.java or find_java()
         self._data_dir.mkdir(parents=True, exist_ok=True)
         self._data_dir.chmod(0o700)  # snapshots have what the nodes' ACLs keep from others
-        self._lock.acquire()
+        self._lock_fd = _acquire_lock(self._data_dir)
         self._stopped.clear()
         try:
             _remove_note(self._data_dir)
@@ -386,7 +365,10 @@ class EmbeddedZooKeeper:
             if self._child is child:
                 self._child = None
                 _remove_note(self._data_dir)
-        self._lock.release()
+        if self._lock_fd >= 0:
+            os.ftruncate(self._lock_fd, 0)
+            os.close(self._lock_fd)
+            self._lock_fd = -1
 
     def _set_up(self, child: ChildProcess) -> None:
         _write_note(self._data_dir, port=self._port, pid=child.pid)
@@ -397,7 +379,7 @@ class EmbeddedZooKeeper:
             try:
                 return self._start_on(self._pick_port(), deadline_s)
             except _PortTakenError:
-                if self._wanted_port != 0:
+                if self.port != 0:
                     raise
         return self._start_on(self._pick_port(), deadline_s)
 
@@ -406,32 +388,30 @@ class EmbeddedZooKeeper:
             # As Java does: a port whose last connections linger is not in use.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((_HOST, self._wanted_port))
+                probe.bind((_HOST, self.port))
             except OSError as error:
                 raise self._bind_error(error) from error
             port: int = probe.getsockname()[1]
             return port
 
     def _bind_error(self, error: OSError) -> CoordinationError:
-        address = join_address(_HOST, self._wanted_port)
+        address = join_address(_HOST, self.port)
         if error.errno == errno.EADDRINUSE:
             return _PortTakenError(f"cannot start ZooKeeper at {address}: the port is in use")
         return CoordinationError(f"cannot start ZooKeeper at {address}: {error.strerror}")
 
     def _start_on(self, port: int, deadline_s: float) -> ChildProcess:
         self._port = port
-        _write_settings(
-            self._data_dir, port=port, tick_ms=self._tick_ms, is_durable=self._is_durable
-        )
+        _write_settings(self._data_dir, port=port, tick_ms=self.tick_ms, is_durable=self.is_durable)
         log_position = self._log_file.stat().st_size if self._log_file.exists() else 0
-        assert self._java is not None
+        assert self.java is not None
         child = ChildProcess(
-            _server_command(self._java, self._jars, self._heap_mb),
+            _server_command(self.java, self._jars, self.heap_mb),
             directory=self._data_dir,
             log_file=self._log_file,
             # Without a UTF-8 locale Java cannot name files outside ASCII.
             environ={**os.environ, "LC_ALL": "C.UTF-8"},
-            kept_fd=self._lock.fd,
+            kept_fd=self._lock_fd,
             on_exit=self._on_exit,
         )
         child.start()
@@ -450,10 +430,10 @@ class EmbeddedZooKeeper:
 
     def _grow_heap(self, status: int | None) -> bool:
         """Return whether a server that ended has more memory when it is started again."""
-        if status != _OUT_OF_MEMORY or 2 * self._heap_mb > _MAX_HEAP_MB:
+        if status != _OUT_OF_MEMORY or 2 * self.heap_mb > _MAX_HEAP_MB:
             return False
-        self._heap_mb *= 2
-        logger.warning("the embedded ZooKeeper needs more memory: %d MB now", self._heap_mb)
+        self.heap_mb *= 2
+        logger.warning("the embedded ZooKeeper needs more memory: %d MB now", self.heap_mb)
         return True
 
     def _is_serving(self) -> bool:
@@ -499,7 +479,7 @@ class EmbeddedZooKeeper:
             self._log_file,
         )
         self._grow_heap(status)
-        if self._is_kept_up:
+        if self.is_kept_up:
             self._restart()
 
     def _restart(self) -> None:

@@ -10,11 +10,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from broker import errors
 from broker.endpoints import Endpoint
+from broker.errors import RegistryAccessError
 from broker.zk import paths, values
-from broker.zk.acls import check_new_cluster, close_parents
 from broker.zk.nodes import NodeStat
 from broker.zk.replicated_values import encode_replicated_broker
 from broker.zk.session import Session
@@ -178,3 +179,55 @@ def create_own(session: Session, nodes: Mapping[str, bytes]) -> None:
             session.set(path, nodes[path])
         else:
             session.replace_ephemeral(path, nodes[path], version=stat.version)
+
+
+_PARENTS = ("/", *paths.OPEN_TREES)
+
+
+def close_parents(session: Session) -> None:
+    """Close the chroot's own node, without a chroot the root, and keep the open trees below it.
+
+    The nodes above a chroot may stay open: it has children that nobody else can delete, and a node
+    with children cannot be deleted.
+
+    Raises:
+        RegistryAccessError: others may create or delete nodes there, and the session may not
+            change that.
+    """
+    # An empty chroot can be replaced by others until it has children: the last look decides.
+    for _ in range(2):
+        with suppress(RegistryAccessError):
+            session.set_acls(session.excess_rights(_PARENTS), is_secured=True)
+        session.create_many(dict.fromkeys(paths.OPEN_TREES, b""), ephemeral=False)
+    found = session.excess_rights(["/"]).get("/", "")
+    if found:
+        raise RegistryAccessError(
+            f"others could replace the brokers' nodes in ZooKeeper {session.connect}: of the node "
+            f"above them {found}, and the user '{session.user}' may not change its ACL",
+            hints=[
+                f"give '{session.user}' all rights on that node, or add a path to zk.connect: a "
+                "node that brokers make for themselves"
+            ],
+        )
+
+
+def open_nodes(session: Session) -> list[str]:
+    """Return by which nodes others could change what is the brokers', as clauses."""
+    try:
+        users = [f"{paths.USERS}/{name}" for name in session.children_if_any(paths.USERS)]
+    except RegistryAccessError:
+        users = []  # their parent is found below
+    found = session.excess_rights([*paths.OWN_NODES, *users])
+    return [f"node {path}: {excess}" for path, excess in found.items()]
+
+
+def check_new_cluster(session: Session) -> None:
+    """Raise `RegistryAccessError` if there are open nodes of brokers before the first broker."""
+    if found := open_nodes(session):
+        raise RegistryAccessError(
+            "ZooKeeper has nodes from before this cluster, which others can have written: "
+            + "; ".join(found),
+            hints=[
+                "delete them (pylogctl zk rm), or if they are yours, keep them: pylogctl zk secure"
+            ],
+        )

@@ -141,7 +141,7 @@ class ReplicatedTopics:
         assignments, unreadable = self._assignments(names)
         states: dict[TopicPartition, StoredState] = {}
         missing: list[TopicPartition] = []
-        stored = self._stored(one for topic in assignments for one in topic.replicas)
+        stored = self.stored(one for topic in assignments for one in topic.replicas)
         for topic in assignments:
             for partition in topic.replicas:
                 found = stored.get(partition)
@@ -212,6 +212,10 @@ class ReplicatedTopics:
                 reasons.setdefault(partition.topic, f"node {path} was deleted")
         return reasons
 
+    def assignments(self, names: Iterable[str]) -> list[TopicAssignment]:
+        """Return topics with their replicas; those without replicas, or unreadable, left out."""
+        return self._assignments(names)[0]
+
     def _assignments(
         self, names: Iterable[str]
     ) -> tuple[list[TopicAssignment], dict[str, UnreadableTopic]]:
@@ -226,12 +230,13 @@ class ReplicatedTopics:
 
     def states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, StoredState]:
         """Return the states of partitions, without those that are missing or malformed."""
-        found = self._stored(partitions).items()
+        found = self.stored(partitions).items()
         return {one: stored for one, stored in found if isinstance(stored, StoredState)}
 
-    def _stored(
+    def stored(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, StoredState | _Malformed]:
+        """Return the states of partitions, without those that are missing."""
         nodes = {paths.partition_state(one): one for one in partitions}
         states: dict[TopicPartition, StoredState | _Malformed] = {}
         for path, (value, stat) in self._session.get_many(nodes).items():
@@ -242,43 +247,9 @@ class ReplicatedTopics:
                 states[nodes[path]] = _Malformed(str(error), stat.version)
         return states
 
-    def outcomes(self, writes: Sequence[StateWrite]) -> list[StateResult | int]:
-        """Return the results of writes of states that were refused, or whose response was lost.
-
-        In the place of a result it is the version of a malformed node, which may be replaced: only
-        controllers write states, so its last valid value is not newer than the one known.
-        """
-        found = self._stored(one.partition for one in writes)
-        outcomes: list[StateResult | int] = []
-        for write in writes:
-            stored = found.get(write.partition)
-            if isinstance(stored, _Malformed):
-                logger.warning("%s; it is written anew", stored.reason)
-                outcomes.append(stored.version)
-            else:
-                outcomes.append(StateResult(stored == _written(write).stored, stored))
-        return outcomes
-
-    def assigned(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic, by home and index; none without replicas."""
-        return sorted(one for found in self._assignments([topic])[0] for one in found.replicas)
-
-    def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
-        """Return the ids of the brokers that have a partition; none without replicas."""
-        for found in self._assignments([partition.topic])[0]:
-            return found.replicas.get(partition, ())
-        return ()
-
-    def replicas_of(self, topics: Iterable[str]) -> dict[str, set[int]]:
-        """Return the brokers that replicas of each topic are assigned to."""
-        return {
-            one.topic: {id for ids in one.replicas.values() for id in ids}
-            for one in self._assignments(topics)[0]
-        }
-
     def homes_without_leader(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the home brokers of partitions without a leader, by topic with replicas."""
-        found, _ = self._assignments(topics)
+        found = self.assignments(topics)
         led = self._led(found)
         return {
             one.topic: sorted({partition.home for partition in one.replicas.keys() - led.keys()})
@@ -287,7 +258,7 @@ class ReplicatedTopics:
 
     def led_states(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
         """Return the states of the partitions of topics that have a leader."""
-        return self._led(self._assignments(topics)[0])
+        return self._led(self.assignments(topics))
 
     def _led(self, topics: Iterable[TopicAssignment]) -> dict[TopicPartition, PartitionState]:
         states = self.states(partition for one in topics for partition in one.replicas)
@@ -397,13 +368,17 @@ class ReplicatedTopicsStore:
                 again.append(i)
             else:
                 refused.append(i)
-        outcomes = self._topics.outcomes([writes[i] for i in refused])
-        for i, found in zip(refused, outcomes, strict=True):
-            if isinstance(found, StateResult):
-                results[i] = found
-            else:
-                writes[i] = writes[i]._replace(expected_version=found)
+        stored = self._topics.stored(writes[i].partition for i in refused)
+        for i in refused:
+            found = stored.get(writes[i].partition)
+            if isinstance(found, _Malformed):
+                # it may be replaced: only controllers write states, so its last valid value is not
+                # newer than the one known
+                logger.warning("%s; it is written anew", found.reason)
+                writes[i] = writes[i]._replace(expected_version=found.version)
                 again.append(i)
+            else:  # also of a write whose response was lost
+                results[i] = StateResult(found == _written(writes[i]).stored, found)
         return again
 
     def _transact_many(self, changes: Iterable[Sequence[NodeChange]]) -> list[TransactionOutcome]:

@@ -22,7 +22,7 @@ from broker.cluster_state import (
 from broker.endpoints import Endpoint, parse_endpoints
 from broker.topic import TopicPartition
 from broker.zk import paths
-from broker.zk.values import decode_partition_name
+from broker.zk.values import decode_partition_name, parsed
 
 _T = TypeVar("_T")
 
@@ -198,10 +198,7 @@ def _json(document: Mapping[str, object]) -> bytes:
 
 
 def _parsed(path: str, value: bytes, parse: Callable[[Any], _T]) -> _T:
-    try:
-        return parse(json.loads(value))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise errors.CoordinationError(f"node {path} is malformed: {value[:80]!r}") from error
+    return parsed(f"node {path} is malformed", value, parse)
 
 
 def _ids(found: Any) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """A session with ZooKeeper: connecting, reading and writing nodes, states and errors.
 
-Only this module, `handshakes`, `tls` and `translation` use kazoo. Paths are relative to the chroot,
+Only this module, `handshakes`, `handler` and `tls` use kazoo. Paths are relative to the chroot,
 which is created with the first write below it.
 """
 
@@ -19,7 +19,7 @@ from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
-from kazoo.retry import KazooRetry
+from kazoo.retry import ForceRetryError, KazooRetry
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions, make_digest_acl
 
 from broker import deadlines, errors
@@ -39,7 +39,85 @@ from broker.zk.nodes import (
 )
 from broker.zk.paths import CLUSTER_ID, Protection, parse_connect_string, protection_of, resolve
 from broker.zk.security import Credential, ZooKeeperSecurity, found_security
-from broker.zk.translation import FOREIGN, LOST_REQUEST, translated, translated_error
+
+FOREIGN = (kazoo_errors.KazooException, KazooTimeoutError, ForceRetryError)
+
+# The request or its response was lost: it may or may not have been carried out.
+LOST_REQUEST = (
+    kazoo_errors.ConnectionLoss,
+    kazoo_errors.OperationTimeoutError,
+    kazoo_errors.SessionExpiredError,
+)
+
+_UNREACHABLE: dict[type[Exception], str] = {
+    kazoo_errors.ConnectionLoss: "the connection was lost",
+    kazoo_errors.OperationTimeoutError: "it took too long",
+    kazoo_errors.SessionExpiredError: "the session expired",
+    kazoo_errors.SessionMovedError: "the session moved to another server",
+    KazooTimeoutError: "none came in time",
+    ForceRetryError: "the connection was lost",
+}
+"""Why no response came, by kazoo's error."""
+
+_CHANGED = (
+    kazoo_errors.BadVersionError,
+    kazoo_errors.RolledBackError,
+    kazoo_errors.RuntimeInconsistency,
+)
+
+
+@contextmanager
+def translated(servers: str, path: str, user: str | None = None) -> Iterator[None]:
+    """Translate kazoo's errors into those of `broker.errors`, which name servers and node."""
+    try:
+        yield
+    except FOREIGN as error:
+        raise translated_error(error, servers, path, user) from error
+
+
+_REFUSALS: tuple[tuple[Any, type[errors.CoordinationError], str], ...] = (
+    (kazoo_errors.NoNodeError, errors.RegistryNodeNotFoundError, "no node {} in ZooKeeper"),
+    (kazoo_errors.NodeExistsError, errors.RegistryConflictError, "node {} exists already"),
+    (_CHANGED, errors.RegistryConflictError, "node {} was changed by another client"),
+    (kazoo_errors.NotEmptyError, errors.CoordinationError, "node {} has children"),
+    (
+        kazoo_errors.NoChildrenForEphemeralsError,
+        errors.CoordinationError,
+        "the parent of node {} is ephemeral",
+    ),
+)
+
+
+def translated_error(
+    error: Exception, servers: str, path: str, user: str | None
+) -> errors.CoordinationError:
+    """Return the error of `broker.errors` for one of kazoo's, of a request for a node."""
+    cause = next((text for kind, text in _UNREACHABLE.items() if isinstance(error, kind)), None)
+    if cause is not None:
+        return errors.RegistryUnreachableError(f"no answer from ZooKeeper at {servers}: {cause}")
+    if isinstance(error, kazoo_errors.NoAuthError):
+        return _no_right(servers, path, user)
+    for kinds, kind, text in _REFUSALS:
+        if isinstance(error, kinds):
+            return kind(text.format(path))
+    return errors.CoordinationError(f"ZooKeeper refused a request for {path}: {error!r}")
+
+
+def _no_right(servers: str, path: str, user: str | None) -> errors.RegistryAccessError:
+    if user is None:
+        who, hint = "a client without a credential", "give that of the brokers"
+    else:
+        # a wrong password makes another identity, which the server tells nobody
+        who, hint = (
+            f"the credential of user '{user}'",
+            "compare user and password with the brokers'",
+        )
+    return errors.RegistryAccessError(
+        f"ZooKeeper at {servers} does not allow this with node {path} to {who}",
+        hints=[f"{hint}: --zk-credential FILE, or zookeeper.credential.file"],
+        details={"path": path, "user": user},
+    )
+
 
 _NOT_AT_FAULT = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
 """Results of the changes of a transaction that were not made because another one failed."""
@@ -295,40 +373,32 @@ class Session:
         """Return the results of requests for nodes, by path, without missing ones."""
         deadline_s = self._await_connection()
         with _timed(self.read_times):
-            return self._read_until(deadline_s, start, watches, must_exist=must_exist)
-
-    def _read_until(
-        self,
-        deadline_s: float,
-        start: Callable[..., Any],
-        watches: Mapping[str, Watch | None],
-        *,
-        must_exist: bool,
-    ) -> dict[str, Any]:
-        path = "/"
-        while True:
-            try:
-                pending = {}
-                for one, watch in watches.items():
-                    try:
-                        full = resolve(self._address.chroot, one)
-                    except errors.InvalidNodeNameError:
-                        if must_exist:
-                            raise
-                        continue  # no such node exists
-                    pending[one] = start(full, watch=_as_watcher(watch))
-                found = {}
-                for path, result in pending.items():
-                    try:
-                        found[path] = _result_of(result, deadline_s)
-                    except kazoo_errors.NoNodeError:
-                        if must_exist:
-                            raise
-                return found
-            except LOST_REQUEST:
-                self._await_connection(deadline_s)
-            except FOREIGN as error:
-                raise translated_error(error, self._address.servers, path, self._user) from error
+            path = "/"
+            while True:
+                try:
+                    pending = {}
+                    for one, watch in watches.items():
+                        try:
+                            full = resolve(self._address.chroot, one)
+                        except errors.InvalidNodeNameError:
+                            if must_exist:
+                                raise
+                            continue  # no such node exists
+                        pending[one] = start(full, watch=_as_watcher(watch))
+                    found = {}
+                    for path, result in pending.items():
+                        try:
+                            found[path] = _result_of(result, deadline_s)
+                        except kazoo_errors.NoNodeError:
+                            if must_exist:
+                                raise
+                    return found
+                except LOST_REQUEST:
+                    self._await_connection(deadline_s)
+                except FOREIGN as error:
+                    raise translated_error(
+                        error, self._address.servers, path, self._user
+                    ) from error
 
     def walk(self, path: str = "/", *, max_depth: int | None = None) -> Iterator[tuple[int, str]]:
         """Yield depth and path of a node and all nodes below it, parents first, in order of name.

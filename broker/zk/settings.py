@@ -3,6 +3,9 @@
 A node has the overrides of one topic, broker or user, as texts by name. It is written by version,
 that of a topic or broker together with a node that announces the change, as Kafka 0.8 does for its
 tools. Brokers watch the nodes themselves, so that they notice one that was edited by hand as well.
+
+All rules of access are the value of one node, so that each change of them is atomic and has a
+version.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from broker import errors
+from broker.security.rules import NO_VERSION
 from broker.topic import validate_topic_name
 from broker.zk import paths, values
-from broker.zk.nodes import CreateNode, DeleteNode, NodeChange, SetNode
+from broker.zk.nodes import CreateNode, DeleteNode, NodeChange, NodeStat, SetNode
 from broker.zk.session import Session
 from broker.zk.watched_reads import WatchedReads
 
@@ -187,3 +191,50 @@ def _announce(node: SettingsNode) -> list[CreateNode]:
     if node.announcement is None:
         return []
     return [CreateNode(_CHANGE_PREFIX, node.announcement, is_sequential=True)]
+
+
+def read_rules(session: Session) -> tuple[bytes | None, int]:
+    """Return the value with all rules, and its version; None and -1 without the node."""
+    try:
+        value, stat = session.get(paths.RULES)
+    except errors.RegistryNodeNotFoundError:
+        return None, NO_VERSION
+    return value, stat.version
+
+
+def watch_rules(watched: WatchedReads) -> tuple[bytes, NodeStat] | None:
+    """Return the value with all rules and its node's metadata, None without one; and watch it."""
+    found = None
+    while found is None:
+        if not watched.exists(paths.RULES):
+            return None
+        found = watched.values([paths.RULES]).get(paths.RULES)  # None if it was just deleted
+    return found
+
+
+def change_rules(session: Session, edit: Callable[[bytes | None], bytes | None]) -> int:
+    """Change the value by version, and return the new one.
+
+    `edit` returns the new value, or None to leave it; it is called again if another client has
+    changed the node meanwhile. `RegistryConflictError` after ten times.
+    """
+    for _ in range(_ATTEMPTS):
+        value, version = read_rules(session)
+        new = edit(value)
+        if new is None:
+            return version
+        try:
+            if version == NO_VERSION:
+                session.create(paths.RULES, new)
+                return 0
+            session.set(paths.RULES, new, version=version)
+        except errors.RegistryConflictError:
+            continue
+        except errors.RegistryUnreachableError as error:
+            raise errors.RegistryUnreachableError(
+                f"{error}; whether the rules were changed is not known"
+            ) from error
+        return version + 1
+    raise errors.RegistryConflictError(
+        f"node {paths.RULES} is changed by other clients all the time"
+    )

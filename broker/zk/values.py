@@ -11,10 +11,10 @@ import ipaddress
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from broker.endpoints import Endpoint, join_address
 from broker.errors import CoordinationError
@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 
 _CREATOR_BEFORE_IPV6 = re.compile(r"(.+?-\d+):(.*:.*)", re.DOTALL)
 _INT64_CHARACTERS = 20
-_SHOWN_LENGTH = 40
+_T = TypeVar("_T")
+_SHOWN_LENGTH = 80
 _FILTER = re.compile(r"([*!])(0?)(\d+)\1(.*)", re.DOTALL)
 _STATIC_MARK = "{  "
 """How a static subscription of ours begins; that of a member of Kafka 0.7 has one blank."""
@@ -130,11 +131,7 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 def decode_cluster_id(value: bytes) -> str:
     """Parse the value of the cluster id's node."""
-    try:
-        found = json.loads(value)["id"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CoordinationError(f"cluster id is malformed: {value[:_SHOWN_LENGTH]!r}") from error
-    return str(found)
+    return parsed("cluster id is malformed", value, lambda found: str(found["id"]))
 
 
 _UNKNOWN_CREATION = b"unknown"
@@ -162,14 +159,11 @@ def decode_homes(path: str, value: bytes) -> dict[int, int]:
     """Parse the value of the node with the homes of a topic; one without a value has none."""
     if not value:
         return {}
-    try:
-        homes = json.loads(value)["homes"]
-        return {int(home): int(count) for home, count in homes.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CoordinationError(
-            f'node {path} is not {{"version":1,"homes":{{BROKER:PARTITIONS}}}}: '
-            f"{value[:_SHOWN_LENGTH]!r}"
-        ) from error
+
+    def parse(found: Any) -> dict[int, int]:
+        return {int(home): int(count) for home, count in found["homes"].items()}
+
+    return parsed(f'node {path} is not {{"version":1,"homes":{{BROKER:PARTITIONS}}}}', value, parse)
 
 
 def encode_settings(texts: Mapping[str, str]) -> bytes:
@@ -179,12 +173,8 @@ def encode_settings(texts: Mapping[str, str]) -> bytes:
 
 def decode_settings(path: str, value: bytes) -> dict[str, str]:
     """Parse the value of a node of settings; numbers and booleans are taken as their texts."""
-    try:
-        texts = json.loads(value)["config"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CoordinationError(
-            f'node {path} is not {{"version":1,"config":{{NAME:VALUE}}}}: {value[:_SHOWN_LENGTH]!r}'
-        ) from error
+    form = '{"version":1,"config":{NAME:VALUE}}'
+    texts = parsed(f"node {path} is not {form}", value, lambda found: found["config"])
     if not isinstance(texts, dict):
         raise CoordinationError(f"in node {path}, 'config' is not an object of names and values")
     for name, text in texts.items():
@@ -311,3 +301,11 @@ def _text(value: bytes, what: str) -> str:
         return value.decode()
     except UnicodeDecodeError as error:
         raise CoordinationError(f"{what} is not UTF-8 text: {value!r}") from error
+
+
+def parsed(problem: str, value: bytes, parse: Callable[[Any], _T]) -> _T:
+    """Return what `parse` makes of a JSON document; an error that says `problem` if it fails."""
+    try:
+        return parse(json.loads(value))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CoordinationError(f"{problem}: {value[:_SHOWN_LENGTH]!r}") from error

@@ -40,8 +40,8 @@ from broker.protocol.fetch_sessions import (
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader
-from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
+from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.replication.replicas import Replicas
 from broker.server.cluster.clocks import doubt_of
 from broker.server.cluster.throttle import Throttle

@@ -20,18 +20,20 @@ from broker.errors import ConfigError, RegistryUnreachableError, ServerError, To
 from broker.log.manager import LogManager
 from broker.protocol.responses import BrokerAddress
 from broker.server.cluster.cluster_keys import ClusterKeyStore
-from broker.server.cluster.cluster_view import ClusterView, RegistryFeed
+from broker.server.cluster.cluster_view import ClusterView, follow_registry
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.cluster.state_change_log import StateChangeLog
+from broker.threads import StoppableThread
 from broker.topic import unregistrable_in
 
 if TYPE_CHECKING:
     from broker.security.rules import StoredRules
     from broker.server.cluster.controller_requests import ControllerRequests
     from broker.server.cluster.controller_thread import ControllerThread
-    from broker.server.cluster.followed import OpenNodesFollower, RulesFollower, ZookeeperFollower
+    from broker.server.cluster.followed import OpenNodesFollower, RulesFollower
     from broker.server.cluster.settings import Overrides, SettingsFollower
     from broker.zk.registry import Registry
+    from broker.zk.watched_registry import WatchedRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +51,7 @@ class ClusterMembership:
     changes: StateChangeLog
     clock: Clock
     keys: ClusterKeyStore
-    _feed: RegistryFeed | None = field(default=None, init=False)
+    _feed: WatchedRegistry | None = field(default=None, init=False)
     # without replicas, created here, and not here any more
     _lost_topics: set[str] = field(default_factory=set, init=False)
     # None without ZooKeeper, and before the start
@@ -196,7 +198,7 @@ class ClusterMembership:
         for topic in topics.names():
             self._register_topic(registry, topic, is_new=False)
         registry.await_registered(config.zk_connection_timeout_ms / 1000)
-        self._feed = RegistryFeed(registry, self.view)
+        self._feed = follow_registry(registry, self.view)
         self._feed.start()
         return self._join_controllers(config, registry)
 
@@ -230,8 +232,8 @@ class ClusterMembership:
         return ControllerRequests(self.controller, registry, topics)
 
     @property
-    def _followers(self) -> list[ZookeeperFollower]:
-        every = (self.settings, self.rules, self.open_nodes, self.keys.follower)
+    def _followers(self) -> list[StoppableThread]:
+        every = (self.settings, self.rules, self.open_nodes, self.keys.follower, self._feed)
         return [one for one in every if one is not None]
 
     def start(self) -> None:
@@ -239,7 +241,8 @@ class ClusterMembership:
         if self.controller is not None:
             self.controller.start()
         for one in self._followers:
-            one.start()
+            if one is not self._feed:  # that runs since the broker has registered
+                one.start()
 
     def _note_controller(self, broker_id: int) -> None:
         self.view.set_controller(broker_id)
@@ -307,15 +310,11 @@ class ClusterMembership:
         for one in self._followers:
             one.stop()
         self.view.close()
-        if self._feed is not None:
-            self._feed.request_stop()
 
     def join(self) -> None:
         """Wait for the threads, which end at the latest with the session."""
         for one in self._followers:
             one.join()
-        if self._feed is not None:
-            self._feed.join()
 
 
 def _for_brokers_first(endpoints: tuple[Endpoint, ...], listener: str) -> tuple[Endpoint, ...]:

@@ -14,6 +14,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker import errors
@@ -26,7 +27,7 @@ from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
-    from broker.zk.watched_registry import RegistryChange
+    from broker.zk.watched_registry import RegistryChange, WatchedRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -63,44 +64,35 @@ class _HomePartitions:
         return memoryview(encoded)[: count * responses.HOME_PARTITION_BYTES]
 
 
+@dataclass(eq=False)
 class ClusterMetadata:
     """The cluster at one moment; immutable."""
 
-    def __init__(
-        self,
-        cluster_id: str,
-        broker_id: int,
-        controller_id: int,
-        brokers: Mapping[int, responses.BrokerAddress],
-        endpoints: Mapping[int, tuple[Endpoint, ...]],
-        racks: Mapping[int, str],
-        topics: Mapping[str, _Topic],
-        home_partitions: _HomePartitions,
-    ) -> None:
-        self._cluster_id = cluster_id  # of the registry; empty without one
-        self._broker_id = broker_id
-        self.controller_id = controller_id
-        self.brokers = brokers
-        self._endpoints = endpoints
-        self.racks = racks
-        self._topics = topics
-        self._home_partitions = home_partitions  # shared by all snapshots
-        # by listener and cluster id, the body of the response about all topics
-        self._all: dict[tuple[str, str], bytes] = {}
-        self._encoded: dict[str, bytes] = {}  # topics with replicas that were asked for by name
+    cluster_id: str  # of the registry; empty without one
+    broker_id: int
+    controller_id: int
+    brokers: Mapping[int, responses.BrokerAddress]
+    endpoints: Mapping[int, tuple[Endpoint, ...]]
+    racks: Mapping[int, str]
+    by_name: Mapping[str, _Topic]
+    home_partitions: _HomePartitions  # shared by all snapshots
+    # by listener and cluster id, the body of the response about all topics
+    _all: dict[tuple[str, str], bytes] = field(default_factory=dict, init=False)
+    # topics with replicas that were asked for by name
+    _encoded: dict[str, bytes] = field(default_factory=dict, init=False)
 
     @property
     def topics(self) -> list[str]:
         """Return the names of the topics."""
-        return sorted(self._topics)
+        return sorted(self.by_name)
 
     def has(self, name: str) -> bool:
         """Return whether there is a topic."""
-        return name in self._topics
+        return name in self.by_name
 
     def topic(self, name: str) -> responses.TopicMetadata | None:
         """Return the partitions of a topic by home and index; None for an unknown topic."""
-        topic = self._topics.get(name)
+        topic = self.by_name.get(name)
         if topic is None:
             return None
         partitions = []
@@ -132,7 +124,7 @@ class ClusterMetadata:
         return [
             responses.BrokerAddress(broker_id, one.host, one.port)
             for broker_id in self.brokers
-            for one in self._endpoints.get(broker_id, ())
+            for one in self.endpoints.get(broker_id, ())
             if one.listener == listener
         ]
 
@@ -150,8 +142,8 @@ class ClusterMetadata:
         `tells_cluster`. Hidden topics are left out of all, and are as unknown ones if they are
         named.
         """
-        is_told = tells_cluster or not self._cluster_id
-        key = listener, self._cluster_id if is_told else responses.HIDDEN_CLUSTER
+        is_told = tells_cluster or not self.cluster_id
+        key = listener, self.cluster_id if is_told else responses.HIDDEN_CLUSTER
         if names is not None:
             return self._encode(list(dict.fromkeys(names)), *key, hidden)
         if hidden:
@@ -170,15 +162,15 @@ class ClusterMetadata:
     ) -> bool:
         """Return whether `encode` takes less than a millisecond; `may_hide`: some are hidden."""
         if names is None:
-            is_encoded = (listener, self._cluster_id) in self._all and not may_hide
-            return is_encoded or len(self._topics) <= LARGE_TOPIC_COUNT
+            is_encoded = (listener, self.cluster_id) in self._all and not may_hide
+            return is_encoded or len(self.by_name) <= LARGE_TOPIC_COUNT
         return len(names) <= LARGE_TOPIC_COUNT
 
     def _encode(self, names: list[str], listener: str, cluster_id: str, hidden: Set[str]) -> bytes:
         parts: list[Buffer] = [
             responses.encode_cluster_metadata_header(
                 cluster_id,
-                self._broker_id,
+                self.broker_id,
                 self.controller_id,
                 self.addresses(listener),
                 self.racks,
@@ -188,7 +180,7 @@ class ClusterMetadata:
         size_bytes = len(parts[0])
         for name in names:
             for part in self._encode_topic(
-                name, None if name in hidden else self._topics.get(name)
+                name, None if name in hidden else self.by_name.get(name)
             ):
                 parts.append(part)
                 size_bytes += len(part)
@@ -212,7 +204,7 @@ class ClusterMetadata:
                 name, errors.NO_ERROR, topic.creation_ids, count
             )
             for home, count in sorted(topic.counts.items()):
-                yield self._home_partitions.of(home, count, is_led=home in self.brokers)
+                yield self.home_partitions.of(home, count, is_led=home in self.brokers)
 
     def _encode_replicated(self, name: str, topic: _Topic) -> Iterator[Buffer]:
         metadata = self.topic(name)
@@ -401,40 +393,20 @@ class ClusterView:
             self.ready.set_exception(errors.ShuttingDownError("the broker is shutting down"))
 
 
-class RegistryFeed:
-    """Keeps a view up to date with the registry, where this broker is registered, in a thread."""
+def follow_registry(registry: Registry, view: ClusterView) -> WatchedRegistry:
+    """Return the thread that keeps a view up to date with the registry of a registered broker."""
+    from broker.zk.watched_registry import WatchedRegistry  # late: kazoo, as the registry
 
-    def __init__(self, registry: Registry, view: ClusterView) -> None:
-        self._registry = registry
-        self._view = view
-        from broker.zk.watched_registry import WatchedRegistry  # late: kazoo, as the registry
-
-        self._watched = WatchedRegistry(
-            registry,
-            name="cluster-view",
-            on_change=self._apply,
-            follows_all=True,
-            reads_endpoints=True,
-        )
-
-    def start(self) -> None:
-        """Start to read the registry."""
-        self._watched.start()
-
-    def request_stop(self) -> None:
-        """Ask the thread to end."""
-        self._watched.stop()
-
-    def join(self) -> None:
-        """Wait for the end of the thread; a read under way ends with the registry."""
-        self._watched.join()
-
-    def _apply(self, change: RegistryChange) -> None:
+    def apply(change: RegistryChange) -> None:
         brokers = None
         if change.brokers is not None:
             brokers = {
                 one.id: responses.BrokerAddress(one.id, one.host, one.port)
                 for one in change.brokers.values()
             }
-            self._view.set_endpoints({id: one.endpoints for id, one in change.brokers.items()})
-        self._registry.note_assigned(self._view.set_registered(brokers, change.counts))
+            view.set_endpoints({id: one.endpoints for id, one in change.brokers.items()})
+        registry.note_assigned(view.set_registered(brokers, change.counts))
+
+    return WatchedRegistry(
+        registry, name="cluster-view", on_change=apply, follows_all=True, reads_endpoints=True
+    )

@@ -20,9 +20,9 @@ from broker.security.rules import NO_VERSION, StoredRules
 from broker.threads import StoppableThread
 from broker.units import counted
 from broker.zk import paths
-from broker.zk.acls import open_nodes
-from broker.zk.rules import watch_rules
+from broker.zk.own_broker import open_nodes
 from broker.zk.session import Session, SessionState
+from broker.zk.settings import watch_rules
 from broker.zk.watched_reads import WatchedReads
 
 logger = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ from broker.protocol.replica_requests import (
     SessionFetchRequest,
 )
 from broker.replication.follower import FetchResult, Follower
-from broker.replication.positions import FetchAnswer, FetchPosition
+from broker.replication.replica_log import FetchAnswer, FetchPosition
 from broker.server.cluster.disk_threads import DiskThreads
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import HostedReplica, ReplicaTable

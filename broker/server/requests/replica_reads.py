@@ -26,7 +26,7 @@ from broker.protocol.replica_requests import (
     refused_replica_part,
 )
 from broker.replication.leader import Leader
-from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
+from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.server.cluster.replica_table import HostedReplica
 from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.judge import RequestContext

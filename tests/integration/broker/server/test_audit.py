@@ -37,8 +37,8 @@ from broker.protocol.replica_requests import ControlledShutdownRequest
 from broker.security.principal import Principal
 from broker.security.rules import CLUSTER, Operation, Rule, StoredRules
 from broker.server.broker import Broker
-from broker.zk.rules import change_rules
 from broker.zk.session import Session
+from broker.zk.settings import change_rules
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import partition
 from tests.support.logins import alice as alice

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,9 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.responses import ClusterMetadataResponse
 from broker.server.broker import Broker
-from broker.server.cluster.cluster_view import RegistryFeed
+from broker.server.cluster.cluster_view import ClusterView
 from broker.zk.creations import change_homes, read_homes
 from broker.zk.session import Session
-from broker.zk.watched_registry import RegistryChange
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
 from tests.support.waiting import wait_until
@@ -114,13 +114,13 @@ def test_metadata_when_the_registry_is_not_read_yet_then_the_response_waits(
 ) -> None:
     connect(start(1)).call(CreateTopicRequest("events", 1))
     is_readable = threading.Event()
-    apply = RegistryFeed._apply
+    set_registered = ClusterView.set_registered
 
-    def apply_later(feed: RegistryFeed, change: RegistryChange) -> None:
+    def set_later(*arguments: Any) -> list[str]:
         is_readable.wait(60)
-        apply(feed, change)
+        return set_registered(*arguments)
 
-    monkeypatch.setattr(RegistryFeed, "_apply", apply_later)
+    monkeypatch.setattr(ClusterView, "set_registered", set_later)
     peer = connect(start(2))
     peer.send_extension(ClusterMetadataRequest(None))
     assert not peer.has_answer(0.05)
@@ -137,15 +137,15 @@ def test_topic_when_deleted_and_recorded_again_between_two_looks_then_its_home_c
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     is_held, may_look = threading.Event(), threading.Event()
-    apply = RegistryFeed._apply
+    set_registered = ClusterView.set_registered
 
-    def apply_later(feed: RegistryFeed, change: RegistryChange) -> None:
-        if "other" in change.counts:
+    def set_later(view: ClusterView, brokers: Any, counts: Any) -> list[str]:
+        if "other" in counts:
             is_held.set()
             may_look.wait(60)
-        apply(feed, change)
+        return set_registered(view, brokers, counts)
 
-    monkeypatch.setattr(RegistryFeed, "_apply", apply_later)
+    monkeypatch.setattr(ClusterView, "set_registered", set_later)
     peer = connect(start(1))
     peer.call(CreateTopicRequest("events", 1))
     with Session(zookeeper) as session:

@@ -24,8 +24,8 @@ from broker.security.rules import CLUSTER, Operation, Rule, StoredRules, parse_p
 from broker.server import broker as broker_module
 from broker.server.broker import Broker
 from broker.server.requests import creation_limits
-from broker.zk.rules import change_rules
 from broker.zk.session import Session
+from broker.zk.settings import change_rules
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
 

@@ -80,8 +80,8 @@ from broker.server.requests.client import Client
 from broker.server.requests.judge import NEEDS, Judge, Scope, require_needs
 from broker.server.status import SOFTWARE
 from broker.zk import paths
-from broker.zk.rules import change_rules
 from broker.zk.session import Session
+from broker.zk.settings import change_rules
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import (
     Peer,

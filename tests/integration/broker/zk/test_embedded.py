@@ -100,7 +100,7 @@ class ProbeSkippingZooKeeper(EmbeddedZooKeeper):
     """Behaves as if the port had been taken just after it was found free."""
 
     def _pick_port(self) -> int:
-        return self._wanted_port
+        return self.port
 
 
 @pytest.mark.zookeeper

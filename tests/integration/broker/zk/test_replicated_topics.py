@@ -21,7 +21,7 @@ from broker.cluster_state import (
     TopicAssignment,
     UnreadableTopic,
 )
-from broker.controller.store import Store
+from broker.controller.states import Store
 from broker.errors import ControllerFencedError, InvalidRequestError, RegistryConflictError
 from broker.topic import TopicPartition
 from broker.zk import paths

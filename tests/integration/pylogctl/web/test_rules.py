@@ -14,8 +14,8 @@ from broker.properties import Secret
 from broker.security.principal import Principal
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, Rule, StoredRules
 from broker.security.scram import make_credential
-from broker.zk.rules import change_rules
 from broker.zk.session import Session
+from broker.zk.settings import change_rules
 from tests.support.web_site import served
 
 pytestmark = pytest.mark.zookeeper

@@ -16,7 +16,7 @@ from broker.errors import (
 from broker.leader_epochs import LeaderEpochs
 from broker.replication.follower import FetchResult, Follower, TruncationCounts
 from broker.replication.leader import Leader
-from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
+from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.topic import TopicPartition
 from tests.support.replica_log import MemoryLog
 

@@ -15,7 +15,7 @@ from broker.errors import (
     UnknownEpochError,
 )
 from broker.replication.leader import Leader
-from broker.replication.positions import NO_DIVERGENCE, FetchPosition
+from broker.replication.replica_log import NO_DIVERGENCE, FetchPosition
 from broker.topic import TopicPartition
 from tests.support.replica_log import MemoryLog
 

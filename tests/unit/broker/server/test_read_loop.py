@@ -10,7 +10,7 @@ from broker.errors import OutOfDescriptorsError, StorageError
 from broker.log.segment import FileSlice, SegmentFile
 from broker.protocol.replica_requests import ReplicaPosition
 from broker.protocol.responses import decode_extension_response
-from broker.replication.positions import NO_DIVERGENCE, FetchAnswer
+from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer
 from broker.server.requests import replica_reads
 from broker.server.requests.read_loop import ENOUGH, is_enough, read_parts
 from broker.topic import TopicPartition

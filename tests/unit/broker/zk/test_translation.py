@@ -6,7 +6,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import ForceRetryError
 
 from broker.errors import RegistryUnreachableError
-from broker.zk.translation import LOST_REQUEST, translated
+from broker.zk.session import LOST_REQUEST, translated
 
 
 @pytest.mark.parametrize(
