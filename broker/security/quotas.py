@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from broker.properties import INT64_MAX, Property, PropertyKind, parse_property
+from broker.properties import INT32_MAX, INT64_MAX, Property, PropertyKind, parse_property
 
 NO_LIMIT = 0
 
@@ -25,40 +25,17 @@ class Quotas(NamedTuple):
         )
 
 
-_INT = PropertyKind.INTEGER
 QUOTA_PROPERTIES = {
-    one.name: one
-    for one in (
-        Property(
-            "producer_byte_rate",
-            "producer_byte_rate",
-            _INT,
-            "bytes a second that each broker receives of the user",
-            0,
-            maximum=INT64_MAX,
-        ),
-        Property(
-            "consumer_byte_rate",
-            "consumer_byte_rate",
-            _INT,
-            "bytes a second that each broker sends to the user",
-            0,
-            maximum=INT64_MAX,
-        ),
-        Property(
+    name: Property(name, name, PropertyKind.INTEGER, meaning, 0, maximum=maximum)
+    for name, maximum, meaning in (
+        ("producer_byte_rate", INT64_MAX, "bytes a second that each broker receives of the user"),
+        ("consumer_byte_rate", INT64_MAX, "bytes a second that each broker sends to the user"),
+        (
             "request_percentage",
-            "request_percentage",
-            _INT,
+            INT32_MAX,
             "percent of one thread's time that each broker works for the user",
-            0,
         ),
-        Property(
-            "connections",
-            "connections",
-            _INT,
-            "connections that the user may have to each broker",
-            0,
-        ),
+        ("connections", INT32_MAX, "connections that the user may have to each broker"),
     )
 }
 """By their names in `/config/users/NAME`, which are those of the fields of `Quotas`.

@@ -254,7 +254,7 @@ class Broker:
             port=port,
             mechanisms={**self._logins, **self._keys.doors(listener)},
             now_s=self._clock.monotonic_s,
-            check_start=self._judge.check_start,
+            may_start=self._judge.check_start,
             must_log_in=self.config.must_log_in(listener),
         )
         if certified is not None:

@@ -83,8 +83,7 @@ CONNECTIONS: ManagedObject[SocketServer] = ManagedObject(
     gauge("ConnectionsWithUnsentResponses",
         lambda it: sum(one.responses.has_unsent for one in it.connections),
         "connections with a response that their client, or the network, has not taken yet",
-        healthy="few",
-        series="broker_connections_unsent"),
+        healthy="few", series="broker_connections_unsent"),
 )  # fmt: skip
 
 
@@ -114,8 +113,7 @@ SERVER: ManagedObject[Running] = ManagedObject(
     "KafkaServer",
     gauge("BrokerState", lambda it: it.state,
         "0 not running, 1 starting or recovering, 3 running, 4 running as the controller, 6 "
-        "shutting down", healthy="3 or 4",
-        series="broker_state"),
+        "shutting down", healthy="3 or 4", series="broker_state"),
     gauge("StartTimeMs", lambda it: it.started_ms,
         "when it started, since 1970", unit="ms", series="broker_start_timestamp_seconds"),
     counter("CpuSeconds", lambda _: time.process_time(),
@@ -144,12 +142,10 @@ ACCESS: ManagedObject[ClusterMembership] = ManagedObject(
     "Access",
     gauge("OpenNodes", lambda it: 0 if it.open_nodes is None else len(it.open_nodes.found),
         "nodes of brokers in ZooKeeper that others can change although `zookeeper.set.acl` is on; "
-        "`cluster health` names them", healthy="0",
-        series="zookeeper_open_nodes"),
+        "`cluster health` names them", healthy="0", series="zookeeper_open_nodes"),
     gauge("RulesUnusable", lambda it: 0 if it.rules is None else int(bool(it.rules.problem)),
         "the node with the rules is malformed, gone, or made by others: the broker judges by the "
-        "last good ones", healthy="0",
-        series="broker_rules_unusable"),
+        "last good ones", healthy="0", series="broker_rules_unusable"),
     counter("RulesVanished", lambda it: 0 if it.rules is None else it.rules.vanished_count,
         "how often that node was found deleted, or made again by others", healthy="0",
         series="broker_rules_vanished_total"),
@@ -158,12 +154,10 @@ LOG_MANAGER: ManagedObject[LogManager] = ManagedObject(
     "LogManager",
     gauge("OfflineLogDirectoryCount",
         lambda logs: sum(one.failure is not None for one in logs.directories.all),
-        "data directories that have failed", healthy="0",
-        series="log_offline_directories"),
+        "data directories that have failed", healthy="0", series="log_offline_directories"),
     gauge("RecoveryMs", lambda logs: round(1000 * logs.loaded.recovery_s),
         "how long the start took to recover and load the logs; 0 if all had been closed cleanly",
-        healthy="0", unit="ms",
-        series="log_recovery_seconds"),
+        healthy="0", unit="ms", series="log_recovery_seconds"),
     waits("Retention", lambda logs: [logs.retention.times],
         "looks for segments past their age or size, and how long they took with the removals",
         series="log_retention_seconds"),
@@ -194,8 +188,7 @@ RETENTION: ManagedObject[TopicConfig] = ManagedObject(
 FLUSHES: ManagedObject[LogManager] = ManagedObject(
     "LogFlushStats",
     times("Flush", lambda logs: [logs.flush_stats],
-        "flushes of logs, and how long they took: the disk",
-        series="log_flush_seconds"),
+        "flushes of logs, and how long they took: the disk", series="log_flush_seconds"),
 )  # fmt: skip
 # Sizes of a log are absolute: 0.7 shows the position inside the last segment as `CurrentOffset`.
 LOG: ManagedObject[Log] = ManagedObject(
@@ -208,14 +201,12 @@ LOG: ManagedObject[Log] = ManagedObject(
     gauge("CurrentOffset", lambda log: log.high_watermark, "high watermark", unit="bytes",
         series="log_high_watermark_bytes"),
     gauge("LogStartOffset", lambda log: log.log_start_offset,
-        "first offset there is", unit="bytes",
-        series="log_start_offset_bytes"),
+        "first offset there is", unit="bytes", series="log_start_offset_bytes"),
     gauge("LogEndOffset", lambda log: log.log_end_offset,
         "end of what is written", healthy="near `CurrentOffset`", unit="bytes",
         series="log_end_offset_bytes"),
     counter("NumAppendedMessages", lambda log: log.appended_message_count,
-        "messages appended since the start",
-        series="log_messages_appended_total"),
+        "messages appended since the start", series="log_messages_appended_total"),
 )  # fmt: skip
 FOLLOWER_LAG: Metric[int | None] = gauge(
     "ConsumerLag", lambda lag: lag,

@@ -7,6 +7,7 @@ on one thread; the content of frames is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from broker.errors import BrokerError, ProtocolError
@@ -97,25 +98,19 @@ class _LargeFrame:
         return now_s - progress[0] > STALL_S
 
 
+@dataclass(eq=False)
 class FrameReceiver:
     """Cuts the bytes from a transport into frames; keeps the start of a partial one."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        max_frame_bytes: int,
-        queued_bytes: QueuedBytes,
-        on_granted: Callable[[], None],
-        check_start: Callable[[memoryview, int], None] = lambda start, size: None,
-    ) -> None:
+    transport: Transport
+    max_frame_bytes: int
+    queued_bytes: QueuedBytes
+    on_granted: Callable[[], None]  # called, from any thread, when `resume` can continue
+    check_start: Callable[[memoryview, int], None] = lambda start, size: None
+    """Raises `BrokerError` if a large frame that starts so may not be received."""
+
+    def __post_init__(self) -> None:
         self.fault: Exception | None = None
-        self._transport = transport
-        self._max_frame_bytes = max_frame_bytes
-        self._queued_bytes = queued_bytes
-        # raises `BrokerError` if a large frame that starts so may not be received
-        self.check_start = check_start
-        self._on_granted = on_granted  # called, from any thread, when `resume` can continue
         self._tail = b""
         self._last_cut = _NOTHING
         """The bytes that frames were cut from last, and frames after them that were not cut yet."""
@@ -139,7 +134,7 @@ class FrameReceiver:
         tail_bytes = len(self._tail)
         shared[:tail_bytes] = self._tail
         view = memoryview(shared)
-        end = LARGE_FRAME_BYTES if self._queued_bytes.waiting_count else len(shared)
+        end = LARGE_FRAME_BYTES if self.queued_bytes.waiting_count else len(shared)
         received = self._receive_into(view[tail_bytes:end])
         if not received:
             return None
@@ -153,13 +148,13 @@ class FrameReceiver:
         """Return the first frames of a view, if any, and keep the bytes after them."""
         try:
             frames, needed = cut_frames(
-                view, max_frame_bytes=self._max_frame_bytes, max_count=MAX_FRAMES
+                view, max_frame_bytes=self.max_frame_bytes, max_count=MAX_FRAMES
             )
         except FrameSizeError as error:
             is_tls = bytes(view[error.position :][:2]) == _TLS_HANDSHAKE
             self.fault = without_traceback(ProtocolError(_IS_TLS) if is_tls else error)
             self._last_cut = view[: error.position]
-            frames, needed = cut_frames(self._last_cut, max_frame_bytes=self._max_frame_bytes)
+            frames, needed = cut_frames(self._last_cut, max_frame_bytes=self.max_frame_bytes)
             return frames if error.position else None
         consumed = frames.bounds[-1]
         if len(frames.bounds) > MAX_FRAMES:
@@ -192,7 +187,7 @@ class FrameReceiver:
     def _receive_into(self, buffer: memoryview) -> int:
         self.received_bytes = 0
         try:
-            received = self._transport.recv_into(buffer)
+            received = self.transport.recv_into(buffer)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:
@@ -208,12 +203,12 @@ class FrameReceiver:
         if needed > LARGE_FRAME_BYTES:
             try:
                 self.check_start(start[SIZE_BYTES:], needed - SIZE_BYTES)
-                self._queued_bytes.check(needed)
+                self.queued_bytes.check(needed)
             except BrokerError as error:
                 self.fault = without_traceback(error)
                 return
             if len(start) >= LARGE_FRAME_BYTES:
-                self._large = _LargeFrame(FrameRoom(needed, self._on_granted))
+                self._large = _LargeFrame(FrameRoom(needed, self.on_granted))
                 if self._ask_for_room(self._large, len(start)):
                     self._begin_large(self._large, start)
                     return
@@ -223,7 +218,7 @@ class FrameReceiver:
         """Ask for the next step of room; return whether it is granted already."""
         room = large.room
         wanted_bytes = start_bytes + ROOM_STEP_BYTES
-        return self._queued_bytes.ask(room, min(wanted_bytes, room.missing_bytes))
+        return self.queued_bytes.ask(room, min(wanted_bytes, room.missing_bytes))
 
     def _begin_large(self, large: _LargeFrame, start: Buffer) -> None:
         large.begin(start)
@@ -260,7 +255,7 @@ class FrameReceiver:
         self._last_cut = _NOTHING
         handled, self._handled = self._handled, None
         if handled is not None:
-            self._queued_bytes.release(handled)
+            self.queued_bytes.release(handled)
 
     def has_stalled(self, now_s: float, *, is_kept_waiting: bool) -> bool:
         """Return whether a large frame arrives too slowly for the room it holds."""
@@ -275,6 +270,6 @@ class FrameReceiver:
         self._tail = b""
         self._last_cut = self.held = _NOTHING
         if large is not None:
-            self._queued_bytes.release(large.room)
+            self.queued_bytes.release(large.room)
         # It refers to the connection, which refers to this: the collector may free that cycle late.
-        self._on_granted = _ignore
+        self.on_granted = _ignore

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
@@ -24,16 +25,14 @@ _MAX_REMEMBERED_PEERS = 10_000
 _MAX_LINES = 100
 
 
+@dataclass(eq=False, slots=True)
 class FrameRoom:
     """The room that one frame has in `QueuedBytes`."""
 
-    __slots__ = ("asked_bytes", "frame_bytes", "granted_bytes", "on_granted")
-
-    def __init__(self, frame_bytes: int, on_granted: Callable[[], None]) -> None:
-        self.frame_bytes = frame_bytes
-        self.on_granted = on_granted  # called, from any thread, after a wait
-        self.granted_bytes = 0
-        self.asked_bytes = 0  # it waits for these
+    frame_bytes: int
+    on_granted: Callable[[], None]  # called, from any thread, after a wait
+    granted_bytes: int = 0
+    asked_bytes: int = 0  # it waits for these
 
     @property
     def missing_bytes(self) -> int:

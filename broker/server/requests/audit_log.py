@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event as Signal
@@ -94,13 +95,11 @@ class Event(NamedTuple):
         return self.principal if self.principal != str(ANONYMOUS) else network_of(self.address)
 
 
+@dataclass(eq=False, slots=True)
 class _Repeated:
-    __slots__ = ("count", "event", "until_s")
-
-    def __init__(self, event: Event, until_s: float) -> None:
-        self.event = event
-        self.until_s = until_s
-        self.count = 0  # after the first
+    event: Event
+    until_s: float
+    count: int = 0  # after the first
 
 
 class AuditLog(StoppableThread):

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from broker import errors
@@ -49,32 +50,27 @@ class AuthState(Enum):
     FAILED = auto()
 
 
+@dataclass(eq=False)
 class Authentication:
     """Who the client of one connection is; knows no socket.
 
     `certified` is whom a verified certificate names; an exchange may prove another identity.
     """
 
-    def __init__(
-        self,
-        mechanisms: ServerMechanisms,
-        channel: Channel,
-        certified: Principal | None = None,
-        now_s: Callable[[], float] = time.monotonic,
-        *,
-        is_required: bool = False,
-    ) -> None:
-        self._first = certified or ANONYMOUS
-        self.identity: Principal = self._first
-        unknown = AuthState.UNPROVED if is_required else AuthState.ANONYMOUS
-        self.state = unknown if certified is None else AuthState.KNOWN
-        self._mechanisms = mechanisms
-        self._channel = channel
+    mechanisms: ServerMechanisms
+    channel: Channel
+    certified: Principal | None = None
+    now_s: Callable[[], float] = time.monotonic
+    is_required: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._first = self.identity = self.certified or ANONYMOUS
+        unknown = AuthState.UNPROVED if self.is_required else AuthState.ANONYMOUS
+        self.state = unknown if self.certified is None else AuthState.KNOWN
         self._name = ""
         self._next_step = 0
         self._exchange: ServerExchange | None = None
-        self._now_s = now_s
-        self._since_s = now_s()  # of the state
+        self._since_s = self.now_s()  # of the state
         self._proved: Proved | None = None
         self._failure = ""
 
@@ -101,7 +97,7 @@ class Authentication:
         """Return why the connection must end: a challenge without an answer, or an old proof."""
         if self.state is AuthState.ANONYMOUS:
             return ""
-        age_s = self._now_s() - self._since_s
+        age_s = self.now_s() - self._since_s
         if self.state is AuthState.FAILED:
             return self._failure
         if self.state is AuthState.UNPROVED and age_s > CHALLENGE_S:
@@ -122,7 +118,7 @@ class Authentication:
 
     def offers(self, mechanism: str) -> bool:
         """Return whether an exchange by a mechanism is possible here."""
-        return mechanism in self._mechanisms
+        return mechanism in self.mechanisms
 
     def take(self, request: AuthenticateRequest) -> Authenticated:
         """Take one step of an exchange, and return the answer.
@@ -168,21 +164,21 @@ class Authentication:
                     f"this connection is {self.identity}'s already: open another one"
                 ) from None
             self.identity, self.state = proved.principal, AuthState.KNOWN
-            self._exchange, self._proved, self._since_s = None, proved, self._now_s()
+            self._exchange, self._proved, self._since_s = None, proved, self.now_s()
             return Authenticated(True, proved.lifetime_ms, str(proved.principal), proved.data)
         return Authenticated(False, 0, "", data)
 
     def _begin(self, mechanism: str) -> ServerExchange:
-        make = self._mechanisms.get(mechanism)
-        if make is None and not self._mechanisms:
+        make = self.mechanisms.get(mechanism)
+        if make is None and not self.mechanisms:
             raise errors.SecurityDisabledError("this listener asks for no identity")
         if make is None:
-            offered = ", ".join(self._mechanisms)
+            offered = ", ".join(self.mechanisms)
             raise errors.UnsupportedMechanismError(
                 f"'{mechanism[:64]}' is not offered here; offered: {offered}"
             )
-        self._exchange = exchange = make(self._channel)
+        self._exchange = exchange = make(self.channel)
         next(exchange)
         self._name, self._next_step, self.state = mechanism, 0, AuthState.CHALLENGED
-        self._since_s = self._now_s()
+        self._since_s = self.now_s()
         return exchange

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker import errors
@@ -46,36 +47,34 @@ would be in the log without those before them. A client that knows connects agai
 """
 
 
+@dataclass(eq=False)
 class Client:
     """A client as the handlers see it: where it came in, who it is, and what was refused to it."""
 
-    def __init__(
-        self,
-        address: str,
-        *,
-        listener: str = PLAIN_LISTENER,
-        channel: Channel = PLAIN,
-        mechanisms: ServerMechanisms | None = None,
-        certified: Principal | None = None,
-        port: int = 0,
-        now_s: Callable[[], float] = time.monotonic,
-        check_start: Callable[[Client, memoryview, int], None] = lambda _client, _start, _size: (
-            None
-        ),
-        must_log_in: bool = False,
-    ) -> None:
-        self.address = address
-        self.port = port  # of the client
+    address: str
+    listener: str = PLAIN_LISTENER  # its name
+    channel: Channel = PLAIN
+    mechanisms: ServerMechanisms = field(default_factory=dict)
+    certified: Principal | None = None
+    port: int = 0  # of the client
+    now_s: Callable[[], float] = time.monotonic
+    may_start: Callable[[Client, memoryview, int], None] = lambda _client, _start, _size: None
+    """Raises if a large frame that begins so may not be received."""
+    must_log_in: bool = False
+
+    def __post_init__(self) -> None:
         self.id = ""  # what it calls itself
         self.named_user = ""  # whom it logs in as, or tries to
-        self.is_tls = bool(channel.server_certificate)
-        self.host = _host_of(address)
-        self.listener = listener  # its name
-        self._check_start = check_start
+        self.is_tls = bool(self.channel.server_certificate)
+        self.host = _host_of(self.address)
         self.has_published = False
         """Whether a message set came in a publish request, which can be acknowledged."""
         self.authentication = Authentication(
-            mechanisms or {}, channel, certified, now_s, is_required=must_log_in
+            self.mechanisms,
+            self.channel,
+            self.certified,
+            self.now_s,
+            is_required=self.must_log_in,
         )
         self.refused: RefusedPartitions = {}
         self.worked_s = 0.0  # by a worker, for the request that it handled last
@@ -114,7 +113,7 @@ class Client:
             raise errors.AuthenticationStateError(
                 f"a frame of {size} bytes of a client that has not logged in"
             )
-        self._check_start(self, start, size)
+        self.may_start(self, start, size)
 
 
 def tls_refusal(start: bytes) -> bytes:

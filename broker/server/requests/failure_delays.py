@@ -13,6 +13,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from broker.clock import Clock
 from broker.endpoints import network_of
@@ -30,12 +31,11 @@ _MAX_REMEMBERED = 10_000
 _ANY_USER = None
 
 
+@dataclass(eq=False, slots=True)
 class _Failures:
-    __slots__ = ("count", "last_s", "next_s")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.last_s = self.next_s = 0.0  # the last one, and when the next login is judged
+    count: int = 0
+    last_s: float = 0.0
+    next_s: float = 0.0  # when the next login is judged
 
 
 class FailureDelays:

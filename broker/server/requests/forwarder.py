@@ -16,6 +16,7 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
 from broker import errors
@@ -56,22 +57,17 @@ _LEAST_SHARE_BYTES = 4 << 10
 _MAX_POSITIONS = 1000  # of one read
 
 
+@dataclass(eq=False)
 class Forwarder:
     """Sends message sets and reads to the leaders of partitions."""
 
-    def __init__(
-        self,
-        replicas: ReplicaTable,
-        brokers: LiveBrokers,
-        creations: TopicCreations,
-        clock: Clock,
-        max_message_bytes: int,
-    ) -> None:
-        self._replicas = replicas
-        self._brokers = brokers
-        self._creations = creations
-        self._clock = clock
-        self._max_message_bytes = max_message_bytes  # a damaged length may be larger
+    replicas: ReplicaTable
+    brokers: LiveBrokers
+    creations: TopicCreations
+    clock: Clock
+    max_message_bytes: int  # a damaged length may be larger
+
+    def __post_init__(self) -> None:
         self._is_stopping = threading.Event()
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="forwarder")
         self._readers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="read-forwarder")
@@ -127,18 +123,18 @@ class Forwarder:
         wait_s: float,
     ) -> _T:
         """Return the outcome of an attempt, retried for `wait_s` after errors that `may_help`."""
-        give_up_s = self._clock.monotonic_s() + wait_s
+        give_up_s = self.clock.monotonic_s() + wait_s
         while True:
             try:
                 return attempt()
             except errors.BrokerError as error:
-                is_late = self._clock.monotonic_s() > give_up_s
+                is_late = self.clock.monotonic_s() > give_up_s
                 if is_late or not may_help(error) or self._is_stopping.wait(_RETRY_S):
                     raise
 
     def _attempt(self, one: PartitionSet) -> None:
-        if self._creations.needs_cluster(one.partition.topic):
-            self._creations.create(one.partition.topic)
+        if self.creations.needs_cluster(one.partition.topic):
+            self.creations.create(one.partition.topic)
         connection = self._connect(self._leader_of(one.partition))
         request = PublishRequest(Acks.WRITTEN, int(_TIMEOUT_S * 1000), (one,))
         (published,) = responses.decode_publish_response(_call(connection, request))
@@ -223,17 +219,17 @@ class Forwarder:
         # a part ending in its first message would tell the client that its fetch size is too small
         if room_bytes <= 0 or not has_length(found):
             return part._replace(message_set=b"")
-        wanted_bytes = min(entry_bytes(found), position.max_bytes, self._max_message_bytes)
+        wanted_bytes = min(entry_bytes(found), position.max_bytes, self.max_message_bytes)
         asked = position._replace(max_bytes=wanted_bytes)
         (part,) = self._read_at(leader_id, [asked], wanted_bytes)
         return part
 
     def _leader_of(self, partition: TopicPartition) -> int:
         """Return the id of a partition's leader, or raise `LeaderNotAvailableError`."""
-        leader_id = self._replicas.leader_id(partition)
-        if leader_id < 0 and partition.topic not in self._replicas.topics:
+        leader_id = self.replicas.leader_id(partition)
+        if leader_id < 0 and partition.topic not in self.replicas.topics:
             leader_id = partition.home
-        if self._brokers.epoch_of(leader_id) is None:
+        if self.brokers.epoch_of(leader_id) is None:
             raise errors.LeaderNotAvailableError(f"no broker that is live leads {partition}")
         return leader_id
 
@@ -246,7 +242,7 @@ class Forwarder:
         """Return this thread's connection to a broker, or raise `LeaderNotAvailableError`."""
         key = threading.get_ident(), broker_id
         former = self._connections.get(key)
-        connection = self._brokers.connect(broker_id, former, timeout_s=_TIMEOUT_S)
+        connection = self.brokers.connect(broker_id, former, timeout_s=_TIMEOUT_S)
         if connection is None:
             raise errors.LeaderNotAvailableError(f"broker {broker_id} is not live any more")
         self._connections[key] = connection

@@ -11,7 +11,7 @@ import threading
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -74,16 +74,14 @@ ALL_TOPICS = ManagedObject(
 )
 
 
+@dataclass(eq=False, slots=True)
 class RequestTimes:
     """How long the requests of one group took, by part; `REQUEST_TIMES` says which is which."""
 
-    __slots__ = ("local", "queue", "send", "total")
-
-    def __init__(self, local: WindowedStats) -> None:
-        self.queue = Histogram()
-        self.local = local
-        self.send = Histogram()
-        self.total = Histogram()
+    local: WindowedStats
+    queue: Histogram = field(default_factory=Histogram)
+    send: Histogram = field(default_factory=Histogram)
+    total: Histogram = field(default_factory=Histogram)
 
     def record(
         self, arrived_s: float, started_s: float, ended_s: float, count: int, is_complete: bool, /
@@ -167,11 +165,9 @@ REQUESTS: ManagedObject[Sequence[ProcessorMetrics]] = ManagedObject(
     times("FollowerFetchRequest", lambda shards: _local(shards, RequestGroup.FOLLOWER_FETCH),
         "reads of followers, and how long it took to handle them, without the wait for messages"),
     counter("TotalBytesRead", lambda shards: sum(one.bytes_read for one in shards),
-        "received on all connections", unit="bytes",
-        series="broker_network_received_bytes_total"),
+        "received on all connections", unit="bytes", series="broker_network_received_bytes_total"),
     counter("TotalBytesWritten", lambda shards: sum(one.bytes_written for one in shards),
-        "sent on all connections", unit="bytes",
-        series="broker_network_sent_bytes_total"),
+        "sent on all connections", unit="bytes", series="broker_network_sent_bytes_total"),
     *(_refused_sets(reason, why) for reason, why in REFUSAL_REASONS.items()),
     counter("BadFrames", lambda shards: sum(one.bad_frames for one in shards),
         "connections closed for bytes that are no request", healthy="0",
@@ -378,8 +374,7 @@ PURGATORY: ManagedObject[Delays] = ManagedObject(
         "Publish",
         "publishes",
         hint=". More and more: replicas or disks are slow",
-        expired="publishes that were not committed in their time: error 7",
-        healthy="0",
+        expired="publishes that were not committed in their time: error 7", healthy="0",
     ),
     *_delays(DelayKind.READ, "Read", "reads of consumers", expired=_QUIET),
     *_delays(DelayKind.FOLLOWER_READ, "FollowerRead", "reads of followers", expired=_QUIET),

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
@@ -41,28 +42,30 @@ _Result = TypeVar("_Result")
 _compile = lru_cache(16)(PayloadFilter.compile)
 
 
+@dataclass(eq=False)
 class Search:
     """A slice of one partition to filter, and its result up to now."""
 
-    def __init__(
-        self, partition: TopicPartition, file_slice: FileSlice, offset: int, room_bytes: int
-    ) -> None:
-        self.partition = partition
-        self.next_offset = offset  # everything before it has been filtered
-        self.left_out_count = 0
-        self.kept_bytes = 0
-        self.run_count = 0
-        self.runs: list[bytes] = []  # the wanted entries, encoded for the response
-        self.error: errors.ServerError | None = None  # why the search ended at `next_offset`
-        self._slice = file_slice
-        self._base_offset = offset  # the log offset of the slice's start
-        self._room_bytes = room_bytes  # the entry that reaches it is the last one kept
+    partition: TopicPartition
+    file_slice: FileSlice
+    next_offset: int  # everything before it has been filtered
+    room_bytes: int  # the entry that reaches it is the last one kept
+    left_out_count: int = field(default=0, init=False)
+    kept_bytes: int = field(default=0, init=False)
+    run_count: int = field(default=0, init=False)
+    runs: list[bytes] = field(default_factory=list, init=False)
+    """The wanted entries, encoded for the response."""
+    error: errors.ServerError | None = field(default=None, init=False)
+    """Why the search ended at `next_offset`."""
+
+    def __post_init__(self) -> None:
+        self._base_offset = self.next_offset  # the log offset of the slice's start
 
     @property
     def is_done(self) -> bool:
         """Return whether there is nothing left to filter."""
-        is_at_end = self.next_offset - self._base_offset >= self._slice.length
-        return is_at_end or self.error is not None or self.kept_bytes >= self._room_bytes
+        is_at_end = self.next_offset - self._base_offset >= self.file_slice.length
+        return is_at_end or self.error is not None or self.kept_bytes >= self.room_bytes
 
     def advance(
         self, is_wanted: PayloadTest, *, chunk_bytes: int, max_entry_bytes: int, room_bytes: int
@@ -76,7 +79,7 @@ class Search:
                 f"{error.strerror or error}"
             )
             return
-        room_bytes = min(self._room_bytes - self.kept_bytes, room_bytes)
+        room_bytes = min(self.room_bytes - self.kept_bytes, room_bytes)
         # an entry longer than the data cannot be matched, so the reader gets it (`end` is 0)
         found = filter_entries(data, is_wanted, room_bytes)
         end = found.end or len(data)
@@ -90,19 +93,21 @@ class Search:
     def _read(self, chunk_bytes: int, max_entry_bytes: int) -> bytes:
         """Return the next bytes, or the whole next entry if that is longer."""
         done = self.next_offset - self._base_offset
-        position, length = self._slice.position + done, self._slice.length - done
+        position, length = self.file_slice.position + done, self.file_slice.length - done
         size = min(length, max(chunk_bytes, LENGTH_BYTES))
-        data = _read(self._slice.file.fd, size, position)
+        data = _read(self.file_slice.file.fd, size, position)
         if has_length(data):
             size = entry_bytes(data)
             if len(data) < size <= min(length, max_entry_bytes):
-                data += _read(self._slice.file.fd, size - len(data), position + len(data))
+                data += _read(self.file_slice.file.fd, size - len(data), position + len(data))
         return data
 
     def _note_unreadable(self) -> errors.StorageError | None:
         """Have the log note that its file cannot be read where the search goes on."""
-        position = self._slice.position + self.next_offset - self._base_offset
-        return self._slice.source.note_unreadable(self._slice._replace(position=position), position)
+        position = self.file_slice.position + self.next_offset - self._base_offset
+        return self.file_slice.source.note_unreadable(
+            self.file_slice._replace(position=position), position
+        )
 
 
 def _read(fd: int, size: int, position: int) -> bytes:

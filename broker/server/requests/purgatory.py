@@ -12,6 +12,7 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, Protocol, TypeVar
 
@@ -76,14 +77,12 @@ _AT_A_TIME = 128
 """Thousands of reads may wait for the same: with all of them, a turn would be for little else."""
 
 
+@dataclass(eq=False, slots=True)
 class DelayCounts:
     """The completed delayed responses of one kind since the start."""
 
-    __slots__ = ("expired", "waits")
-
-    def __init__(self) -> None:
-        self.waits = Histogram()
-        self.expired = 0  # completed at the deadline only
+    waits: Histogram = field(default_factory=Histogram)
+    expired: int = 0  # completed at the deadline only
 
 
 class Response:

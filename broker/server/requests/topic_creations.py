@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -60,30 +61,21 @@ class Membership(Protocol):
         """Return the settings in ZooKeeper, for a topic to be created."""
 
 
+@dataclass(eq=False)
 class TopicCreations:
     """Decides about first messages, and creates topics in the background."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        logs: LogManager,
-        replicas: ReplicaTable,
-        brokers: LiveBrokers,
-        snapshot: Callable[[], ClusterMetadata],
-        membership: Membership,
-        limits: CreationLimits,
-    ) -> None:
-        self.limits = limits
-        self._me = config.broker_id
-        self._is_allowed = config.auto_create_topics
-        self._factor = config.default_replication_factor
-        self._max_name_length = config.max_topic_name_length
-        self._is_clustered = bool(config.zookeeper_connect)
-        self._logs = logs
-        self._replicas = replicas
-        self._brokers = brokers
-        self._snapshot = snapshot
-        self._membership = membership
+    config: BrokerConfig
+    logs: LogManager
+    replicas: ReplicaTable
+    brokers: LiveBrokers
+    snapshot: Callable[[], ClusterMetadata]
+    membership: Membership
+    limits: CreationLimits
+
+    def __post_init__(self) -> None:
+        self._me = self.config.broker_id
+        self._is_clustered = bool(self.config.zookeeper_connect)
         self._lock = threading.Lock()  # guards the next three
         self._charged_until_s: dict[str, float] = {}
         self._asking: set[str] = set()
@@ -97,27 +89,27 @@ class TopicCreations:
 
     def needs_cluster(self, topic: str) -> bool:
         """Return whether a first message has to wait until the cluster has the topic."""
-        if not self._is_clustered or not self._is_allowed:
+        if not self._is_clustered or not self.config.auto_create_topics:
             return False
-        if topic in self._logs.topics or topic in self._replicas.topics:
+        if topic in self.logs.topics or topic in self.replicas.topics:
             return False
         # a topic that other brokers have gets another home here, as in 0.7
-        return self._snapshot().topic(topic) is None
+        return self.snapshot().topic(topic) is None
 
     def refusal(self, topic: str, rights: Rights) -> errors.ServerError | None:
         """Return why a client may not make a topic by its first message; None if that is off."""
-        return rights.creation_refusal(topic) if self._is_allowed else None
+        return rights.creation_refusal(topic) if self.config.auto_create_topics else None
 
     def excess(self, topic: str, who: Principal | None) -> errors.ServerError | None:
         """Return why a first message may not create a topic now; None if it may."""
-        if not self._is_allowed:
+        if not self.config.auto_create_topics:
             return None
         with self._lock:
             now_s = time.monotonic()
             if now_s < self._charged_until_s.get(topic, 0.0):
                 return None  # by another connection's first message, or this one's attempt before
             try:
-                self.limits.take(who, topic, self._logs.topics.partition_count(topic))
+                self.limits.take(who, topic, self.logs.topics.partition_count(topic))
             except errors.TooManyTopicsError as error:
                 return error
             if len(self._charged_until_s) >= _MAX_CHARGED:
@@ -127,7 +119,7 @@ class TopicCreations:
 
     def validate_allowed(self, topic: str) -> None:
         """Validate that a first message of 0.7 may create the topic here."""
-        if not self._is_allowed:
+        if not self.config.auto_create_topics:
             raise errors.UnknownTopicError(
                 f"there is no topic '{topic}' on broker {self._me}, and its "
                 "auto.create.topics.enable is false: create the topic first (pylogctl topic create)"
@@ -157,7 +149,7 @@ class TopicCreations:
         """Note for a while that the registry has no partition of a topic on this broker."""
         is_assigned = True
         try:
-            is_assigned = self._membership.is_home(topic)
+            is_assigned = self.membership.is_home(topic)
         except errors.BrokerError as error:
             logger.warning("whether topic '%s' exists is not known: %s", topic, error)
         finally:
@@ -198,7 +190,7 @@ class TopicCreations:
         if not count and not request.homes:
             self.create(topic, who)
             return ()
-        if topic in self._replicas.topics:
+        if topic in self.replicas.topics:
             raise errors.TopicExistsError(
                 f"topic '{topic}' exists with replicas: the controller adds partitions"
             )
@@ -206,12 +198,12 @@ class TopicCreations:
         here = homes.get(self._me, count)
         is_only_here = not homes or not self._is_clustered
         for one in (here,) if is_only_here else homes.values():
-            validate_new_topic(topic, one, self._max_name_length)
+            validate_new_topic(topic, one, self.config.max_topic_name_length)
         if not is_only_here:
             here = max(homes.values())  # so that homes on other brokers count as well
-        with self.limits.charged(None if topic in self._logs.topics else who, topic, here):
+        with self.limits.charged(None if topic in self.logs.topics else who, topic, here):
             if is_only_here:
-                self._logs.creation.create_topic(topic, here)
+                self.logs.creation.create_topic(topic, here)
                 return (self._me,)
             self._create_in_cluster(topic, homes)
         return tuple(sorted(homes))
@@ -222,18 +214,18 @@ class TopicCreations:
         Raises:
             BrokerError: it is refused, or cannot be created now.
         """
-        if topic in self._logs.topics or self._snapshot().has(topic):
+        if topic in self.logs.topics or self.snapshot().has(topic):
             return
-        validate_new_topic_name(topic, self._max_name_length)
+        validate_new_topic_name(topic, self.config.max_topic_name_length)
         self.validate_allowed(topic)
         # as many partitions at each home as its settings say here
-        count = self._logs.topics.partition_count(topic)
+        count = self.logs.topics.partition_count(topic)
         # another client asked for it, too
         with suppress(errors.TopicExistsError), self.limits.charged(who, topic, count):
             if not self._is_clustered:
-                self._logs.creation.create_topic(topic, count)
-            elif self._factor == 1:
-                self._create_in_cluster(topic, dict.fromkeys(self._membership.live_ids(), count))
+                self.logs.creation.create_topic(topic, count)
+            elif self.config.default_replication_factor == 1:
+                self._create_in_cluster(topic, dict.fromkeys(self.membership.live_ids(), count))
             else:
                 self._have_replicated(topic, count)
             logger.info("topic '%s' was created by its first message", topic)
@@ -243,9 +235,9 @@ class TopicCreations:
         give_up_s = time.monotonic() + _TIMEOUT_S
         while True:
             try:
-                self._membership.create_topic(topic, homes, _TIMEOUT_S)
+                self.membership.create_topic(topic, homes, _TIMEOUT_S)
             except errors.TopicExistsError:
-                if self._snapshot().has(topic) or time.monotonic() > give_up_s:
+                if self.snapshot().has(topic) or time.monotonic() > give_up_s:
                     raise
                 time.sleep(_RETRY_S)  # its homes are about to remove the former one's record
             else:
@@ -254,10 +246,12 @@ class TopicCreations:
 
     def _have_replicated(self, topic: str, count: int) -> None:
         """Have the controller create a topic, with so many partitions for each live broker."""
-        settings = tuple(Setting(*item) for item in self._membership.settings_of(topic).items())
-        total = count * len(self._snapshot().brokers)
-        request = CreateReplicatedTopicRequest(topic, total, self._factor, settings)
-        connection = self._brokers.connect(self._brokers.controller_id, timeout_s=_TIMEOUT_S)
+        settings = tuple(Setting(*item) for item in self.membership.settings_of(topic).items())
+        total = count * len(self.snapshot().brokers)
+        request = CreateReplicatedTopicRequest(
+            topic, total, self.config.default_replication_factor, settings
+        )
+        connection = self.brokers.connect(self.brokers.controller_id, timeout_s=_TIMEOUT_S)
         if connection is None:
             raise errors.NotControllerError("no controller is known at present")
         with closing(connection):
@@ -267,7 +261,7 @@ class TopicCreations:
     def _await_shown(self, topic: str) -> None:
         """Wait until the clients of this broker find a topic that was created."""
         give_up_s = time.monotonic() + _TIMEOUT_S
-        while not self._snapshot().has(topic):
+        while not self.snapshot().has(topic):
             if time.monotonic() > give_up_s:
                 raise errors.LeaderNotAvailableError(
                     f"broker {self._me} has not yet got its part of topic '{topic}'; try again"

@@ -401,7 +401,7 @@ def test_frames_when_a_large_one_came_after_them_then_are_not_held_behind_it() -
         view[: len(data)] = data
         return len(data)
 
-    with client, ours, patch.object(receiver, "_transport", Mock(recv_into=recv_into)):
+    with client, ours, patch.object(receiver, "transport", Mock(recv_into=recv_into)):
         assert len(receiver.receive(shared) or ()) == 2000
         large = receiver.receive(shared)
         assert large is not None
