@@ -8,22 +8,46 @@ that uses those up does not stop it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 from broker.aio.send_loop import SendLoop
+from broker.api.access import CLOSE_AFTER_ERROR_S
 from broker.api.client import Client
 from broker.api.errors import Closed
-from broker.api.values import Timeout
+from broker.api.values import UNSET, Timeout
 from broker.client.cluster import Cluster, Connect
+from broker.errors import BrokerError
 from broker.producer import unclosed
 
 _LOOK_UPS = 4
 
+logger = logging.getLogger("pylogctl")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+
+
+class AsyncClosedAtEnd:
+    """Is closed at the end of an `async with` block, as `ClosedAtEnd`."""
+
+    async def close(self, timeout: Timeout = UNSET) -> None:
+        """Close it within `timeout` seconds."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, exc_type: object, *exc_info: object) -> None:
+        if exc_type is None:
+            await self.close()
+            return
+        try:
+            await self.close(CLOSE_AFTER_ERROR_S)
+        except BrokerError as error:
+            logger.error("%s", error)  # another error is on its way to the program
 
 
 class AsyncAccess:

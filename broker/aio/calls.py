@@ -10,18 +10,17 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from broker.aio.access import AsyncAccess
+from broker.api.access import Access, AnyClient
 from broker.api.cluster_calls import ClusterCalls
+from broker.api.copy_calls import CopyCalls
 from broker.api.group_calls import GroupCalls
 from broker.api.replica_calls import Reassignment, ReplicaCalls
 from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
-from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout
+from broker.api.values import UNSET, Timeout
 from broker.errors import BrokerError
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from broker.admin.copies import CopyReport
     from broker.admin.reassignment import Move, MoveProgress
     from broker.api.changes import Changes
     from broker.state_changes import LoggedChange
@@ -122,10 +121,28 @@ class AsyncChanges(AsyncIterator["LoggedChange"]):
             self._changes.close()
 
 
-class AsyncCalls:
+def _begun_later(
+    call: Callable[Concatenate[Any, _P], Changes],
+) -> Callable[Concatenate[Any, _P], AsyncChanges]:
+    """Return a method whose changes begin once they are wanted, by a call in a thread."""
+
+    @wraps(call)
+    def begin(self: AsyncCalls, /, *args: _P.args, **named: _P.kwargs) -> AsyncChanges:
+        access = self._access
+        access.check()
+        return AsyncChanges(access, partial(call, access.client, *args, **named))
+
+    return begin
+
+
+class AsyncCalls(AnyClient):
     """The calls of `Client` that are made in threads."""
 
     _access: AsyncAccess
+
+    @property
+    def _blocking(self) -> Access:
+        return self._access.client
 
     async def cluster_id(self) -> str:
         """Return the ZooKeeper of the brokers; see `Client.cluster_id`, which is no call."""
@@ -147,27 +164,7 @@ class AsyncCalls:
     decommission: Final = _in_thread(ClusterCalls.decommission)
     move_log: Final = _in_thread(ClusterCalls.move_log)
 
-    def changes(
-        self,
-        *,
-        topic: str | None = None,
-        partition: PartitionLike | None = None,
-        since: datetime | None = None,
-        follow: bool = False,
-        timeout: Timeout = UNSET,
-    ) -> AsyncChanges:
-        """Return who led what, when and why; see `Client.changes`."""
-        access = self._access
-        access.check()
-        begin = partial(
-            access.client.changes,
-            topic=topic,
-            partition=partition,
-            since=since,
-            follow=follow,
-            timeout=timeout,
-        )
-        return AsyncChanges(access, begin)
+    changes: Final = _begun_later(ClusterCalls.changes)
 
     groups: Final = _in_thread(GroupCalls.groups)
     describe_group: Final = _in_thread(GroupCalls.describe_group)
@@ -192,33 +189,4 @@ class AsyncCalls:
     set_settings: Final = _in_thread(SettingCalls.set_settings)
     unset_settings: Final = _in_thread(SettingCalls.unset_settings)
 
-    async def copy(
-        self,
-        source: str,
-        target: str,
-        *,
-        to: AsyncCalls | None = None,
-        start: Start = "earliest",
-        stop: Stop = "end",
-        limit: int | None = None,
-        keep_partitions: bool = False,
-        skip_corrupt: bool = False,
-        allow_missing: bool = False,
-        plan: bool = False,
-        timeout: Timeout = UNSET,
-    ) -> CopyReport:
-        """Copy messages to another topic byte for byte; see `Client.copy`."""
-        return await self._access.in_thread(
-            self._access.client.copy,
-            source,
-            target,
-            to=to._access.client if isinstance(to, AsyncCalls) else to,
-            start=start,
-            stop=stop,
-            limit=limit,
-            keep_partitions=keep_partitions,
-            skip_corrupt=skip_corrupt,
-            allow_missing=allow_missing,
-            plan=plan,
-            timeout=timeout,
-        )
+    copy: Final = _in_thread(CopyCalls.copy)

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from broker.aio.access import AsyncAccess
+from broker.aio.access import AsyncAccess, AsyncClosedAtEnd
 from broker.aio.calls import AsyncCalls
 from broker.aio.reader import AsyncBatches, AsyncReader
 from broker.aio.send_calls import SendCalls
 from broker.api.client import Client, connect, filter_of
-from broker.api.producer import CLOSE_AFTER_ERROR_S
 from broker.api.reader import pattern_of
 from broker.api.values import (
     UNSET,
@@ -32,7 +31,6 @@ from broker.api.values import (
     whole_of,
 )
 from broker.client.counts import MetricsRegistry
-from broker.errors import BrokerError
 from broker.producer import unclosed
 from broker.protocol.payload_filter import PayloadFilter
 
@@ -121,7 +119,7 @@ def _close_unused(made: Future[Client]) -> None:
         made.result().close()
 
 
-class AsyncClient(SendCalls, AsyncCalls):
+class AsyncClient(SendCalls, AsyncCalls, AsyncClosedAtEnd):
     """A cluster: sends, reads, joins groups, and orders. For the tasks of one event loop.
 
     Made by `aconnect`; a context manager. What it has opened ends with it. Messages are sent in the
@@ -134,18 +132,6 @@ class AsyncClient(SendCalls, AsyncCalls):
         super().__init__(access)
         self._readers: WeakSet[AsyncReader] = WeakSet()
         self._groups: WeakSet[AsyncGroup] = WeakSet()
-
-    async def __aenter__(self) -> AsyncClient:
-        return self
-
-    async def __aexit__(self, exc_type: object, *exc_info: object) -> None:
-        if exc_type is None:
-            await self.close()
-            return
-        try:
-            await self.close(CLOSE_AFTER_ERROR_S)
-        except BrokerError as error:
-            logger.error("%s", error)  # another error is on its way to the program
 
     def __del__(self) -> None:
         access = getattr(self, "_access", None)

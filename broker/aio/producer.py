@@ -7,14 +7,15 @@ import logging
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from threading import get_ident
 from typing import Any
 
-from broker.aio.access import AsyncAccess
+from broker.aio.access import AsyncAccess, AsyncClosedAtEnd
 from broker.aio.send_loop import Lane, SendLoop
 from broker.aio.sending import InThread
 from broker.api.errors import BufferFull, Closed, Error, TimedOut, public
-from broker.api.producer import CLOSE_AFTER_ERROR_S, ProducerCore
+from broker.api.producer import ProducerCore
 from broker.api.values import (
     UNSET,
     PartitionLike,
@@ -39,6 +40,7 @@ logger = logging.getLogger("pylogctl")
 _MESSAGES_A_TURN = 64  # then other tasks have theirs
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class AsyncDelivery:
     """The outcome of a call of `AsyncProducer.send`; `await` it for the receipt.
 
@@ -47,45 +49,27 @@ class AsyncDelivery:
     """
 
     __module__ = "pylogctl"
-    __slots__ = (
-        "_callbacks",
-        "_error",
-        "_failures",
-        "_left_count",
-        "_next_offset",
-        "_offset",
-        "_waiters",
-        "can_move",
-        "counted_in",
-        "partition",
-    )
 
-    key: bytes | None = None  # for reports, which there are none of
-
-    def __init__(
-        self,
-        partition: TopicPartition,
-        message_count: int,
-        failures: Failures,
-        *,
-        can_move: bool,
-    ) -> None:
-        self.partition: TopicPartition = partition
-        self.can_move: bool = can_move
-        self.counted_in: int = 0
-        self._left_count = message_count
-        self._offset = self._next_offset = -1
-        self._error: BrokerError | None = None
-        self._failures = failures
-        self._waiters: list[asyncio.Future[None]] | None = None  # of tasks that await it
-        self._callbacks: list[Callable[[AsyncDelivery], object]] | None = None
+    partition: TopicPartition
+    left_count: int  # of its messages that are neither acknowledged nor failed
+    failures: Failures
+    can_move: bool
+    counted_in: int = field(default=0, init=False)
+    _offset: int = field(default=-1, init=False)
+    _next_offset: int = field(default=-1, init=False)
+    _error: BrokerError | None = field(default=None, init=False)
+    # of tasks that await it
+    _waiters: list[asyncio.Future[None]] | None = field(default=None, init=False)
+    _callbacks: list[Callable[[AsyncDelivery], object]] | None = field(default=None, init=False)
+    # for reports, which there are none of
+    key: bytes | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"AsyncDelivery({self.partition.topic}, {'done' if self.done() else 'waiting'})"
 
     def done(self) -> bool:
         """Return whether the messages are acknowledged or have failed."""
-        return not self._left_count
+        return not self.left_count
 
     def result(self) -> Receipt:
         """Return where the messages are.
@@ -104,14 +88,14 @@ class AsyncDelivery:
         Raises:
             asyncio.InvalidStateError: it is not done.
         """
-        if self._left_count:
+        if self.left_count:
             raise asyncio.InvalidStateError(f"a message to '{self.partition.topic}' is on its way")
         self.notice()
         return None if self._error is None else public(self._error)
 
     def add_done_callback(self, fn: Callable[[AsyncDelivery], object]) -> None:
         """Call a function with this delivery, in the event loop, once it is done."""
-        if not self._left_count:
+        if not self.left_count:
             self._run(fn)
         elif self._callbacks is None:
             self._callbacks = [fn]
@@ -125,7 +109,7 @@ class AsyncDelivery:
 
     async def _done_by(self, give_up_s: float | None) -> bool:
         """Wait until it is done, or until a time (`loop.time`); return whether it is."""
-        if self._left_count:
+        if self.left_count:
             # each task has a future of its own, so that a cancelled one takes nothing from others
             loop = asyncio.get_running_loop()
             waiter: asyncio.Future[None] = loop.create_future()
@@ -141,7 +125,7 @@ class AsyncDelivery:
                     timer.cancel()
                 if self._waiters is not None:
                     self._waiters.remove(waiter)
-        return not self._left_count
+        return not self.left_count
 
     # what the engine calls
 
@@ -152,9 +136,9 @@ class AsyncDelivery:
         self._next_offset = next_offset
         if error is not None:
             self._error = self._error or error
-            self._failures.add(self, error)
-        self._left_count -= 1
-        if not self._left_count:
+            self.failures.add(self, error)
+        self.left_count -= 1
+        if not self.left_count:
             waiters, self._waiters = self._waiters, None
             for waiter in waiters or ():
                 _wake(waiter)
@@ -166,7 +150,7 @@ class AsyncDelivery:
     def notice(self) -> None:
         """Note that the program knows of the failure, if there is one."""
         if self.counted_in:
-            self._failures.notice(self)
+            self.failures.notice(self)
 
     def _run(self, fn: Callable[[AsyncDelivery], object]) -> None:
         try:
@@ -180,7 +164,7 @@ def _wake(waiter: asyncio.Future[None]) -> None:
         waiter.set_result(None)
 
 
-class AsyncProducer(ProducerCore):
+class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
     """Queues messages, and sends them in batches; made by `AsyncClient.producer`.
 
     For the tasks of one event loop. Leaving an `async with` block flushes; no message is lost in
@@ -213,18 +197,6 @@ class AsyncProducer(ProducerCore):
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(sending.finish)
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self, stacklevel=2)
-
-    async def __aenter__(self) -> AsyncProducer:
-        return self
-
-    async def __aexit__(self, exc_type: object, *exc_info: object) -> None:
-        if exc_type is None:
-            await self.close()
-            return
-        try:
-            await self.close(CLOSE_AFTER_ERROR_S)
-        except BrokerError as error:
-            logger.error("%s", error)  # another error is on its way to the program
 
     async def send(
         self,
@@ -298,7 +270,7 @@ class AsyncProducer(ProducerCore):
                 target = self._parts.partitions.choose(topic, key_bytes, known)
             size_bytes = sum(map(len, payloads))
             delivery = AsyncDelivery(
-                target, count, self._parts.failures, can_move=key is None and partition is None
+                target, count, self._parts.failures, key is None and partition is None
             )
             lane = self._sending.lane(target.home)
             if not lane.has_room(count, size_bytes):

@@ -14,6 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -43,15 +44,13 @@ class _Ticket(NamedTuple):
     size_bytes: int
 
 
+@dataclass(eq=False, slots=True)
 class Lane:
     """The messages queued for the partitions of one home broker, and the calls that wait."""
 
-    __slots__ = ("accumulator", "home", "tickets")
-
-    def __init__(self, home: int, accumulator: Accumulator) -> None:
-        self.home = home
-        self.accumulator = accumulator
-        self.tickets: deque[_Ticket] = deque()
+    home: int
+    accumulator: Accumulator
+    tickets: deque[_Ticket] = field(default_factory=deque)
 
     def has_room(self, message_count: int, size_bytes: int) -> bool:
         """Return whether messages may be added now, before those of calls that wait."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from broker import deadlines
 from broker.api.errors import Closed, NoZooKeeper, translated
@@ -23,9 +25,11 @@ if TYPE_CHECKING:
     from broker.zk.security import ZooKeeperSecurity
 
 _T = TypeVar("_T")
+logger = logging.getLogger("pylogctl")
 _ATTEMPT_S = 0.1
 # beyond the limit that the work of a call is given: it says what was waited for, if it can
 _GRACE_S = 0.5
+CLOSE_AFTER_ERROR_S = 1.0
 LAST_LOOK_S = 1.0
 """Beyond the limit of a wait on purpose: whether it was for nothing, also of a wait of 0 s."""
 _NO_TIMEOUT_S = 3600.0  # of one response, where calls have no limit
@@ -53,30 +57,67 @@ def repeated(action: Callable[[], _T], retries: int | None) -> _T:
         time.sleep(wait_s)
 
 
-class Access:
+class ClosedAtEnd:
+    """Is closed at the end of a `with` block; within a second after an error, which is raised."""
+
+    def close(self, timeout: Timeout = UNSET) -> None:
+        """Close it within `timeout` seconds."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: object, *exc_info: object) -> None:
+        if exc_type is None:
+            self.close()
+            return
+        try:
+            self.close(CLOSE_AFTER_ERROR_S)
+        except BrokerError as error:
+            logger.error("%s", error)  # another error is on its way to the program
+
+
+@dataclass(eq=False, kw_only=True)
+class Reach:
+    """What a client reaches its cluster by; `timeout_s` and `retries` are of its calls."""
+
+    cluster: Cluster
+    connect: Connect
+    timeout_s: float | None
+    retries: int | None
+    registry: Registry | None
+    security: ZooKeeperSecurity | None
+    resources: ExitStack
+
+
+class AnyClient:
+    """A client, for threads or for an event loop, as another one can be given it."""
+
+    @property
+    def _blocking(self) -> Access:
+        """The client whose calls are made in threads."""
+        raise NotImplementedError
+
+
+class Access(ClosedAtEnd, AnyClient):
     """A cluster as the calls of a client reach it; each group of calls is a class on top."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        connect: Connect,
-        timeout_s: float | None,
-        retries: int | None,
-        registry: Registry | None,
-        security: ZooKeeperSecurity | None,
-        resources: ExitStack,
-    ) -> None:
+    def __init__(self, reach: Reach) -> None:
         self.closed: bool = False
         self._counts = ClientCounts()
-        self._cluster = cluster
-        self._connect = connect
-        self._timeout_s = timeout_s
-        self._retries = retries
-        self._registry = registry
-        self._security = security
-        self._resources = resources
+        self._cluster = reach.cluster
+        self._connect = reach.connect
+        self._timeout_s = reach.timeout_s
+        self._retries = reach.retries
+        self._registry = reach.registry
+        self._security = reach.security
+        self._resources = reach.resources
         self._lock = threading.RLock()  # guards the fields of the client
         self._opening_registry = threading.RLock()  # not the other one: it can take long
+
+    @property
+    def _blocking(self) -> Access:
+        return self
 
     def _raise_if_closed(self) -> None:
         if self.closed:
@@ -107,6 +148,12 @@ class Access:
     def _repeated(self, action: Callable[[], _T]) -> _T:
         """Return what an action of the present call does, repeated after failures that may pass."""
         return repeated(action, self._retries)
+
+    def _ask(self, ask: Callable[[Cluster, Connect], _T], timeout: Timeout) -> _T:
+        """Call `ask` within the timeout of a call; repeat it after failures that may pass."""
+        with self._call(timeout):
+            connect = self._connect_in(timeout)
+            return self._repeated(lambda: ask(self._cluster, connect))
 
     def _wait_s(self, timeout: Timeout) -> float | None:
         """Return the seconds that a call may wait for brokers to finish; None for no limit."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet
 
 from broker import deadlines
-from broker.api.access import limit_of
+from broker.api.access import Reach, limit_of
 from broker.api.cluster_calls import ClusterCalls
 from broker.api.copy_calls import CopyCalls
 from broker.api.errors import Closed, DeliveryFailed, Error, translated
@@ -24,7 +24,6 @@ from broker.api.group_calls import GroupCalls
 from broker.api.producer import (
     BATCH_BYTES,
     BUFFER_BYTES,
-    CLOSE_AFTER_ERROR_S,
     CodecName,
     Delivery,
     Producer,
@@ -54,7 +53,7 @@ from broker.client.cluster import Cluster, locked
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.counts import MetricsRegistry
 from broker.client.static_cluster import StaticCluster
-from broker.errors import ArgumentError, BrokerError, ProtocolError
+from broker.errors import ArgumentError, ProtocolError
 from broker.patterns import Pattern, from_re2
 from broker.producer import unclosed
 from broker.producer.partitioner import Partitioner, hash_partitioner
@@ -64,12 +63,11 @@ from broker.protocol.compression import Codec
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import ClientSecurity
-from broker.zk.security import ZooKeeperSecurity, security_in
+from broker.zk.security import security_in
 
 if TYPE_CHECKING:
     from broker.api.group import Commit, Group, OnChange
     from broker.consumer.offset_store import OffsetStore
-    from broker.zk.registry import Registry
 
 _POLL_S = 0.02
 _CONNECT_S = 5.0
@@ -163,15 +161,16 @@ def connect(
                 raise ArgumentError(f"ZooKeeper has no node for '{registry.connect}'")
             cluster = watched
         cluster.brokers()
-        return Client(
-            cluster,
-            make,
-            timeout=timeout,
+        reach = Reach(
+            cluster=cluster,
+            connect=make,
+            timeout_s=timeout,
             retries=retries,
             registry=registry,
             security=zk_security,
             resources=resources.pop_all(),
         )
+        return Client(reach)
 
 
 def _connector(
@@ -213,35 +212,13 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
     __module__ = "pylogctl"
     closed: bool  # made by `Access`
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        make_connection: Callable[[BrokerAddress], Connection],
-        *,
-        timeout: float | None,
-        retries: int | None,
-        registry: Registry | None,
-        security: ZooKeeperSecurity | None,
-        resources: ExitStack,
-    ) -> None:
-        super().__init__(cluster, make_connection, timeout, retries, registry, security, resources)
+    def __init__(self, reach: Reach) -> None:
+        super().__init__(reach)
         self._producers: dict[Acks, Producer] = {}  # of `send`
         self._open: WeakSet[_Closable] = WeakSet()  # producers and groups
         self._open_count = 0  # of them, with dropped ones until they have ended
         self._readers: WeakSet[Reader] = WeakSet()  # one that is dropped closes itself
         _clients.add(self)
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, exc_type: object, *exc_info: object) -> None:
-        if exc_type is None:
-            self.close()
-            return
-        try:
-            self.close(CLOSE_AFTER_ERROR_S)
-        except BrokerError as error:
-            logger.error("%s", error)  # another error is on its way to the program
 
     def __del__(self) -> None:
         if not getattr(self, "closed", True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.api.access import LAST_LOOK_S, Access, limit_of
@@ -59,9 +60,7 @@ class ClusterCalls(Access):
         """
         from broker.admin.cluster import list_brokers
 
-        with self._call(timeout):
-            connect = self._connect_in(timeout)
-            return self._repeated(lambda: list_brokers(self._cluster, connect))
+        return self._ask(list_brokers, timeout)
 
     def broker(self, id: int, *, timeout: Timeout = UNSET) -> BrokerStatus:
         """Return the state of a live broker: its disks, connections, session and metrics.
@@ -73,11 +72,12 @@ class ClusterCalls(Access):
         from broker.admin.brokers import find_broker, request_status, status_of
 
         broker_id_of(id)
-        with self._call(timeout):
-            connect = self._connect_in(timeout)
-            return self._repeated(
-                lambda: status_of(request_status(connect, find_broker(self._cluster, connect, id)))
-            )
+        return self._ask(
+            lambda cluster, connect: status_of(
+                request_status(connect, find_broker(cluster, connect, id))
+            ),
+            timeout,
+        )
 
     def health(self, *, timeout: Timeout = UNSET) -> Health:
         """Check that brokers are there, disks work, partitions are led, and replicas are in sync.
@@ -88,9 +88,7 @@ class ClusterCalls(Access):
         """
         from broker.admin.cluster import check_health
 
-        with self._call(timeout):
-            connect = self._connect_in(timeout)
-            return self._repeated(lambda: check_health(self._cluster, connect, self._registry))
+        return self._ask(partial(check_health, registry=self._registry), timeout)
 
     def changes(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.api.access import Access, limit_of
+from broker.api.access import Access, AnyClient, limit_of
 from broker.api.errors import Closed
 from broker.api.reader import ranges_of, readable, select
 from broker.api.values import UNSET, Start, Stop, Timeout, topic_of, whole_of
@@ -25,7 +25,7 @@ class CopyCalls(Access):
         source: str,
         target: str,
         *,
-        to: Access | None = None,
+        to: AnyClient | None = None,
         start: Start = "earliest",
         stop: Stop = "end",
         limit: int | None = None,
@@ -65,13 +65,13 @@ class CopyCalls(Access):
         from broker.admin.copies import copy_ranges, place, plan_copy, report_of
 
         validate_topic_name(topic_of(target))
-        if to is not None and not isinstance(to, Access):
+        if to is not None and not isinstance(to, AnyClient):
             raise TypeError(f"give `to` as a client, not {type(to).__name__}")
         if limit is not None:
             whole_of("limit", limit, 0)
         if stop is None:
             raise ArgumentError("a copy ends: give `stop` as a place")
-        other = self if to is None else to
+        other = self if to is None else to._blocking
         limit_s = limit_of(self._wait_s(timeout))
         with self._call(limit_s), other._call(limit_s):
             connect, other_connect = self._connect_in(limit_s), other._connect_in(limit_s)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from broker import deadlines
-from broker.api.access import Access, repeated
+from broker.api.access import Access, ClosedAtEnd, repeated
 from broker.api.errors import Closed, Error, Partial, TimedOut, public, translated
 from broker.api.values import (
     UNSET,
@@ -48,7 +48,6 @@ BATCH_BYTES = 1 << 20
 BUFFER_BYTES = 32 << 20
 MAX_AGE_S = 10.0  # of the partitions of a topic
 COMMIT_S = 30.0  # that a broker may take to commit a set
-CLOSE_AFTER_ERROR_S = 1.0
 
 CodecName = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
@@ -227,7 +226,7 @@ class ProducerCore:
             raise failure
 
 
-class Producer(ProducerCore):
+class Producer(ProducerCore, ClosedAtEnd):
     """Queues messages, and sends them in batches by threads; made by `Client.producer`.
 
     For any number of threads. Leaving a `with` block flushes; no message is lost in silence: one
@@ -249,18 +248,6 @@ class Producer(ProducerCore):
         self._pool = ProducerPool(parts, parts.settings.queueing)
         if on_close is None:
             unclosed.forget(self._pool)  # `Client.send` tells of its messages
-
-    def __enter__(self) -> Producer:
-        return self
-
-    def __exit__(self, exc_type: object, *exc_info: object) -> None:
-        if exc_type is None:
-            self.close()
-            return
-        try:
-            self.close(CLOSE_AFTER_ERROR_S)
-        except BrokerError as error:
-            logger.error("%s", error)  # another error is on its way to the program
 
     def __del__(self) -> None:  # what is queued knows this object: that is done
         if not getattr(self, "_is_closed", True) and self._on_close is not None:

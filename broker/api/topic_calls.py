@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from random import Random
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -49,9 +50,7 @@ class TopicCalls(Access):
         """
         from broker.admin.topics import list_topics
 
-        with self._call(timeout):
-            connect = self._connect_in(timeout)
-            return self._repeated(lambda: list_topics(self._cluster, connect))
+        return self._ask(list_topics, timeout)
 
     def describe(self, topic: str, *, timeout: Timeout = UNSET) -> list[PartitionInfo]:
         """Return the partitions of a topic: leaders, replicas, offsets; by home broker and index.
@@ -65,9 +64,7 @@ class TopicCalls(Access):
         from broker.admin.topics import describe_topic
 
         topic_of(topic)
-        with self._call(timeout):
-            connect = self._connect_in(timeout)
-            return self._repeated(lambda: describe_topic(self._cluster, connect, topic))
+        return self._ask(partial(describe_topic, topic=topic), timeout)
 
     def create_topic(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from broker.errors import ArgumentError
@@ -198,18 +199,16 @@ def acks_of(given: object) -> Acks:
         raise ArgumentError(f"acks is 'all' or one of {valid}, not {given!r}") from None
 
 
-def topic_of(topic: object) -> str:
-    """Return a topic's name; `TypeError` for anything but text."""
-    if not isinstance(topic, str):
-        raise TypeError(f"give the topic as str, not {type(topic).__name__}")
-    return topic
+def text_of(what: str, value: object) -> str:
+    """Return text, such as a name; `TypeError` for anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"give {what} as str, not {type(value).__name__}")
+    return value
 
 
-def group_of(group: object) -> str:
-    """Return a group's name; `TypeError` for anything but text."""
-    if not isinstance(group, str):
-        raise TypeError(f"give the group as str, not {type(group).__name__}")
-    return group
+topic_of = partial(text_of, "the topic")
+group_of = partial(text_of, "the group")
+setting_name_of = partial(text_of, "the name of a setting")
 
 
 def broker_id_of(broker_id: object) -> int:
@@ -235,13 +234,6 @@ def broker_ids_of(brokers: object) -> tuple[int, ...]:
     if not brokers:
         raise ArgumentError("no broker is given; leave out `brokers` for all live ones")
     return tuple(map(broker_id_of, brokers))
-
-
-def setting_name_of(name: object) -> str:
-    """Return the name of a setting; `TypeError` for anything but text."""
-    if not isinstance(name, str):
-        raise TypeError(f"give the name of a setting as str, not {type(name).__name__}")
-    return name
 
 
 def setting_texts_of(values: object) -> dict[str, str]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from broker import errors
 from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
 from broker.leader_epochs import is_of_replicas
-from broker.protocol.client_requests import (
-    Acks,
-    OffsetKind,
-)
+from broker.protocol.client_requests import Acks, OffsetKind
 from broker.protocol.responses import NO_TERM
 from broker.topic import TopicPartition
 
@@ -26,18 +25,17 @@ logger = logging.getLogger(__name__)
 _Term = tuple[TopicPartition, int]
 
 
+@dataclass(eq=False)
 class Barrier:
     """An empty set, whose acknowledgement means that all before it in the log is committed."""
 
-    can_move = False
-    message_set = b""
-    message_count = 0
-
-    def __init__(self, partition: TopicPartition) -> None:
-        self.partition = partition
-        self.log_end = -1
-        self.term = NO_TERM
-        self.error: errors.BrokerError | None = None
+    partition: TopicPartition
+    log_end: int = -1
+    term: int = NO_TERM
+    error: errors.BrokerError | None = None
+    can_move: ClassVar[bool] = False
+    message_set: ClassVar[bytes] = b""
+    message_count: ClassVar[int] = 0
 
     def complete(
         self, base_offset: int, error: errors.BrokerError | None, *, is_raised: bool = False
@@ -46,19 +44,20 @@ class Barrier:
         self.log_end, self.error = base_offset, error
 
 
+@dataclass(eq=False)
 class WrittenEnds:
     """The ends of the sets of one producer that were acknowledged as written.
 
     `AcknowledgedLossError` if messages that were acknowledged are not there.
     """
 
-    def __init__(self, cluster: Cluster, connect: Connect) -> None:
-        self._cluster = cluster
-        self._connect = connect
-        self._last: dict[TopicPartition, tuple[int, int]] = {}  # term and end
-        self._former: dict[_Term, int] = {}
-        self.has_new_term = False  # since `find_loss`: sets of a former term are unsure
-        self.loss: errors.AcknowledgedLossError | None = None  # found, and not raised yet
+    cluster: Cluster
+    connect: Connect
+    _last: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict, init=False)
+    """Term and end of the last set of each partition."""
+    _former: dict[_Term, int] = field(default_factory=dict, init=False)
+    has_new_term: bool = False  # since `find_loss`: sets of a former term are unsure
+    loss: errors.AcknowledgedLossError | None = None  # found, and not raised yet
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -145,7 +144,7 @@ class WrittenEnds:
 
     def _lister(self, limit_s: float) -> OffsetLister:
         return OffsetLister(
-            self._cluster, self._connect, leader_wait_s=limit_s, latest_wait_s=limit_s
+            self.cluster, self.connect, leader_wait_s=limit_s, latest_wait_s=limit_s
         )
 
 

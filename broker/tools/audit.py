@@ -30,7 +30,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
@@ -68,18 +68,7 @@ class AuditEvent:
 
     def encode(self) -> bytes:
         """Return the event as a message."""
-        fields = {
-            "v": VERSION,
-            "id": self.source_id,
-            "seq": self.sequence,
-            "host": self.host,
-            "tier": self.tier,
-            "topic": self.topic,
-            "start_ms": self.start_ms,
-            "end_ms": self.end_ms,
-            "count": self.message_count,
-            "bytes": self.payload_bytes,
-        }
+        fields = {"v": VERSION, **dict(zip(_FIELDS, astuple(self), strict=True))}
         return json.dumps(fields, separators=(",", ":")).encode()
 
     @classmethod
@@ -98,17 +87,7 @@ class AuditEvent:
         try:
             if fields["v"] != VERSION:
                 raise InvalidMessageError(f"audit event of unknown version {fields['v']!r}")
-            event = cls(
-                _text(fields["id"]),
-                _number(fields["seq"]),
-                _text(fields["host"]),
-                _text(fields["tier"]),
-                _text(fields["topic"]),
-                _number(fields["start_ms"]),
-                _number(fields["end_ms"]),
-                _number(fields["count"]),
-                _number(fields["bytes"]),
-            )
+            event = cls(*(validate(fields[name]) for name, validate in _FIELDS.items()))
         except KeyError as error:
             raise InvalidMessageError(f"not an audit event: it has no field {error}") from error
         except TypeError as error:
@@ -128,6 +107,17 @@ def _number(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise TypeError(f"{value!r} is not a number from 0 to 2**63-1")
     return value
+
+
+# of an event, in the order of the attributes
+_FIELDS: dict[str, Callable[[Any], Any]] = {
+    "id": _text,
+    "seq": _number,
+    "host": _text,
+    "tier": _text,
+    "topic": _text,
+    **dict.fromkeys(("start_ms", "end_ms", "count", "bytes"), _number),
+}
 
 
 class AuditCounter:
@@ -227,6 +217,7 @@ class Sends(Protocol):
         """Wait until every delivery is done."""
 
 
+@dataclass(eq=False)
 class Auditor:
     """Publishes the counts of a counter to the audit topic.
 
@@ -237,12 +228,11 @@ class Auditor:
         producer: sends the events; its messages to the audit topic are not counted.
     """
 
-    def __init__(self, counter: AuditCounter, producer: Sends, topic: str) -> None:
-        self.counter = counter
-        self.topic = topic
-        self._producer = producer
-        self._waiting: list[AuditEvent] = []
-        self._told_count = 0  # of messages without a time
+    counter: AuditCounter
+    producer: Sends
+    topic: str
+    _waiting: list[AuditEvent] = field(default_factory=list, init=False)
+    _told_count: int = field(default=0, init=False)  # of messages without a time
 
     def publish(self, *, with_open: bool = False) -> int:
         """Publish the windows that have ended, and return the number of events; call it regularly.
@@ -262,12 +252,12 @@ class Auditor:
         if not self._waiting:
             return 0
         deliveries = [
-            self._producer.send(
+            self.producer.send(
                 self.topic, [one.encode() for one in self._waiting[start : start + _SEND_COUNT]]
             )
             for start in range(0, len(self._waiting), _SEND_COUNT)
         ]
-        self._producer.flush()
+        self.producer.flush()
         for delivery in deliveries:
             delivery.result()
         published, self._waiting = len(self._waiting), []

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -50,13 +50,13 @@ class RouteStatus:
     corrupt_count: int = 0  # skipped corrupt messages
 
 
+@dataclass(eq=False)
 class RouteLog:
     """The state of all routes of a mirror. Safe for several threads."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._routes: dict[TopicPartition, RouteStatus] = {}
+    clock: Clock
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _routes: dict[TopicPartition, RouteStatus] = field(default_factory=dict, init=False)
 
     def routes(self) -> list[RouteStatus]:
         """Return the known routes, by source."""
@@ -85,7 +85,7 @@ class RouteLog:
 
     def failed(self, sources: Iterable[TopicPartition], error: str) -> None:
         """Record an error, one sentence, for the partitions whose messages it stops."""
-        now_ms = self._clock.time_ms()
+        now_ms = self.clock.time_ms()
         with self._lock:
             for source in sources:
                 route = self._route(source)
@@ -135,6 +135,7 @@ class Consumer(Protocol):
         """Leave the group, and commit finished messages."""
 
 
+@dataclass(eq=False)
 class Route:
     """Finds the target of each source partition, and keeps it. Safe for several threads.
 
@@ -150,22 +151,13 @@ class Route:
             clusters are one.
     """
 
-    def __init__(
-        self,
-        source: Cluster,
-        target: Cluster,
-        connect: Connect,
-        rename: Callable[[str], str],
-        *,
-        is_read: Callable[[str], bool] = lambda topic: False,
-    ) -> None:
-        self._source = source
-        self._target = target
-        self._connect = connect
-        self._rename = rename
-        self._is_read = is_read
-        self._lock = threading.Lock()  # guards _targets
-        self._targets: dict[TopicPartition, TopicPartition] = {}
+    source: Cluster
+    target: Cluster
+    connect: Connect
+    rename: Callable[[str], str]
+    is_read: Callable[[str], bool] = field(default=lambda topic: False, kw_only=True)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)  # guards _targets
+    _targets: dict[TopicPartition, TopicPartition] = field(default_factory=dict, init=False)
 
     def target_topic(self, topic: str) -> str:
         """Return the name of a topic in the target.
@@ -174,8 +166,8 @@ class Route:
             InvalidTopicError: no topic can have that name.
             ConfigError: the topic would be mirrored again and again.
         """
-        renamed = self._rename(topic)
-        if self._is_read(renamed):
+        renamed = self.rename(topic)
+        if self.is_read(renamed):
             raise errors.ConfigError(
                 f"topic '{topic}' would go to '{renamed}' of the same cluster, which is mirrored "
                 "as well"
@@ -199,15 +191,15 @@ class Route:
 
     def _find(self, source: TopicPartition) -> dict[TopicPartition, TopicPartition]:
         topic = self.target_topic(source.topic)
-        found = self._source.partitions(source.topic)
-        sources = with_assigned(self._source, source.topic, [*found, source])
-        targets = with_assigned(self._target, topic, self._target.partitions(topic))
+        found = self.source.partitions(source.topic)
+        sources = with_assigned(self.source, source.topic, [*found, source])
+        targets = with_assigned(self.target, topic, self.target.partitions(topic))
         if not targets:
-            broker_ids = [broker.id for broker in self._target.brokers()]
+            broker_ids = [broker.id for broker in self.target.brokers()]
             if not broker_ids:
                 raise errors.BrokerUnreachableError("the target cluster has no live broker")
             counts = counts_like(sources, broker_ids)
-            targets = create_topic(self._target, self._connect, topic, counts)
+            targets = create_topic(self.target, self.connect, topic, counts)
         return place_by_order(sources, targets)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -36,6 +37,7 @@ class MirroredSet(NamedTuple):
     acknowledged: Callable[[MirroredSet, int], None]
 
 
+@dataclass(eq=False)
 class MirrorProducer:
     """Sends sets with a `Producer` that waits for the leaders of the target. Not thread-safe.
 
@@ -46,55 +48,52 @@ class MirrorProducer:
     more; those in flight may or may not have arrived.
     """
 
-    def __init__(
-        self,
-        producer: Producer,
-        *,
-        on_wait: Callable[[BrokerError], bool] | None = None,
-        max_in_flight: int = 64,
-    ) -> None:
-        self._producer = producer
-        self._on_wait = on_wait
-        self._max_in_flight = max_in_flight
-        self._sent_count = 0
-        self._pending: dict[int, MirroredSet] = {}  # in the order of sending
-        self._handed_over: list[int] = []  # in `_pending`, of brokers without acks
-        self._failure: BrokerError | None = None
-        self.last_error = ""
-        """Why sets wait, or have failed; empty while the target accepts sets."""
-        if on_wait is not None:
-            producer.watch(lambda waiting: self._goes_on(waiting.error))
+    producer: Producer
+    on_wait: Callable[[BrokerError], bool] | None = field(default=None, kw_only=True)
+    max_in_flight: int = field(default=64, kw_only=True)
+    pending: dict[int, MirroredSet] = field(default_factory=dict, init=False)
+    """Sets that are not acknowledged yet, in the order of sending."""
+    last_error: str = field(default="", init=False)
+    """Why sets wait, or have failed; empty while the target accepts sets."""
+    _sent_count: int = field(default=0, init=False)
+    _handed_over: list[int] = field(default_factory=list, init=False)
+    """Of `pending`, those at brokers without acknowledgements."""
+    _failure: BrokerError | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.on_wait is not None:
+            self.producer.watch(lambda waiting: self._goes_on(waiting.error))
 
     @property
     def pending_sources(self) -> set[TopicPartition]:
         """Return the source partitions of sets that are not acknowledged yet."""
-        return {one.source for one in self._pending.values()}
+        return {one.source for one in self.pending.values()}
 
     def send(self, mirrored: MirroredSet) -> None:
         """Send a set; wait only for room in the window."""
         number = self._sent_count
         self._sent_count += 1
-        self._pending[number] = mirrored
+        self.pending[number] = mirrored
         # none is stored behind one that is refused
-        may_be_refused = mirrored.largest_bytes > self._producer.message_limit(mirrored.target)
+        may_be_refused = mirrored.largest_bytes > self.producer.message_limit(mirrored.target)
         self._send_one(number, mirrored)
-        if may_be_refused or len(self._handed_over) >= 2 * self._max_in_flight:
+        if may_be_refused or len(self._handed_over) >= 2 * self.max_in_flight:
             self.flush()
 
     def flush(self) -> None:
         """Wait until all sets are acknowledged, and consumers can read them."""
-        while self._pending:
+        while self.pending:
             try:
-                self._producer.flush()
+                self.producer.flush()
                 if self._failure is None:  # a refused set never becomes readable
-                    self._producer.wait_until_readable()
+                    self.producer.wait_until_readable()
             except BrokerError as error:
                 if self._failure or not self._handed_over or not self._may_send_again(error):
                     raise self._failure or error from error
                 # a 0.7 broker may not have received all sets that were sent to it
                 handed_over, self._handed_over = self._handed_over, []
                 for number in handed_over:
-                    self._send_one(number, self._pending[number])
+                    self._send_one(number, self.pending[number])
                 continue
             self._raise_failure()
             handed_over, self._handed_over = self._handed_over, []
@@ -103,11 +102,11 @@ class MirrorProducer:
 
     def close(self) -> None:
         """Close the connections; sets that are not acknowledged are dropped. `flush` first."""
-        self._producer.close()
+        self.producer.close()
 
     def _send_one(self, number: int, mirrored: MirroredSet) -> None:
         try:
-            self._producer.send_set(
+            self.producer.send_set(
                 mirrored.target, mirrored.message_set, partial(self._complete, number)
             )
         except BrokerError as error:
@@ -119,7 +118,7 @@ class MirrorProducer:
         if self._failure is not None:
             return  # it is not acknowledged: a set before it has failed
         if delivery.error is not None:
-            self._failure = _named(delivery.error, self._pending[number])
+            self._failure = _named(delivery.error, self.pending[number])
             self.last_error = str(self._failure)
         elif delivery.base_offset < 0:
             self._handed_over.append(number)
@@ -130,7 +129,7 @@ class MirrorProducer:
         if self.last_error:
             logger.info("the target cluster takes messages again")
             self.last_error = ""
-        mirrored = self._pending.pop(number)
+        mirrored = self.pending.pop(number)
         mirrored.acknowledged(mirrored, base_offset)
 
     def _raise_failure(self) -> None:
@@ -138,15 +137,15 @@ class MirrorProducer:
             raise self._failure
 
     def _may_send_again(self, error: BrokerError) -> bool:
-        return self._on_wait is not None and error.is_retriable and self._goes_on(error)
+        return self.on_wait is not None and error.is_retriable and self._goes_on(error)
 
     def _goes_on(self, error: BrokerError) -> bool:
         """Record why sets wait; return whether they wait longer."""
-        assert self._on_wait is not None
+        assert self.on_wait is not None
         if not self.last_error:
             logger.warning("the target cluster does not take messages: %s; trying on", error)
         self.last_error = str(error)
-        return self._on_wait(error)
+        return self.on_wait(error)
 
 
 def _named(error: BrokerError, mirrored: MirroredSet) -> BrokerError:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import NamedTuple
 
 from broker import errors
-from broker.admin.groups import GroupSnapshot, list_groups, read_group
+from broker.admin.groups import list_groups, read_group
 from broker.client.connection import Connection
 from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.extension_requests import StatusParts, StatusRequest
@@ -113,7 +113,7 @@ class Looks:
         is_due = now_s - self._groups_s >= _GROUPS_EVERY_S
         if groups is not None and is_due and not groups.is_busy:
             self._groups_s = now_s
-            groups.ask()
+            groups.ask(wish)
 
     @property
     def is_complete(self) -> bool:
@@ -137,35 +137,52 @@ class Looks:
         return found
 
 
-class _Asker(StoppableThread):
-    """Asks one broker."""
+class _Worker(StoppableThread):
+    """Answers one wish after another in a thread."""
 
-    def __init__(self, address: BrokerAddress, looks: Looks) -> None:
-        super().__init__(f"top-broker-{address.id}")
-        self.address = address
+    def __init__(self, name: str, looks: Looks) -> None:
+        super().__init__(name)
         self.is_busy = False
         self._looks = looks
         self._orders: SimpleQueue[Wish | None] = SimpleQueue()
-        self._connection = Connection(address, retries_refused=False, security=looks.security)
         self.start()
 
     def ask(self, wish: Wish) -> None:
-        """Ask in the background."""
+        """Answer in the background."""
         self.is_busy = True
         self._orders.put(wish)
 
     def stop(self) -> None:
-        """End the thread, also while it waits for the broker."""
+        """End the thread."""
         super().stop()
         self._orders.put(None)
-        self._connection.interrupt()
 
     def _loop(self) -> None:
-        """Ask for each order, until there is none."""
+        """Answer each order, until there is none."""
         while (wish := self._orders.get()) is not None:
             answer = self._answer(wish)
             if not self._stopping.is_set():
                 self._looks.put(answer)
+
+    def _answer(self, wish: Wish) -> BrokerAnswer | GroupsAnswer:
+        raise NotImplementedError
+
+
+class _Asker(_Worker):
+    """Asks one broker."""
+
+    def __init__(self, address: BrokerAddress, looks: Looks) -> None:
+        self.address = address
+        self._connection = Connection(address, retries_refused=False, security=looks.security)
+        super().__init__(f"top-broker-{address.id}", looks)
+
+    def stop(self) -> None:
+        """End the thread, also while it waits for the broker."""
+        super().stop()
+        self._connection.interrupt()
+
+    def _loop(self) -> None:
+        super()._loop()
         self._connection.close()
 
     def _answer(self, wish: Wish) -> BrokerAnswer:
@@ -189,38 +206,18 @@ class _Asker(StoppableThread):
         return answer
 
 
-class _GroupReader(StoppableThread):
+class _GroupReader(_Worker):
     """Reads all groups from ZooKeeper."""
 
     def __init__(self, registry: Registry, looks: Looks) -> None:
-        super().__init__("top-groups")
-        self.is_busy = False
         self._registry = registry
-        self._looks = looks
-        self._orders: SimpleQueue[bool] = SimpleQueue()
-        self.start()
+        super().__init__("top-groups", looks)
 
-    def ask(self) -> None:
-        """Read them in the background."""
-        self.is_busy = True
-        self._orders.put(True)
-
-    def stop(self) -> None:
-        """End the thread."""
-        super().stop()
-        self._orders.put(False)
-
-    def _loop(self) -> None:
-        """Read for each order, until there is none."""
-        while self._orders.get():
-            try:
-                answer = GroupsAnswer(time.monotonic(), self._read())
-            except errors.BrokerError as error:
-                answer = GroupsAnswer(time.monotonic(), None, str(error))
-            if not self._stopping.is_set():
-                self._looks.put(answer)
-
-    def _read(self) -> tuple[GroupSnapshot, ...]:
-        session = self._registry.session
-        topics: Sequence[str] = self._registry.topics()
-        return tuple(read_group(session, one, all_topics=topics) for one in list_groups(session))
+    def _answer(self, wish: Wish) -> GroupsAnswer:
+        session, registry = self._registry.session, self._registry
+        try:
+            topics = registry.topics()
+            found = [read_group(session, one, all_topics=topics) for one in list_groups(session)]
+        except errors.BrokerError as error:
+            return GroupsAnswer(time.monotonic(), None, str(error))
+        return GroupsAnswer(time.monotonic(), tuple(found))

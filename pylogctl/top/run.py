@@ -14,6 +14,7 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,15 +74,15 @@ def run(
             _write_looks(watch, stop, look_count)
 
 
+@dataclass
 class _Watch:
     """What is asked for, and what is known."""
 
-    def __init__(self, looks: Looks, choices: Choices, env: Environment) -> None:
-        self.looks = looks
-        self.choices = choices
-        self.env = env
-        self.state = State()
-        self.next_s = 0.0  # when to ask again
+    looks: Looks
+    choices: Choices
+    env: Environment
+    state: State = field(default_factory=State)
+    next_s: float = 0.0  # when to ask again
 
     def now(self) -> Moment:
         return Moment(self.env.clock.time_ms(), time.monotonic())

@@ -69,7 +69,7 @@ def test_send_when_many_then_all_are_acknowledged_in_order(
 ) -> None:
     for number in range(20):
         target.send(number)
-    assert len(target.producer._pending) <= 5
+    assert len(target.producer.pending) <= 5
 
     target.producer.flush()
 
@@ -133,7 +133,7 @@ def test_send_when_told_to_give_up_then_raises_and_acknowledges_nothing(
         target.producer.flush()
 
     assert target.acknowledged == [0]
-    assert len(target.producer._pending) == 1
+    assert len(target.producer.pending) == 1
     target.close()
 
 

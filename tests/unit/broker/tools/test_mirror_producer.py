@@ -67,7 +67,7 @@ def test_flush_when_a_set_is_refused_then_none_behind_it_is_acknowledged() -> No
     with pytest.raises(InvalidMessageError, match=r"not take messages of a\[9-0\] before 1: bad"):
         mirror_producer.flush()
     assert acknowledged == [0]
-    assert len(mirror_producer._pending) == 2
+    assert len(mirror_producer.pending) == 2
 
 
 def test_send_when_a_set_may_be_refused_then_waits_for_the_answer_and_sends_none_behind_it() -> (
