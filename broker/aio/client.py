@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import re
 import warnings
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from broker.aio.access import AsyncAccess, AsyncClosedAtEnd
@@ -40,47 +40,32 @@ if TYPE_CHECKING:
     from broker.consumer.offset_store import OffsetStore
 
 _THREADS = 8
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 logger = logging.getLogger("pylogctl")
 
 
-def aconnect(
-    address: str | Sequence[str] | None = None,
-    *,
-    zookeeper: str | None = None,
-    zookeeper_credential: str | Path | None = None,
-    zookeeper_tls_config: str | Path | None = None,
-    timeout: float | None = 30.0,
-    retries: int | None = None,
-    client_id: str = "pylogctl",
-    tls: bool = False,
-    tls_ca: str | Path | None = None,
-    tls_cert: str | Path | None = None,
-    tls_key: str | Path | None = None,
-    user: str | None = None,
-    password: str | None = None,
-) -> Connecting:
+def _with_arguments_of(
+    call: Callable[_P, object],
+) -> Callable[[Callable[..., _R]], Callable[_P, _R]]:
+    """Give a function the arguments of another one, to which it passes them on."""
+
+    def given(function: Callable[..., _R]) -> Callable[_P, _R]:
+        function.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]  # as help asks
+        return function
+
+    return given
+
+
+@_with_arguments_of(connect)
+def aconnect(*args: Any, **named: Any) -> Connecting:
     """Connect to a cluster; to be awaited, or entered with `async with`.
 
     Arguments and errors are those of `connect`. The client belongs to the loop that runs then.
     """
-    make = partial(
-        connect,
-        address,
-        zookeeper=zookeeper,
-        zookeeper_credential=zookeeper_credential,
-        zookeeper_tls_config=zookeeper_tls_config,
-        timeout=timeout,
-        retries=retries,
-        client_id=client_id,
-        tls=tls,
-        tls_ca=tls_ca,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
-        user=user,
-        password=password,
-    )
-    return Connecting(make)
+    inspect.signature(connect).bind(*args, **named)  # a `TypeError` comes at once
+    return Connecting(partial(connect, *args, **named))
 
 
 class Connecting:

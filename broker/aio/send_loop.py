@@ -23,7 +23,7 @@ from broker.aio.connection import AsyncConnection
 from broker.aio.sending import InThread, LoopBroker, LoopSender
 from broker.client.counts import ProducerCounts
 from broker.producer import unclosed
-from broker.producer.accumulator import Accumulator, Batch, OutgoingSet
+from broker.producer.accumulator import Accumulator, Batch, OutgoingSet, closed_error
 from broker.producer.broker_sender import Results
 from broker.producer.delivery import Handle
 from broker.producer.dispatcher import Dispatcher, Question
@@ -293,9 +293,7 @@ class SendLoop:
         error: errors.BrokerError | None,
     ) -> None:
         if isinstance(error, errors.ProducerClosedError):
-            error = errors.ProducerClosedError(
-                f"the producer was closed before this was delivered to {outgoing.partition}"
-            )
+            error = closed_error(outgoing)
         if isinstance(error, errors.MessageSizeTooLargeError):
             self._lanes[home].accumulator.take_back(outgoing, error.limit)
         outgoing.complete_batches(base_offset, error, None, logs=False)

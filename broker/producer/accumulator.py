@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from broker.client.counts import ProducerCounts
-from broker.errors import BrokerError
+from broker.errors import BrokerError, ProducerClosedError
 from broker.producer.delivery import Handle, OnDelivery, Report, reports_of
 from broker.producer.encoder import Packer
 from broker.producer.settings import BatchRules
@@ -94,6 +94,13 @@ class Batch:
                 error=error,
             )
             report(on_delivery, reports)
+
+
+def closed_error(outgoing: OutgoingSet) -> ProducerClosedError:
+    """Return the error of messages that were not sent when their producer was closed."""
+    return ProducerClosedError(
+        f"the producer was closed before this was delivered to {outgoing.partition}"
+    )
 
 
 def report(on_delivery: OnDelivery, reports: Sequence[Report]) -> None:

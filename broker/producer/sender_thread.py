@@ -21,7 +21,7 @@ from broker.errors import (
     ProducerClosedError,
     QueueFullError,
 )
-from broker.producer.accumulator import Accumulator, OutgoingSet
+from broker.producer.accumulator import Accumulator, OutgoingSet, closed_error
 from broker.producer.callbacks import Hooks
 from broker.producer.delivery import Delivery, Handle, QueuedDelivery
 from broker.producer.dispatcher import Dispatcher
@@ -170,7 +170,7 @@ class SenderThread(LoopThread):
             rest = self._accumulator.take_all()
         for outgoing in rest:
             self.dispatcher.note_failed(outgoing)
-            self._complete(outgoing, -1, self._closed_error(outgoing))
+            self._complete(outgoing, -1, closed_error(outgoing))
         self.dispatcher.close()
 
     def _take(self) -> list[OutgoingSet] | None:
@@ -235,16 +235,11 @@ class SenderThread(LoopThread):
 
     def _end_set(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
         if isinstance(error, ProducerClosedError):
-            error = self._closed_error(outgoing)
+            error = closed_error(outgoing)
         if isinstance(error, MessageSizeTooLargeError):
             with self._lock:
                 self._accumulator.take_back(outgoing, error.limit)
         self._complete(outgoing, base_offset, error)
-
-    def _closed_error(self, outgoing: OutgoingSet) -> BrokerError:
-        return ProducerClosedError(
-            f"the producer was closed before this was delivered to {outgoing.partition}"
-        )
 
     def _complete(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
         """Complete the batches of a set, report on their messages and drop it."""

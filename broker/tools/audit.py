@@ -30,7 +30,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import KW_ONLY, astuple, dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
@@ -120,6 +120,7 @@ _FIELDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@dataclass(eq=False)
 class AuditCounter:
     """Counts messages per topic and window. Safe for several threads.
 
@@ -128,22 +129,18 @@ class AuditCounter:
         host: name of the machine; default: its host name.
     """
 
-    def __init__(
-        self,
-        tier: str,
-        *,
-        window_ms: int = DEFAULT_WINDOW_MS,
-        host: str = "",
-        clock: Clock | None = None,
-    ) -> None:
-        self.tier = tier
-        self.host = host or socket.gethostname()
+    tier: str
+    _: KW_ONLY
+    window_ms: int = DEFAULT_WINDOW_MS
+    host: str = ""
+    clock: Clock = field(default_factory=SystemClock)
+    timeless_count: int = field(default=0, init=False)
+    """Messages without a time of their own, which are in no window."""
+
+    def __post_init__(self) -> None:
+        self.host = self.host or socket.gethostname()
         self.source_id = f"{self.host}-{uuid.uuid4().hex[:12]}"
-        self._window_ms = window_ms
-        self._clock = clock or SystemClock()
-        self._lock = threading.Lock()  # guards what follows
-        self.timeless_count = 0
-        """Messages without a time of their own, which are in no window."""
+        self._lock = threading.Lock()  # guards the counts
         self._counts: dict[tuple[int, str], list[int]] = {}
         self._sequence = 0
 
@@ -156,8 +153,8 @@ class AuditCounter:
             payload_bytes: size of all their payloads.
             time_ms: their time in milliseconds since 1970; None for the present.
         """
-        moment_ms = max(0, self._clock.time_ms() if time_ms is None else time_ms)
-        start_ms = moment_ms - moment_ms % self._window_ms
+        moment_ms = max(0, self.clock.time_ms() if time_ms is None else time_ms)
+        start_ms = moment_ms - moment_ms % self.window_ms
         with self._lock:
             count = self._counts.setdefault((start_ms, topic), [0, 0])
             count[0] += message_count
@@ -180,12 +177,12 @@ class AuditCounter:
             with_open: include windows that have not ended, as at the end of a program; messages
                 counted in them later make another event.
         """
-        now_ms = self._clock.time_ms()
+        now_ms = self.clock.time_ms()
         with self._lock:
             due = sorted(
                 window
                 for window in self._counts
-                if with_open or window[0] + self._window_ms <= now_ms
+                if with_open or window[0] + self.window_ms <= now_ms
             )
             return [self._event(*window, *self._counts.pop(window)) for window in due]
 
@@ -201,7 +198,7 @@ class AuditCounter:
             self.tier,
             topic,
             start_ms,
-            start_ms + self._window_ms,
+            start_ms + self.window_ms,
             message_count,
             payload_bytes,
         )
@@ -264,6 +261,7 @@ class Auditor:
         return published
 
 
+@dataclass(eq=False)
 class AuditedProducer:
     """A producer that counts the acknowledged messages.
 
@@ -276,11 +274,12 @@ class AuditedProducer:
         time_of: returns a message's own time; by default the time of sending counts.
     """
 
-    def __init__(self, producer: Sends, auditor: Auditor, *, time_of: TimeOf | None = None) -> None:
-        self._producer = producer
-        self.auditor = auditor
-        self._time_of = time_of
-        self._pending: list[tuple[Delivery, str, list[tuple[int | None, int]]]] = []
+    producer: Sends
+    auditor: Auditor
+    time_of: TimeOf | None = field(default=None, kw_only=True)
+    _pending: list[tuple[Delivery, str, list[tuple[int | None, int]]]] = field(
+        default_factory=list, init=False
+    )
 
     def __enter__(self) -> AuditedProducer:
         return self
@@ -293,24 +292,24 @@ class AuditedProducer:
         """Send messages, and count them once they are acknowledged; see `Producer.send`."""
         payloads = list(messages)
         facts = [(self._time(payload), len(payload)) for payload in payloads]
-        delivery = self._producer.send(topic, payloads, key)
+        delivery = self.producer.send(topic, payloads, key)
         self._pending.append((delivery, topic, facts))
         self._count_delivered()
         self.auditor.publish()
         return delivery
 
     def _time(self, payload: Buffer) -> int | None:
-        return None if self._time_of is None else self._time_of(payload)
+        return None if self.time_of is None else self.time_of(payload)
 
     def flush(self) -> None:
         """Wait until every delivery is done, and publish windows that have ended."""
-        self._producer.flush()
+        self.producer.flush()
         self._count_delivered()
         self.auditor.publish()
 
     def close(self) -> None:
         """Wait until every delivery is done, and publish all counts."""
-        self._producer.flush()
+        self.producer.flush()
         self._count_delivered()
         self.auditor.publish(with_open=True)
 
@@ -323,7 +322,7 @@ class AuditedProducer:
                 still.append((delivery, topic, facts))
             elif not delivery.has_failed:
                 for time_ms, size in facts:
-                    counter.note_one(topic, size, time_ms, is_timed=self._time_of is not None)
+                    counter.note_one(topic, size, time_ms, is_timed=self.time_of is not None)
         self._pending = still
 
 

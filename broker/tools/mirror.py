@@ -15,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -203,6 +203,7 @@ class Route:
         return place_by_order(sources, targets)
 
 
+@dataclass(eq=False)
 class Mirror:
     """Sends the messages of streams to another cluster.
 
@@ -218,38 +219,31 @@ class Mirror:
         skips_corrupt: skip and count corrupt messages, instead of ending at the first.
     """
 
-    def __init__(
-        self,
-        consumer: Consumer,
-        streams: Sequence[ConsumerStream],
-        route: Route,
-        make_producer: Callable[[], Producer],
-        *,
-        producer_count: int = 1,
-        queue_size: int = 16,
-        drain_s: float = 10.0,
-        skips_corrupt: bool = False,
-        log: RouteLog | None = None,
-    ) -> None:
-        self._consumer = consumer
-        self._route = route
-        self._make_producer = make_producer
-        self._drain_s = drain_s
-        self._skips_corrupt = skips_corrupt
+    consumer: Consumer
+    streams: Sequence[ConsumerStream]
+    route: Route
+    make_producer: Callable[[], Producer]
+    _: KW_ONLY
+    producer_count: int = 1
+    queue_size: int = 16
+    drain_s: float = 10.0
+    skips_corrupt: bool = False
+    log: RouteLog = field(default_factory=lambda: RouteLog(SystemClock()))
+    """The state of each route."""
+
+    def __post_init__(self) -> None:
         self._give_up_s = float("inf")
         self._stopping = threading.Event()
         self._lock = threading.Lock()  # guards _failure, _queue_numbers and _in_flight
         self._failure: Exception | None = None
         self._queue_numbers: dict[TopicPartition, int] = {}
         self._in_flight: Counter[TopicPartition] = Counter()
-        self.log = log or RouteLog(SystemClock())
-        """The state of each route."""
         self._queues: list[queue.Queue[MirroredSet | None]] = [
-            queue.Queue(queue_size) for _ in range(producer_count)
+            queue.Queue(self.queue_size) for _ in range(self.producer_count)
         ]
         self._readers = [
             LoopThread(partial(self._read, stream), name=f"mirror-{stream.name}")
-            for stream in streams
+            for stream in self.streams
         ]
         self._senders = [
             LoopThread(partial(self._send, waiting), name=f"mirror-producer-{number}")
@@ -294,7 +288,7 @@ class Mirror:
 
     def _stop(self) -> None:
         """Stop readers, then senders, then the consumer, so that queued message sets are sent."""
-        self._give_up_s = time.monotonic() + self._drain_s
+        self._give_up_s = time.monotonic() + self.drain_s
         self._stopping.set()
         for reader in self._readers:
             self._join(reader)
@@ -307,7 +301,7 @@ class Mirror:
                     if time.monotonic() >= self._give_up_s + _GRACE_S:
                         break
             self._join(sender)
-        self._consumer.shutdown()
+        self.consumer.shutdown()
 
     def _join(self, thread: threading.Thread) -> None:
         """Wait for the end of a thread; abandon one that a cluster delays for too long."""
@@ -315,7 +309,7 @@ class Mirror:
         if thread.is_alive():
             self._fail(
                 errors.RequestTimeoutError(
-                    f"{thread.name} had no answer {self._drain_s:g}s after the mirror was to stop; "
+                    f"{thread.name} had no answer {self.drain_s:g}s after the mirror was to stop; "
                     "what is not acknowledged comes again"
                 )
             )
@@ -361,7 +355,7 @@ class Mirror:
     ) -> None:
         """Hand entries, which `assigned` has passed already, to a producer."""
         source = assigned.partition
-        target = self._insist(source, "no place for it", lambda: self._route.place(source))
+        target = self._insist(source, "no place for it", lambda: self.route.place(source))
         self.log.placed(source, target)
 
         def acknowledged(mirrored: MirroredSet, base_offset: int) -> None:
@@ -387,7 +381,7 @@ class Mirror:
         source, offset = assigned.partition, assigned.offset
         problem = f"{source}: {problem}"
         try:
-            if not self._skips_corrupt:
+            if not self.skips_corrupt:
                 raise errors.InvalidMessageError(problem)
             # a skip also finishes all messages before it, so none of them may be in flight
             if not self._await_acknowledgement(source) or not assigned.finish(offset):
@@ -450,7 +444,7 @@ class Mirror:
                 self.log.failed(producer.pending_sources, str(error))
             return self._has_time()
 
-        producer = MirrorProducer(self._make_producer(), on_wait=on_wait)
+        producer = MirrorProducer(self.make_producer(), on_wait=on_wait)
         try:
             while (mirrored := _next(waiting, producer)) is not None:
                 producer.send(mirrored)

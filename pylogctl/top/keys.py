@@ -10,7 +10,6 @@ from enum import Enum
 from broker.errors import ArgumentError
 from pylogctl.top.views import KEYS, VIEWS, Place, compile_filter, selected_index
 
-MIN_INTERVAL_S, MAX_INTERVAL_S = 0.5, 60.0
 _INTERVALS_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 KEYS_LINE = "? help  Q end  o b t g r q views  / filter  < > sort  R reverse  space pause"
 HELP = [
@@ -221,9 +220,8 @@ class Choices:
         self._set(sort=f"-{name}" if self.place.sort.startswith("-") else name)
 
     def _change_interval(self, *, longer: bool) -> None:
+        now_s = self.interval_s
         if longer:
-            beyond = [one for one in _INTERVALS_S if one > self.interval_s]
-            self.interval_s = min(beyond, default=MAX_INTERVAL_S)
+            self.interval_s = min((one for one in _INTERVALS_S if one > now_s), default=now_s)
         else:
-            below = [one for one in _INTERVALS_S if one < self.interval_s]
-            self.interval_s = max(below, default=MIN_INTERVAL_S)
+            self.interval_s = max((one for one in _INTERVALS_S if one < now_s), default=now_s)

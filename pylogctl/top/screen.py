@@ -17,8 +17,17 @@ from pylogctl.cli import layout
 from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind
 from pylogctl.cli.escapes import printable
 from pylogctl.top.keys import HELP, KEYS_LINE, Choices
-from pylogctl.top.state import State, clock_text, times_of
-from pylogctl.top.views import VIEWS, Line, Moment, Place, bytes_to_copy, lines_of, selected_index
+from pylogctl.top.state import State, clock_text, sum_of_known, times_of
+from pylogctl.top.views import (
+    VIEWS,
+    Line,
+    Moment,
+    Place,
+    bytes_to_copy,
+    lines_of,
+    request_rate,
+    selected_index,
+)
 
 _HEADINGS = {
     "under_replicated": "urp",
@@ -43,6 +52,12 @@ _HEADINGS = {
     "offline": "off",
 }
 _BARS, _ASCII_BARS = "▁▂▃▄▅▆▇█", ".:-=+*#%"
+_COUNTS = (  # below the view of replication
+    ("isr shrinks", "ReplicaManager", "IsrShrinks"),
+    ("expands", "ReplicaManager", "IsrExpands"),
+    ("new leaders", "KafkaController", "LeaderElections"),
+    ("unclean", "KafkaController", "UncleanLeaderElections"),
+)
 _TREND_CELLS = 8
 _TREND = Column("trend", "the last looks", rank=1)
 _EVENT_LINES = 3
@@ -181,14 +196,8 @@ def _rate_parts(state: State) -> Iterator[str]:
     messages = _rate_text(state.total_rate(topics, "MessagesIn"))
     yield f"in {messages} msg/s {_bytes_text(state.total_rate(topics, 'BytesIn'))}/s"
     yield f"out {_bytes_text(state.total_rate(topics, 'BytesOut'))}/s"
-    names = {name for one in state.brokers.values() for name in one.metrics}
-    rates = [
-        rate
-        for name in names
-        if name.startswith("RequestMetrics.")
-        and (rate := state.total_rate(name, "Requests")) is not None
-    ]
-    yield f"{_rate_text(sum(rates) if rates else None)} requests/s"
+    requests = sum_of_known(map(request_rate, state.brokers.values()))
+    yield f"{_rate_text(requests)} requests/s"
     times = times_of(state.brokers.values(), "produce", "total")
     if times is not None and (p99_s := times.quantile_s(0.99)) is not None:
         yield f"produce p99 {seconds_text(p99_s)}"
@@ -209,15 +218,7 @@ def _foot(state: State, place: Place, size: Size, style: Style) -> Iterator[str]
         for event in state.events[: -count - 1 : -1]:
             yield f"{clock_text(event.time_ms)} {printable(event.text)}"
     elif place.view == "replication":
-        counts = [
-            f"{name} {_or_dash(state.total(object, attribute))}"
-            for name, object, attribute in (
-                ("isr shrinks", "ReplicaManager", "IsrShrinks"),
-                ("expands", "ReplicaManager", "IsrExpands"),
-                ("new leaders", "KafkaController", "LeaderElections"),
-                ("unclean", "KafkaController", "UncleanLeaderElections"),
-            )
-        ]
+        counts = [f"{name} {_or_dash(state.total(*value))}" for name, *value in _COUNTS]
         moved = state.total_rate("ReplicaFetcherManager", "ReassignmentBytesFetched")
         yield "   ".join(counts)
         left = _bytes_text(bytes_to_copy(state))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from broker.admin.cluster import merged, partitions_of
 from broker.admin.groups import GroupSnapshot
-from broker.admin.lag import GroupLag, LagSamples
+from broker.admin.lag import GroupLag, LagSamples, total
 from broker.admin.lag import partitions_of as partitions_of_group
 from broker.admin.topic_facts import Ends
 from broker.ids import NO_CONTROLLER, NO_LEADER
@@ -180,6 +180,12 @@ def times_of(brokers: Iterable[BrokerState], request: str, part: str) -> Times |
     return found
 
 
+def sum_of_known(rates: Iterable[float | None]) -> float | None:
+    """Return the sum of the rates that are known; None if none is."""
+    known = [rate for rate in rates if rate is not None]
+    return round(sum(known), 3) if known else None
+
+
 class Event(NamedTuple):
     """Something that changed."""
 
@@ -289,22 +295,17 @@ class State:
             self._note(now_ms, f"the controller is {now}, it was broker {old.controller_id}")
         self._note_changes(partitions_of(old), partitions_of(new), now_ms)
         leaders = {one.partition: one.leader for one in partitions_of(old)}
-        now_led = {one.partition: one.leader for one in partitions_of(new)}
-        moved = [
-            one for one, id in now_led.items() if id != NO_LEADER and leaders.get(one, id) != id
-        ]
-        lost = [
-            one for one, id in now_led.items() if id == NO_LEADER and leaders.get(one, id) != id
-        ]
-        for found, what in ((moved, "new leaders"), (lost, "no leader")):
+        known = (one for one in partitions_of(new) if one.partition in leaders)
+        changed = [one for one in known if leaders[one.partition] != one.leader]
+        for is_led, what in ((True, "new leaders"), (False, "no leader")):
+            found = [str(one.partition) for one in changed if is_led is (one.leader != NO_LEADER)]
             if found:
-                names = ", ".join(str(one) for one in found[:2]) + ", ..." * (len(found) > 2)
-                self._note(now_ms, f"{what}: {len(found)} partitions ({names})")
-        topics = {one.topic for one in old.topics}, {one.topic for one in new.topics}
-        for name in sorted(topics[1] - topics[0]):
-            self._note(now_ms, f"topic {name} is new")
-        for name in sorted(topics[0] - topics[1]):
-            self._note(now_ms, f"topic {name} is gone")
+                some = ", ".join(found[:2]) + ", ..." * (len(found) > 2)
+                self._note(now_ms, f"{what}: {len(found)} partitions ({some})")
+        before, after = ({one.topic for one in each.topics} for each in (old, new))
+        for names, what in ((after - before, "new"), (before - after, "gone")):
+            for name in sorted(names):
+                self._note(now_ms, f"topic {name} is {what}")
 
     def _note_changes(
         self,
@@ -354,15 +355,12 @@ class State:
         self, name: str, attribute: str, part: StatusParts = StatusParts.METRICS
     ) -> float | None:
         """Return the rate of a counter over all brokers that tell; None if none does."""
-        rates = [one.rate(name, attribute, part) for one in self.brokers.values()]
-        known = [rate for rate in rates if rate is not None]
-        return round(sum(known), 3) if known else None
+        return sum_of_known(one.rate(name, attribute, part) for one in self.brokers.values())
 
     def total(self, name: str, attribute: str) -> int | None:
         """Return the sum of an attribute over all brokers that answer; None if none does."""
-        live = [one for one in self.brokers.values() if not one.is_silent]
-        known = [value for one in live if (value := one.value(name, attribute)) is not None]
-        return sum(known) if known else None
+        live = (one for one in self.brokers.values() if not one.is_silent)
+        return total(one.value(name, attribute) for one in live)
 
     def _has_ends_of(self, groups: GroupsAnswer) -> bool:
         answers = [one.last for one in self.brokers.values() if not one.is_silent]

@@ -24,7 +24,7 @@ from broker.units import format_size
 from pylogctl.cli.columns import UNKNOWN, Document, Row
 from pylogctl.group.document import partition_row, sums_of
 from pylogctl.top import document
-from pylogctl.top.state import BrokerState, Numbers, State, times_of
+from pylogctl.top.state import BrokerState, Numbers, State, sum_of_known, times_of
 
 _ALL_TOPICS = "BrokerAllTopicStat"
 _SOCKETS = "SocketServerStats"
@@ -95,7 +95,7 @@ def _brokers(state: State, _: str, now: Moment) -> Iterator[Line]:
             rate(_ALL_TOPICS, "MessagesIn"),
             rate(_ALL_TOPICS, "BytesIn"),
             rate(_ALL_TOPICS, "BytesOut"),
-            _request_rate(known),
+            request_rate(known),
             figures.get("connections"),
             None if times is None else times.quantile_s(0.99),
             max(_disk_shares(known), default=None),
@@ -117,11 +117,10 @@ def _metric_rate(broker: BrokerState) -> Callable[[str, str], float | None]:
     return lambda name, attribute: broker.rate(name, attribute, StatusParts.METRICS)
 
 
-def _request_rate(broker: BrokerState) -> float | None:
+def request_rate(broker: BrokerState) -> float | None:
+    """Return how many requests of all types a broker responds to a second."""
     names = [name for name in broker.metrics if name.startswith("RequestMetrics.")]
-    rates = [broker.rate(one, "Requests", StatusParts.METRICS) for one in names]
-    known = [rate for rate in rates if rate is not None]
-    return sum(known) if known else None
+    return sum_of_known(broker.rate(one, "Requests", StatusParts.METRICS) for one in names)
 
 
 def _age(broker: BrokerState, now: Moment) -> float | None:
@@ -451,15 +450,15 @@ def _request_row(
     )
 
 
-def _error_rate(brokers: Sequence[BrokerState], request: str) -> float | None:
-    rates = [
-        rate
+def _error_rate(brokers: Sequence[BrokerState], request: str) -> float:
+    prefix = f"RequestErrors.{request}."
+    rates = (
+        _metric_rate(one)(name, "Errors")
         for one in brokers
         for name in one.metrics
-        if name.startswith(f"RequestErrors.{request}.")
-        and (rate := _metric_rate(one)(name, "Errors")) is not None
-    ]
-    return round(sum(rates), 3)
+        if name.startswith(prefix)
+    )
+    return sum_of_known(rates) or 0.0
 
 
 _OVERVIEW = StatusParts.METRICS | StatusParts.REQUESTS
