@@ -26,7 +26,7 @@ from bench.measure import ChartPosition, Goal, Measurement, Plan
 from bench.spark_floor import BATCH_MESSAGES, FloorDataSource
 from bench.spark_floor import FORMAT as FLOOR
 from bench.workload import payloads
-from broker.log.segment import segment_name
+from broker.log.format import segment_name
 from broker.protocol import codec
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.options import parse_read_options

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.broker_process import BrokerProcess, temporary_directory
 from bench.measure import Goal, Measurement, Plan
 from bench.workload import offset_of, payloads, produce_frames
-from broker.log.segment import segment_name
+from broker.log.format import segment_name
 from broker.protocol import codec
 from broker.protocol.client_requests import OffsetKind
 from broker.topic import TopicPartition, log_directory_name

@@ -10,8 +10,8 @@ from pathlib import Path
 from bench.broker_process import temporary_directory
 from bench.measure import Goal, Measurement, Plan, repeat_rate
 from bench.workload import ENTRY_BYTES, payloads
-from broker.log.segment import segment_name
-from broker.log.verify import verify_segment
+from broker.log.format import segment_name
+from broker.log.offline.verify import verify_segment
 from broker.protocol import codec
 
 _MB = 1e6

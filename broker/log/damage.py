@@ -59,13 +59,13 @@ def uncommitted_loss(log: Log, segment: Segment) -> int | None:
         An offset at or above the high watermark; None if all above that is in good order.
     """
     high_watermark = log.high_watermark
-    if segment.unreadable is not None and high_watermark < segment.end_offset:
-        return max(high_watermark, segment.base_offset + segment.unreadable.start)
-    if segment.damage is None or high_watermark >= segment.end_offset:
+    if segment.unreadable is not None and high_watermark < segment.next_offset:
+        return max(high_watermark, segment.offset_of(segment.unreadable.start))
+    if segment.damage is None or high_watermark >= segment.next_offset:
         return None
     start = max(high_watermark, segment.base_offset)
     # the damage that is noted may be neither the first nor the only one
-    found = find_damage(log, start, segment.end_offset - start)
+    found = find_damage(log, start, segment.next_offset - start)
     if found is None:
         found = segment.damage.offset
         return found if found >= start else None
@@ -80,7 +80,7 @@ def mend(log: Log, segment: Segment, read: Callable[[int, int], Buffer]) -> int 
     message that came damaged: then nothing has changed.
     """
     path = segment.path.with_name(segment.path.name + _MENDED_SUFFIX)
-    end, committed = segment.end_offset, min(segment.end_offset, log.high_watermark)
+    end, committed = segment.next_offset, min(segment.next_offset, log.high_watermark)
     try:
         with path.open("w+b") as file:
             position = segment.base_offset
@@ -91,9 +91,9 @@ def mend(log: Log, segment: Segment, read: Callable[[int, int], Buffer]) -> int 
             file.write(_own_bytes(log, committed, end))
             file.flush()
             os.fsync(file.fileno())
-            for block in scan_blocks(file.fileno(), 0, end - segment.base_offset):
+            for block in scan_blocks(file.fileno(), 0, segment.position_of(end)):
                 if block.scan.fault:
-                    return segment.base_offset + block.end
+                    return segment.offset_of(block.end)
         log.replace_file(segment, path)
     except OSError as error:
         text = f"cannot mend {log.partition}: {path}: {reason_of(error)}"

@@ -61,6 +61,8 @@ MOVING_NAME = ".moving"
 MOVED_FROM_NAME = "moved-from"
 """In a log's directory: the path of its former one, until that is removed."""
 PLACES_NAME = "partition-directories"
+ARCHIVE_SUFFIX = ".gz"
+"""Follows the name of a segment in the archive."""
 
 _OWN_NAMES = frozenset(
     (

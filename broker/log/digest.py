@@ -7,7 +7,7 @@ import os
 
 from broker.errors import LostOffsetsError, StorageError
 from broker.log.log import Log
-from broker.log.segment import parse_segment_name, reason_of
+from broker.log.segment import reason_of
 from broker.protocol.responses import LogDamage, LogDigest
 
 MAX_DIGEST_BYTES = 8 << 20
@@ -35,7 +35,7 @@ def digest_of(log: Log, offset: int, length: int) -> LogDigest:
         if found is None:
             break
         if segment < 0:
-            segment = parse_segment_name(found.file.path.name) or 0
+            segment = log.format.base_offset_of(found.file.path.name) or 0
         try:
             data = os.pread(found.file.fd, found.length, found.position)
         except OSError as error:

@@ -217,13 +217,13 @@ class Loader:
                 has_copies=has_copies,
             )
             contents.kept_ends[partition] = min(
-                (one.valid_end for one in recoveries), default=segments[-1].end_offset
+                (one.valid_end for one in recoveries), default=segments[-1].next_offset
             )
         elif end_offset and not segments:
             contents.kept_ends[partition] = 0
         if creation_id is not None:
             self.table.replica_creation_ids[partition] = creation_id
-        if not has_copies and (not segments or segments[-1].end_offset < end_offset):
+        if not has_copies and (not segments or segments[-1].next_offset < end_offset):
             contents.kept_ends.setdefault(partition, 0)
             self._restore_end(partition, directory, segments, end_offset)
         for hole in holes(segments):
@@ -252,7 +252,7 @@ class Loader:
         """Start a log at its end at the last checkpoint, unless the settings reuse lost offsets."""
         if end_offset == 0:
             return
-        lost = f"from offset {segments[-1].end_offset} to" if segments else "up to offset"
+        lost = f"from offset {segments[-1].next_offset} to" if segments else "up to offset"
         reuses = self.maker.settings.broker.reuse_lost_offsets
         logger.warning(
             "%s has lost its messages %s %d, which were flushed, while the broker was down: %s; %s",

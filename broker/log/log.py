@@ -27,6 +27,7 @@ from broker.files import sync_directory
 from broker.leader_epochs import LeaderEpochs
 from broker.log.epoch_file import EpochFile
 from broker.log.flusher import Flushable
+from broker.log.format import ENTRIES
 from broker.log.incarnations import Incarnations
 from broker.log.listeners import Listeners
 from broker.log.log_segments import LogSegments, segment_of
@@ -40,7 +41,7 @@ from broker.log.segment import (
     write_error,
 )
 from broker.log.unflushed import FlushedPart, Unflushed
-from broker.protocol.codec import Fault, scan
+from broker.protocol.codec import Fault
 from broker.protocol.message import Scan
 from broker.protocol.primitives import Buffer
 from broker.stats import WindowedStats
@@ -70,7 +71,7 @@ def whole_entries(
     A last entry that is cut is left out; a damaged one raises `InvalidMessageError`. `found` is the
     scan of the chunk, if there is one.
     """
-    found = found or scan(chunk)
+    found = found or ENTRIES.scan(chunk)
     if found.fault not in (Fault.NONE, Fault.PARTIAL):
         raise errors.InvalidMessageError(
             f"{partition}: what another replica has at offset {offset + found.valid_bytes} came "
@@ -136,12 +137,13 @@ class Log:
         """Run after every append to a replicated log, before the high watermark passes it."""
         self.segments = LogSegments(partition, segments, files=files, clock=clock)
         active = segments[-1]
+        self.format = active.format
         self._unflushed = Unflushed(unsynced_directories)
-        self.log_end_offset = active.end_offset
+        self.log_end_offset = active.next_offset
         """The offset of the next append."""
-        self.flushed_offset = active.end_offset
+        self.flushed_offset = active.next_offset
         """The offset up to which the log survives a crash of the machine."""
-        self.high_watermark = active.end_offset
+        self.high_watermark = active.next_offset
         """The offset up to which the log is visible to readers."""
         self.active_since_ms = (active_since_ms or active.modified_ms) if active.size else None
         """When the active segment got its first message; None while it is empty."""
@@ -276,8 +278,7 @@ class Log:
             flush_now: request a flush at once, also of earlier appends; the flushed offset shows
                 when it is done.
         """
-        length = len(message_set)
-        if not length:
+        if not len(message_set):
             if flush_now and self.log_end_offset != self.flushed_offset:
                 self._schedule_flush(self, self._clock.monotonic_s())
             return self.log_end_offset
@@ -286,7 +287,7 @@ class Log:
                 self._raise_if_not_writable()
                 if self._refusal is not None:
                     raise self._refusal()
-                offset = self._append_at_end(message_set, length, message_count)
+                offset = self._append_at_end(message_set, message_count)
                 due_s = self._next_flush_s(flush_now=flush_now)
         except errors.StorageError as error:
             self._note_append_failure(error)
@@ -313,8 +314,7 @@ class Log:
         Retention counts their age from `appended_ms`, milliseconds since 1970, if that is earlier
         than now.
         """
-        length = len(entries.data)
-        if not length:
+        if not len(entries.data):
             return
         try:
             with self._lock:
@@ -325,7 +325,7 @@ class Log:
                     )
                 if appended_ms is None and self._is_dated_back:
                     self._roll(self._clock.time_ms())  # younger ones must not keep them
-                self._append_at_end(entries.data, length, entries.entry_count)
+                self._append_at_end(entries.data, entries.entry_count)
                 if appended_ms is not None:
                     self._date_back(appended_ms)
                 due_s = self._next_flush_s(flush_now=False)
@@ -343,7 +343,7 @@ class Log:
             with suppress(OSError):  # counts as younger after the next start then
                 os.utime(active.file.fd, ns=(appended_ms * 1_000_000,) * 2)
 
-    def _append_at_end(self, message_set: Buffer, length: int, message_count: int) -> int:
+    def _append_at_end(self, message_set: Buffer, message_count: int) -> int:
         """Write entries at the log's end, and return their offset; caller holds `_lock`."""
         if self._epochs is not None and self._epochs.is_due:
             self._epochs.settle()
@@ -351,15 +351,17 @@ class Log:
         active = self.segments.all[-1]
         if self._is_roll_due(active, now_ms):
             active = self._roll(now_ms)
-        self._write(active, message_set)
-        active.size += length
+        offset = self.log_end_offset
+        content, next_offset = self.format.place(message_set, offset)
+        self._write(active, content)
+        active.size += len(content)
+        active.next_offset = next_offset
         active.modified_ms = self.last_append_ms = now_ms
         if self.active_since_ms is None:
             self.active_since_ms = now_ms
-        offset = self.log_end_offset
-        self.log_end_offset = offset + length
+        self.log_end_offset = next_offset
         if self._is_visible_at_once:
-            self.high_watermark = offset + length
+            self.high_watermark = next_offset
         self.appended_message_count += message_count
         self._unflushed.message_count += message_count
         return offset
@@ -525,11 +527,13 @@ class Log:
         if segments[0].base_offset <= offset < visible_end:
             segment = segment_of(segments, offset)
             base = segment.base_offset
-            end = min(base + segment.size, visible_end)
+            end = min(segment.next_offset, visible_end)
             if end <= offset:
                 raise self.segments.unreadable_offset(segments, end, offset)
-            file = self.segments.open(segment)
-            found = FileSlice(file, offset - base, min(max_bytes, end - offset), self.segments)
+            file, position_of = self.segments.open(segment), self.format.position
+            position = position_of(base, offset)
+            length = min(max_bytes, position_of(base, end) - position)
+            found = FileSlice(file, position, length, self.segments)
             if segment.unreadable is not None:
                 found = self.segments.readable_part(segment, segment.unreadable, found)
         elif offset != visible_end and not visible_end < offset <= self.read_limit:
@@ -633,7 +637,7 @@ class Log:
             segments = self.segments.all
             count = choose(segments)
             if self._epochs is not None:  # other brokers may lack what is above it
-                committed = sum(one.end_offset <= self.high_watermark for one in segments)
+                committed = sum(one.next_offset <= self.high_watermark for one in segments)
                 count = min(count, committed)
             if count < len(segments) or self.failure is not None or self._is_closed:
                 return segments[: min(count, len(segments) - 1)]
@@ -662,7 +666,7 @@ class Log:
             self.segments.all = self.segments.all[1:]
             segment.is_removed = True
         try:
-            segment.path.unlink(missing_ok=True)
+            segment.unlink()
         except OSError as error:
             raise self._storage_error("delete a segment of", error, segment) from error
         finally:
@@ -816,7 +820,7 @@ class Log:
         self._files.note_writer(self)
         self._unflushed.directories.append(self.directory)
         if previous.file is not None:
-            if previous.end_offset > self.flushed_offset:
+            if previous.next_offset > self.flushed_offset:
                 self._unflushed.rolled_files.append(previous.file)
             self._files.put(previous, previous.file)
             previous.file = None

@@ -32,7 +32,6 @@ from broker.log.segment import (
     SegmentFiles,
     Unreadable,
     is_out_of_descriptors,
-    parse_segment_name,
     reason_of,
 )
 from broker.protocol.codec import boundaries
@@ -60,6 +59,7 @@ class LogSegments:
         self.all = tuple(segments)
         """Oldest first, one at least; the last one is the active one."""
         self.has_bad = False
+        self._format = segments[-1].format
         self._partition = partition
         self._files = files
         self._clock = clock
@@ -113,21 +113,20 @@ class LogSegments:
         segments = self.all
         if segments[0].base_offset <= offset < visible_end:
             segment = segment_of(segments, offset)
-            base = segment.base_offset
-            end = min(segment.end_offset, visible_end) - base
-            if end <= offset - base:
-                error = self.unreadable_offset(segments, base + end, offset)
+            end = min(segment.next_offset, visible_end)
+            if end <= offset:
+                error = self.unreadable_offset(segments, end, offset)
                 if not isinstance(error, errors.LostOffsetsError):
                     raise error
-                return base + end, error.next_offset
-            file = self.open(segment)
+                return end, error.next_offset
+            file, position = self.open(segment), segment.position_of(offset)
             try:
-                before, after = boundaries_despite_damage(file, offset - base, end)
+                before, after = boundaries_despite_damage(file, position, segment.position_of(end))
             except OSError as error:
-                start = file.boundaries.floor(offset - base)
+                start = file.boundaries.floor(position)
                 noted = self.note_unreadable(FileSlice(file, start, 0, self), start)
                 raise noted or self._read_error(segment, error) from error
-            return base + before, base + after
+            return segment.offset_of(before), segment.offset_of(after)
         if offset != visible_end:
             raise self.out_of_range(segments, visible_end, offset)
         return offset, offset
@@ -173,11 +172,11 @@ class LogSegments:
         reason = _reason_unreadable(found.file, position)
         if reason is None:
             return None
-        base = parse_segment_name(found.file.path.name)
+        base = self._format.base_offset_of(found.file.path.name)
         assert base is not None
         segment = segment_of(self.all, base)
-        place = f"{self._partition} at offset {base + position}: {found.file.path}"
-        text = f"cannot read {place}: {reason}"
+        offset, path = self._format.offset(base, position), found.file.path
+        text = f"cannot read {self._partition} at offset {offset}: {path}: {reason}"
         error = errors.UnreadableError(text)
         known = segment.unreadable
         if segment.base_offset != base or (known and known.position <= position):
@@ -189,14 +188,13 @@ class LogSegments:
         return error
 
     def _mark_unreadable(self, segment: Segment, start: int, position: int, text: str) -> None:
-        error = errors.UnreadableError(
-            text
-        )  # one that is never raised: a traceback keeps files open
+        # one that is never raised: a traceback keeps files open
+        error = errors.UnreadableError(text)
         segment.unreadable = Unreadable(start, position, self._clock.monotonic_s(), error)
         self.has_bad = True
         logger.error(
             "%s; reads from offset %d to %d get this error until the file can be read again",
-            *(error, segment.base_offset + start, segment.end_offset),
+            *(error, segment.offset_of(start), segment.next_offset),
         )
 
     def note_damage(self, offset: int) -> None:
@@ -241,7 +239,7 @@ class LogSegments:
                 start, _ = boundaries_despite_damage(file, unreadable.start, size)
                 # a file that had become shorter has zeros there once it is appended to
                 if not has_good_entry(file.fd, start, size):
-                    self._note_damage_in(segment, segment.base_offset + start)
+                    self._note_damage_in(segment, segment.offset_of(start))
         except OSError:
             return None
         segment.unreadable = None
@@ -250,7 +248,7 @@ class LogSegments:
 
     def create(self, directory: Path, offset: int, now_ms: int) -> Segment:
         """Create the file of a new segment, open for writing; an `OSError` if the disk refuses."""
-        segment = Segment(directory, offset, size=0, modified_ms=now_ms)
+        segment = Segment(directory, offset, size=0, modified_ms=now_ms, format=self._format)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         segment.file = self._files.with_room(lambda: segment.open(flags))
         return segment
@@ -263,16 +261,16 @@ class LogSegments:
         kept = [one for one in self.all if one.base_offset < offset]
         for segment in reversed(self.all[len(kept) :]):  # a crash between them leaves no gap
             segment.is_removed = True
-            segment.path.unlink(missing_ok=True)
+            segment.unlink()
             self._files.discard(segment)
         sync_directory(directory)
-        if kept and kept[-1].end_offset > offset:
+        if kept and kept[-1].next_offset > offset:
             kept[-1] = self._shortened(kept[-1], offset, disk)
         return kept
 
     def _shortened(self, segment: Segment, offset: int, disk: Disk) -> Segment:
         """Truncate a segment's file, durably, and return the segment that ends at the offset."""
-        size = offset - segment.base_offset
+        size = segment.position_of(offset)
         file = segment.file or self._files.with_room(lambda: segment.open(os.O_RDWR))
         # a file that had become shorter gets zeros there, which can be read
         file_end = os.fstat(file.fd).st_size
@@ -284,16 +282,14 @@ class LogSegments:
         self._files.discard(segment)
         segment.is_removed = True
         # not the same object, as readers may still use it with its old size
-        left = Segment(
-            segment.directory, segment.base_offset, size=size, modified_ms=segment.modified_ms
-        )
+        left = segment.copy(size=size)
         if (damage := segment.damage) is not None and damage.offset < offset:
             left.damage, left.is_given_up = damage, segment.is_given_up
         if (unreadable := segment.unreadable) is not None and unreadable.start < size:
             left.unreadable = unreadable
         if lost_from < size:
             left.is_given_up = False
-            self._note_damage_in(left, segment.base_offset + lost_from)
+            self._note_damage_in(left, segment.offset_of(lost_from))
         return left
 
     def close_files(self) -> None:
@@ -309,10 +305,7 @@ class LogSegments:
             segment.directory = directory  # for readers that are about to open it
         self.close_files()
         # not the same objects, as files of the old ones may be put into the cache later
-        self.all = tuple(
-            Segment(directory, one.base_offset, size=one.size, modified_ms=one.modified_ms)
-            for one in former
-        )
+        self.all = tuple(one.copy(size=one.size) for one in former)
 
 
 def segment_of(segments: Sequence[Segment], offset: int) -> Segment:

@@ -28,7 +28,7 @@ from broker.log.checkpoints import Checkpoints
 from broker.log.data_directory import MOVED_FROM_NAME, MOVING_NAME, DataDirectory
 from broker.log.deletion import LogDeletions
 from broker.log.log import Log
-from broker.log.segment import Segment, parse_segment_name, reason_of, segment_name
+from broker.log.segment import Segment, reason_of
 from broker.log.table import LogTable
 from broker.threads import LoopThread
 from broker.topic import TopicPartition
@@ -279,8 +279,8 @@ class LogCopy:
         self._copy_segments(segments)
         for segment in segments:  # retention and list-offsets requests go by the files' times
             time_ns = segment.modified_ms * 1_000_000
-            os.utime(self._directory / segment_name(segment.base_offset), ns=(time_ns, time_ns))
-        names = {segment_name(segment.base_offset) for segment in segments}
+            os.utime(self._directory / segment.path.name, ns=(time_ns, time_ns))
+        names = {segment.path.name for segment in segments}
         for path in list(self._directory.iterdir()):
             if path.name not in names:  # removed by retention, truncated, or of an earlier attempt
                 path.unlink()
@@ -326,7 +326,7 @@ class LogCopy:
             self._copied[segment.base_offset] = _Copied(segment, size)
 
     def _copy_range(self, segment: Segment, position: int, end: int) -> None:
-        target_path = self._directory / segment_name(segment.base_offset)
+        target_path = self._directory / segment.path.name
         source = open_file(segment.path, os.O_RDONLY)
         try:
             if (size := os.fstat(source).st_size) < end:
@@ -361,7 +361,7 @@ class LogCopy:
     def _copy_other_files(self) -> None:
         """Copy the files that are no segments: leader epochs, side files of recovery, others."""
         for path in self._former.iterdir():
-            is_segment = parse_segment_name(path.name) is not None
+            is_segment = self._log.format.base_offset_of(path.name) is not None
             if is_segment or path.name == MOVED_FROM_NAME or not path.is_file():
                 continue
             target = self._directory / path.name

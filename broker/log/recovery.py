@@ -21,8 +21,9 @@ from typing import NamedTuple
 
 from broker.errors import LogCorruptError
 from broker.files import open_file, sync_directory, validate_no_link, write_all
+from broker.log.format import ENTRIES, LogFormat
 from broker.log.scan import BLOCK_BYTES, boundaries_around, find_entry, scan_blocks
-from broker.log.segment import Segment, SegmentFile, parse_segment_name
+from broker.log.segment import Segment, SegmentFile
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class Recovery(NamedTuple):
     side_file: Path
 
 
-def list_segments(directory: Path) -> list[Segment]:
+def list_segments(directory: Path, format: LogFormat = ENTRIES) -> list[Segment]:
     """Return the segments in a log directory, oldest first; other files are ignored.
 
     Raises `LogCorruptError` for a segment that is no regular file: a link's target may not be the
@@ -51,15 +52,18 @@ def list_segments(directory: Path) -> list[Segment]:
     segments = []
     with os.scandir(directory) as entries:
         for entry in entries:
-            base_offset = parse_segment_name(entry.name)
+            base_offset = format.base_offset_of(entry.name)
             if base_offset is not None:
                 if not entry.is_file(follow_symlinks=False):
                     kind = "a symbolic link" if entry.is_symlink() else "no regular file"
                     raise LogCorruptError(f"{entry.path} is {kind}, and must be a regular file")
                 status = entry.stat(follow_symlinks=False)
-                modified_ms = status.st_mtime_ns // 1_000_000
                 segment = Segment(
-                    directory, base_offset, size=status.st_size, modified_ms=modified_ms
+                    directory,
+                    base_offset,
+                    size=status.st_size,
+                    modified_ms=format.time_ms(status),
+                    format=format,
                 )
                 segments.append(segment)
     segments.sort(key=attrgetter("base_offset"))
@@ -71,8 +75,8 @@ def is_whole(segments: Sequence[Segment], end_offset: int) -> bool:
 
     Holes that a former start has marked count as whole.
     """
-    return segments[-1].end_offset >= end_offset and all(
-        one.end_offset == following.base_offset or _is_hole(one, following)
+    return segments[-1].next_offset >= end_offset and all(
+        one.next_offset == following.base_offset or _is_hole(one, following)
         for one, following in itertools.pairwise(segments)
     )
 
@@ -99,7 +103,7 @@ def validate_contiguity(
     disk before an earlier one. Source: Kafka 0.7 `Log.validateSegments`.
     """
     for segment, following in itertools.pairwise(segments):
-        end, start = segment.end_offset, following.base_offset
+        end, start = segment.next_offset, following.base_offset
         if end == start or (flushed_to is not None and flushed_to <= end < start):
             continue
         if _is_hole(segment, following):
@@ -131,24 +135,24 @@ def recover(
     if has_copies:
         flushed_to = segments[0].base_offset  # gaps are cut
         pairs = itertools.pairwise(segments)
-        short = (one for one, following in pairs if one.end_offset < following.base_offset)
+        short = (one for one, following in pairs if one.next_offset < following.base_offset)
         point = min([point, *(one.base_offset for one in short)])
-        if point > segments[-1].end_offset:
+        if point > segments[-1].next_offset:
             point = 0
     elif recovery_point is not None:
         found = _cut_shortened(partition, segments, recovery_point, time_ms)
-        flushed_to = point = min(point, segments[-1].end_offset)
+        flushed_to = point = min(point, segments[-1].next_offset)
     validate_contiguity(partition, segments, flushed_to=flushed_to)
     point = max(segments[0].base_offset, point)
     index = bisect_right(segments, point, key=attrgetter("base_offset")) - 1
-    position = point - segments[index].base_offset
+    position = segments[index].position_of(point)
     for at in range(index, len(segments)):
         segment = segments[at]
         valid_end = _sync_valid(segment, position)
         position = 0
         if valid_end == segment.size and (
             at == len(segments) - 1
-            or segment.end_offset == segments[at + 1].base_offset
+            or segment.next_offset == segments[at + 1].base_offset
             or (flushed_to is None and _is_hole(segment, segments[at + 1]))
         ):
             continue
@@ -165,7 +169,7 @@ def _cut_shortened(
     found = []
     ends = [*(one.base_offset for one in segments[1:]), recovery_point]
     for segment, end in list(zip(segments, ends, strict=True)):
-        if not segment.end_offset < end <= recovery_point or not segment.size:
+        if not segment.next_offset < end <= recovery_point or not segment.size:
             continue
         valid_end = _end_despite_damage(segment)
         side_files = f"{segment.path.name}.cut-*"  # of a start that ended after the cut
@@ -175,7 +179,7 @@ def _cut_shortened(
         if segment is segments[-1] or not is_cut:
             continue  # `restore_end` goes on behind it; or the next segment is missing
         if segment.size:
-            _add_empty(segment.directory, segments, segment.end_offset, segment.modified_ms)
+            _add_empty(segment.directory, segments, segment.next_offset, segment.modified_ms)
     return found
 
 
@@ -196,7 +200,7 @@ def restore_end(directory: Path, segments: list[Segment], end_offset: int, *, ti
     A new last segment, added to the list, starts at `end_offset`; the hole before it is marked.
     """
     if segments and segments[-1].size:
-        _add_empty(directory, segments, segments[-1].end_offset, segments[-1].modified_ms)
+        _add_empty(directory, segments, segments[-1].next_offset, segments[-1].modified_ms)
     _add_empty(directory, segments, end_offset, time_ms)
     sync_directory(directory)
 
@@ -252,16 +256,17 @@ def _cut(
     while len(segments) > at + 1:
         segment = segments.pop()
         side_file = _side_name(segment.path, stamp)
-        segment.path.rename(side_file)
+        for path in segment.format.files_of(segment.path):
+            path.rename(side_file if path == segment.path else _side_name(path, stamp))
         found.append(
             Recovery(partition, segment.path, segment.base_offset, segment.size, side_file)
         )
     segment = segments[at]
-    offset = segment.base_offset + valid_end
+    offset = segment.offset_of(valid_end)
     if valid_end < segment.size:
         side_file = cut_file(segment.path, valid_end, time_ms)
         found.append(Recovery(partition, segment.path, offset, segment.size - valid_end, side_file))
-        segment.size = valid_end
+        segment.size, segment.next_offset = valid_end, offset
     found.reverse()
     for recovery in found:
         logger.warning(

@@ -1,4 +1,4 @@
-"""Retention: which segments are past their age or size, and removing them.
+"""Retention: which segments are past their age or size, archiving and removing them.
 
 Runs on a thread of its own; files are archived and deleted outside a log's append lock, and fetches
 in flight keep their descriptors.
@@ -6,25 +6,35 @@ in flight keep their descriptors.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import gzip
 import logging
+import os
+import shutil
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from broker.clock import Clock
 from broker.errors import StorageError
-from broker.log.archive import archive_segment
+from broker.files import DIRECTORY_MODE, open_file, sync_directory
+from broker.log.data_directory import ARCHIVE_SUFFIX
 from broker.log.log import Log
 from broker.log.segment import Segment
 from broker.log.table import LogTable
 from broker.log.topics import LogSettings
+from broker.protocol.checksum import crc32
 from broker.stats import ELECTION_BOUNDS_S, Histogram
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig
 
 MAX_CLOCK_DIFFERENCE_S = 60.0
 """How far a clock may jump, or clocks of brokers differ, while segments are deleted by it."""
+_BLOCK_BYTES = 1 << 20
+_COMPRESS_LEVEL = 6
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +138,7 @@ class Retention:
         for one, written_ms in zip(segments, _written_times(segments, now_ms), strict=True):
             if one.base_offset >= offset:
                 break
-            end, time_ms = one.end_offset, written_ms
+            end, time_ms = one.next_offset, written_ms
             if end > offset:  # of the messages before the offset only the earliest time is known
                 end, first_ms = offset, min(since_ms, time_ms) if one is segments[-1] else 0
                 time_ms = max(before_ms, first_ms)
@@ -230,3 +240,46 @@ def apply_retention(
     except StorageError as error:
         logger.error("retention of %s: %s", log.partition, error)
     return removed
+
+
+def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) -> Path:
+    """Compress a closed segment into the archive, verify the copy, and return its path."""
+    directory = archive_dir / f"{partition.topic}_{partition.name}"
+    target = directory / f"{path.name}{ARCHIVE_SUFFIX}"
+    temporary = directory / f"{target.name}.tmp"
+    try:
+        directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+        target_fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        with os.fdopen(target_fd, "wb") as compressed, path.open("rb") as source:
+            with gzip.GzipFile(
+                filename="", mode="wb", fileobj=compressed, compresslevel=_COMPRESS_LEVEL, mtime=0
+            ) as packer:
+                shutil.copyfileobj(source, packer, _BLOCK_BYTES)
+            compressed.flush()
+            modified_ns = path.stat().st_mtime_ns  # by which readers find the messages of a time
+            os.utime(target_fd, ns=(modified_ns, modified_ns))
+            os.fsync(compressed.fileno())
+        _validate_same_content(path, temporary)
+        temporary.replace(target)
+        sync_directory(directory)
+        sync_directory(archive_dir)
+    except (OSError, EOFError, zlib.error) as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise StorageError(f"cannot archive {path} to {target}: {error}") from error
+    return target
+
+
+def _validate_same_content(path: Path, compressed: Path) -> None:
+    with path.open("rb") as source, gzip.open(compressed, "rb") as copy:
+        expected, found = _size_and_crc(source), _size_and_crc(copy)
+    if expected != found:
+        raise OSError(f"it read back as {found[0]} bytes with another CRC, not {expected[0]}")
+
+
+def _size_and_crc(file: BinaryIO | gzip.GzipFile) -> tuple[int, int]:
+    size = crc = 0
+    for block in iter(lambda: file.read(_BLOCK_BYTES), b""):
+        size += len(block)
+        crc = crc32(block, crc)
+    return size, crc

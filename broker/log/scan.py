@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from broker.errors import LogCorruptError
+from broker.log.format import ENTRIES
 from broker.log.segment import SPACING_BYTES, SegmentFile
 from broker.protocol import codec
 from broker.protocol.checksum import crc32
@@ -54,7 +55,7 @@ def scan_blocks(
     end: int,
     *,
     block_bytes: int = BLOCK_BYTES,
-    scan: Callable[[Buffer], Scan] = codec.scan,
+    scan: Callable[[Buffer], Scan] = ENTRIES.scan,
 ) -> Iterator[ScannedBlock]:
     """Scan a range of a file in blocks, up to its end or the first fault.
 

@@ -1,4 +1,4 @@
-"""Segment files: their names, descriptors, sparse boundary index and the system calls on them.
+"""Segment files: their descriptors, sparse boundary index and the system calls on them.
 
 Which segment is active and how much of it is flushed is the subject of `log`.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import weakref
 from array import array
 from bisect import bisect_left, bisect_right
@@ -21,10 +20,10 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from broker.errors import DiskFullError, StorageError
 from broker.files import open_file
+from broker.log.format import ENTRIES, LogFormat
 from broker.protocol.primitives import Buffer
 
 SPACING_BYTES = 1 << 20
-_SEGMENT_NAME = re.compile(r"([0-9]{20})\.pylog", re.ASCII)
 _FLUSHED_FOR_ROOM = 16
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -67,17 +66,6 @@ class BoundaryIndex:
 
     def __len__(self) -> int:
         return len(self._positions)
-
-
-def segment_name(base_offset: int) -> str:
-    """Return the file name of the segment that starts at an offset: 20 digits and `.pylog`."""
-    return f"{base_offset:020d}.pylog"  # Kafka 0.7 `Log.nameFromOffset`
-
-
-def parse_segment_name(name: str) -> int | None:
-    """Return the base offset in the name of a segment of this broker, None for another name."""
-    found = _SEGMENT_NAME.fullmatch(name)
-    return int(found[1]) if found else None
 
 
 class SegmentFile:
@@ -170,17 +158,29 @@ class Segment:
         "damage",
         "directory",
         "file",
+        "format",
         "is_given_up",
         "is_removed",
         "modified_ms",
+        "next_offset",
         "size",
         "unreadable",
     )
 
-    def __init__(self, directory: Path, base_offset: int, *, size: int, modified_ms: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        base_offset: int,
+        *,
+        size: int,
+        modified_ms: int,
+        format: LogFormat = ENTRIES,
+    ) -> None:
         self.directory = directory
         self.base_offset = base_offset
+        self.format = format
         self.size = size
+        self.next_offset = format.offset(base_offset, size)  # that of the first message behind it
         self.modified_ms = modified_ms  # of the last append, milliseconds since 1970
         # Set while the segment is active: fsync errors are reported to the writer's descriptor.
         self.file: SegmentFile | None = None
@@ -193,12 +193,30 @@ class Segment:
     @property
     def path(self) -> Path:
         """Return the path of the segment's file."""
-        return self.directory / segment_name(self.base_offset)
+        return self.directory / self.format.segment_name(self.base_offset)
 
-    @property
-    def end_offset(self) -> int:
-        """Return the offset after the last message."""
-        return self.base_offset + self.size
+    def position_of(self, offset: int) -> int:
+        """Return the position of an offset in the file."""
+        return self.format.position(self.base_offset, offset)
+
+    def offset_of(self, position: int) -> int:
+        """Return the offset of a position in the file."""
+        return self.format.offset(self.base_offset, position)
+
+    def copy(self, *, size: int) -> Segment:
+        """Return a segment of the same file, or of so much of it, that is not known to be bad."""
+        return Segment(
+            self.directory,
+            self.base_offset,
+            size=size,
+            modified_ms=self.modified_ms,
+            format=self.format,
+        )
+
+    def unlink(self) -> None:
+        """Remove all files of the segment that are there."""
+        for path in self.format.files_of(self.path):
+            path.unlink(missing_ok=True)
 
     @property
     def errors(self) -> list[StorageError]:

@@ -43,7 +43,7 @@ class Unflushed:
     def capture(self, active: Segment, flushed_offset: int) -> FlushedPart | None:
         """Return the data the flush that starts now must cover, None if there is none."""
         self.is_flush_scheduled = False
-        end_offset = active.end_offset
+        end_offset = active.next_offset
         if end_offset == flushed_offset and not self.directories:
             return None
         files = self.rolled_files

@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.log.archive import is_archive
-from broker.log.segment_paths import expand_paths
-from broker.log.verify import (
+from broker.log.offline.segments import expand_paths, is_archive
+from broker.log.offline.verify import (
     Engine,
     FileTask,
     Outcome,

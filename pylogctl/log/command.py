@@ -231,7 +231,7 @@ def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = T
     embedded ZooKeeper; one file alone may have any name.
     """
     from broker.log.data_directory import parse_log_directory_name, read_broker_id
-    from broker.log.segment_paths import expand_paths, is_segment
+    from broker.log.offline.segments import expand_paths, is_segment
 
     others = [one for one in given if one.is_file() and not is_segment(one, archives=archives)]
     if others and len(others) < len(given):
@@ -289,8 +289,8 @@ def verify(
     One row for each problem. Exit status 8 means damage, 3 a missing file, 6 that some of the
     files could not be read.
     """
-    from broker.log.archive import total_bytes
-    from broker.log.verify import verify_paths
+    from broker.log.offline.segments import total_bytes
+    from broker.log.offline.verify import verify_paths
 
     started_s = env.clock.monotonic_s()
     with _segment_paths(env, files) as paths:
@@ -319,8 +319,8 @@ def verify(
 def stat(env: Environment, files: Files) -> None:
     """Measure segment files: sizes, codecs and compression."""
     from broker.errors import LogCorruptError
-    from broker.log.archive import total_bytes
-    from broker.log.inspect import segment_stat
+    from broker.log.offline.inspect import segment_stat
+    from broker.log.offline.segments import total_bytes
 
     def rows_of(path: Path) -> Iterator[StatRow]:
         try:
@@ -367,9 +367,9 @@ def recover(
     Shows the plan and changes nothing without --execute. The broker does the same by itself when
     it starts after a crash.
     """
-    from broker.log.archive import is_archive
-    from broker.log.inspect import plan_recovery
-    from broker.log.inspect import recover as recover_file
+    from broker.log.offline.inspect import plan_recovery
+    from broker.log.offline.inspect import recover as recover_file
+    from broker.log.offline.segments import is_archive
 
     if archived := [path for path in files if is_archive(path)]:
         raise UsageError(f"'{archived[0]}' is an archive, which is never cut; unpack it first")
@@ -402,7 +402,7 @@ def repair(
     Offsets are positions, so messages behind such a span have smaller ones in the copy: send it to
     a topic with `log replay`, or give it to Spark; do not put it into a broker's log.
     """
-    from broker.log import rewrite
+    from broker.log.offline import rewrite
 
     done = rewrite.plan_repair(file, to) if env.settings.dry_run else rewrite.repair(file, to)
     render(env, REPAIR, [repair_row(one) for one in done.left_out])
@@ -427,7 +427,7 @@ def split(
     to: Path = option("--to DIR", "Options", "Where the two segments go.", default=...),
 ) -> None:
     """Write the messages of a segment file before a position, and those behind it, as two."""
-    from broker.log import rewrite
+    from broker.log.offline import rewrite
 
     render(env, SEGMENTS, [segment_row(path) for path in rewrite.split(file, at, to)])
 
@@ -445,7 +445,7 @@ def merge(
     to: Path = option("--to DIR", "Options", "Where the segment goes.", default=...),
 ) -> None:
     """Write segment files of one log that follow one another, also archived ones, as one."""
-    from broker.log import rewrite
+    from broker.log.offline import rewrite
 
     render(env, SEGMENTS, [segment_row(rewrite.merge(segment_files(env, files), to))])
 

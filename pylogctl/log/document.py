@@ -29,9 +29,9 @@ from pylogctl.cli.render import render
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from broker.log.inspect import RecoveryPlan, SegmentStat
-    from broker.log.rewrite import LeftOut
-    from broker.log.verify import SegmentProblem, VerifySummary
+    from broker.log.offline.inspect import RecoveryPlan, SegmentStat
+    from broker.log.offline.rewrite import LeftOut
+    from broker.log.offline.verify import SegmentProblem, VerifySummary
 SEGMENT_NAMES = "segments are called <offset>.pylog or <offset>.kafka, archived ones end in .gz"
 
 
@@ -253,7 +253,7 @@ def repair_row(one: LeftOut) -> RepairRow:
 
 def segment_row(path: Path) -> SegmentRow:
     """Return the row of a segment that was written."""
-    from broker.log.segment_paths import base_offset_of  # late: help needs no log
+    from broker.log.offline.segments import base_offset_of  # late: help needs no log
 
     start = base_offset_of(path) or 0
     return SegmentRow(str(path), start, start + path.stat().st_size)

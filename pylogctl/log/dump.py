@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.errors import InvalidMessageError
-from broker.log.archive import archived_base_offset_of, is_archive, segment_bytes
-from broker.log.inspect import first_entry_at_or_after, iter_segment_entries
+from broker.log.offline.inspect import first_entry_at_or_after, iter_segment_entries
+from broker.log.offline.segments import archived_base_offset_of, is_archive, segment_bytes
 from broker.patterns import PayloadTest
 from broker.positions import NO_RANGE, parse_offset_spec, resolve
 from broker.protocol.message_set import Entry, messages_of

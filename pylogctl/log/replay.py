@@ -11,7 +11,7 @@ from pathlib import Path
 
 from broker.admin.copies import MAX_IN_FLIGHT
 from broker.errors import BrokerError, InvalidMessageError, LogCorruptError
-from broker.log.archive import archived_base_offset_of, open_segment
+from broker.log.offline.segments import archived_base_offset_of, open_segment
 from broker.log.scan import scan_blocks
 from broker.partition_patterns import parse_partition
 from broker.producer.producer import Producer

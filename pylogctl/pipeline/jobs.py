@@ -10,7 +10,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as fn
 
 from broker.errors import QueryError
-from broker.log.archive import total_bytes
+from broker.log.offline.segments import total_bytes
 from broker.spark import queries
 from broker.spark.events import (
     count_late,

@@ -10,7 +10,7 @@ import pytest
 from bench.broker_process import BrokerProcess
 from broker.client.connection import Connection
 from broker.consumer.simple_consumer import SimpleConsumer
-from broker.log.verify import verify_paths
+from broker.log.offline.verify import verify_paths
 from broker.protocol.compression import Codec, compress, decompress
 from broker.protocol.message_set import build_set
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, FetchRequest, ProduceRequest

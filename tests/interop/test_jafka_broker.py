@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 
 from bench.broker_process import REPOSITORY, BrokerProcess
 from broker.consumer.simple_consumer import SimpleConsumer
-from broker.log.verify import verify_paths
+from broker.log.offline.verify import verify_paths
 from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME

@@ -11,10 +11,11 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.log.directories import DataDirectories
+from broker.log.format import segment_name
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.recovery import list_segments
-from broker.log.segment import Disk, Segment, SegmentFiles, segment_name
+from broker.log.segment import Disk, Segment, SegmentFiles
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig

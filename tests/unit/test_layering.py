@@ -119,7 +119,12 @@ SPARK_ROOMS: dict[str, set[str]] = {
 }
 """What each room of `broker.spark` may import of it besides itself: a few modules for programs."""
 
-ROOMS_OF_PARTS = {"server": SERVER_ROOMS, "spark": SPARK_ROOMS}
+LOG_ROOMS: dict[str, set[str]] = {
+    "offline": {"data_directory", "format", "recovery", "scan", "segment"},
+}
+"""What the offline tools of `broker.log` may import of it besides themselves."""
+
+ROOMS_OF_PARTS = {"log": LOG_ROOMS, "server": SERVER_ROOMS, "spark": SPARK_ROOMS}
 
 COMMAND_ROOMS: dict[str, set[str]] = {
     "cli": set(),
@@ -327,13 +332,25 @@ def test_rooms_when_imported_then_only_from_rooms_below(room: str) -> None:
 
 @pytest.mark.parametrize(
     ("part", "room"),
-    [("server", room) for room in SERVER_ROOMS] + [("spark", room) for room in SPARK_ROOMS],
+    [(part, room) for part, rooms in ROOMS_OF_PARTS.items() for room in rooms],
 )
 def test_rooms_of_a_part_when_imported_then_only_from_those_below(part: str, room: str) -> None:
     found = [i.module for path in files_of(f"broker/{part}/{room}") for i in imports_of(path)]
     inside = {module.split(".")[2] for module in found if module.startswith(f"broker.{part}.")}
 
     assert inside - ROOMS_OF_PARTS[part][room] - {room} == set()
+
+
+def test_offline_tools_when_imported_then_by_no_broker() -> None:
+    files = [*files_of("broker/log"), *files_of("broker/server")]
+    found = [
+        one.place
+        for path in files
+        for one in imports_of(path)
+        if one.module.startswith("broker.log.offline") and path.parent.name != "offline"
+    ]
+
+    assert found == []
 
 
 @pytest.mark.parametrize("part", ROOMS_OF_PARTS)

@@ -18,7 +18,7 @@ from broker.client.list_offsets import Watermarks
 from broker.client.selection import causes_of_absence, partitions_of
 from broker.client.static_cluster import log_absent
 from broker.consumer.boundaries import BoundaryFinder
-from broker.log.archive import is_archive
+from broker.log.offline.segments import is_archive
 from broker.spark.offsets import EARLIEST, LATEST, Offsets
 from broker.spark.options import Bound, ReadOptions, Selection
 from broker.spark.reading import loss

@@ -18,16 +18,16 @@ from pathlib import Path
 
 from broker.client.list_offsets import Watermarks
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
-from broker.log.archive import (
+from broker.log.data_directory import parse_log_directory_name, read_broker_id
+from broker.log.offline.segments import (
     archived_base_offset_of,
+    expand_paths,
     is_archive,
     open_segment,
     stated_bytes,
 )
-from broker.log.data_directory import parse_log_directory_name, read_broker_id
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry
 from broker.log.segment import SegmentFile
-from broker.log.segment_paths import expand_paths
 from broker.protocol.codec import boundaries
 from broker.spark.reading.ranges import LogFile
 from broker.topic import TopicPartition

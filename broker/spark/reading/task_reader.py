@@ -25,7 +25,7 @@ import pyarrow as pa
 from broker import errors
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
-from broker.log.archive import is_archive, open_segment
+from broker.log.offline.segments import is_archive, open_segment
 from broker.log.scan import find_entry, looks_like_entry, read_header
 from broker.log.segment import SegmentFile
 from broker.protocol import codec

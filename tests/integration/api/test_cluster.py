@@ -13,7 +13,7 @@ import pytest
 
 import pylogctl
 from broker.config import BrokerConfig
-from broker.log.segment import segment_name
+from broker.log.format import segment_name
 from broker.server.broker import Broker as Server
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from broker.errors import StorageError
-from broker.log.inspect import recover
-from broker.log.segment import segment_name
+from broker.log.format import segment_name
+from broker.log.offline.inspect import recover
 from broker.protocol.codec import encode
 from tests.integration.process.broker_process import StartError
 from tests.integration.process.conftest import ProcessFactory

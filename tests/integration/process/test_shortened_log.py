@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from broker.errors import NO_ERROR
-from broker.log.segment import segment_name
+from broker.log.format import segment_name
 from broker.protocol.client_requests import (
     ListOffsetsRequest,
     OffsetKind,

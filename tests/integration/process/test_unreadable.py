@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from broker.errors import NO_ERROR, StorageError
-from broker.log.segment import segment_name
+from broker.log.format import segment_name
 from broker.protocol.client_requests import (
     ListOffsetsRequest,
     OffsetKind,

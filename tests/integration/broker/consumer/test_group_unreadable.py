@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.log.segment import segment_name
+from broker.log.format import segment_name
 from broker.server.broker import Broker
 from broker.zk.session import Session
 from tests.integration.broker.consumer.group_members import (

@@ -21,9 +21,9 @@ from broker.errors import (
     WrongPartitionError,
 )
 from broker.log.data_directory import CHECKPOINT_NAME
+from broker.log.format import segment_name
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.log.segment import segment_name
 from broker.protocol.codec import encode
 from broker.topic import MAX_PARTITIONS, TopicPartition
 from tests.doubles import FakeClock

@@ -21,10 +21,10 @@ from broker.errors import (
 from broker.log.checkpoint_files import read_recovery_points
 from broker.log.data_directory import MOVED_FROM_NAME, DataDirectory
 from broker.log.deletion import DirectoryDeletions
+from broker.log.format import segment_name
 from broker.log.log import Log, whole_entries
 from broker.log.manager import LogManager
 from broker.log.moves import LogCopy, Move, Moves
-from broker.log.segment import segment_name
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
 from tests.support.log_fixtures import ManagerFactory, abandon, content

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.segment import segment_name
-from broker.log.verify import verify_paths
+from broker.log.format import segment_name
+from broker.log.offline.verify import verify_paths
 from broker.protocol.codec import encode
 
 ENTRY = encode([b"some payload"])

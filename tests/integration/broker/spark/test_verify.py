@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker.log.verify import verify_paths, verify_range
+from broker.log.offline.verify import verify_paths, verify_range
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.spark.local import LocalProcesses

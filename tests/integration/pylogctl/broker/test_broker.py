@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from broker import Broker
 from broker.client.connection import Connection
 from broker.log.data_directory import ZOOKEEPER_NAME
-from broker.log.segment import segment_name
+from broker.log.format import segment_name
 from broker.protocol.client_requests import (
     Acks,
     PartitionSet,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker
-from broker.log.segment import segment_name
+from broker.log.format import segment_name
 from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus

@@ -7,15 +7,15 @@ import pytest
 
 from broker.errors import LogCorruptError, LogLockedError
 from broker.log.data_directory import DataDirectory
-from broker.log.inspect import (
+from broker.log.format import segment_name
+from broker.log.offline.inspect import (
     first_entry_at_or_after,
     iter_segment_entries,
     plan_recovery,
     recover,
     segment_stat,
 )
-from broker.log.segment import segment_name
-from broker.log.segment_paths import expand_paths
+from broker.log.offline.segments import expand_paths
 from broker.protocol.codec import Fault, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set

@@ -23,9 +23,10 @@ from hypothesis.stateful import (
 
 from broker.config import BrokerConfig
 from broker.errors import OffsetOutOfRangeError, StorageError
+from broker.log.format import segment_name
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.log.segment import FileSlice, segment_name
+from broker.log.segment import FileSlice
 from broker.protocol.codec import encode, scan
 from tests.doubles import FakeClock
 from tests.support.log_doubles import FaultyDisk

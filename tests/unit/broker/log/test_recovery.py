@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import LogCorruptError
+from broker.log.format import segment_name
 from broker.log.recovery import (
     Recovery,
     cut_file,
@@ -16,7 +17,7 @@ from broker.log.recovery import (
     recover,
     validate_contiguity,
 )
-from broker.log.segment import Segment, segment_name
+from broker.log.segment import Segment
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from broker.errors import OffsetOutOfRangeError, StorageError
-from broker.log.archive import archive_segment
+from broker.log.format import segment_name
 from broker.log.log import Log
-from broker.log.retention import apply_retention, excess_count, expired_count
-from broker.log.segment import Segment, segment_name
+from broker.log.retention import apply_retention, archive_segment, excess_count, expired_count
+from broker.log.segment import Segment
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
 from broker.topic_settings import TopicConfig

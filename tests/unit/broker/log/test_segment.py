@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.log.format import ENTRIES, segment_name
 from broker.log.segment import (
     SPACING_BYTES,
     BoundaryIndex,
     Segment,
     SegmentFile,
     SegmentFiles,
-    parse_segment_name,
-    segment_name,
 )
 
 
@@ -37,14 +36,14 @@ def is_open(fd: int) -> bool:
 
 def test_segment_name_when_parsed_then_offset_is_back() -> None:
     assert segment_name(108) == "00000000000000000108.pylog"
-    assert parse_segment_name("00000000000000000108.pylog") == 108
+    assert ENTRIES.base_offset_of("00000000000000000108.pylog") == 108
 
 
 @pytest.mark.parametrize(
     "name", ["0.pylog", "00000000000000000108.kafka", "00000000000000000108.pylog.cut-1", "x"]
 )
 def test_parse_segment_name_when_foreign_then_none(name: str) -> None:
-    assert parse_segment_name(name) is None
+    assert ENTRIES.base_offset_of(name) is None
 
 
 def test_segment_file_when_last_reference_goes_then_descriptor_closes(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.verify import Engine, SegmentProblem, VerifyReport, verify_segment
+from broker.log.offline.verify import Engine, SegmentProblem, VerifyReport, verify_segment
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec

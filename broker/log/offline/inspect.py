@@ -15,12 +15,11 @@ from pathlib import Path
 from broker.clock import Clock, SystemClock
 from broker.errors import InvalidMessageError, LogCorruptError
 from broker.files import open_file
-from broker.log.archive import open_segment
 from broker.log.data_directory import validate_not_in_use
+from broker.log.offline.segments import base_offset_of, open_segment, segments_of
 from broker.log.recovery import cut_file
 from broker.log.scan import ScannedBlock, boundaries_around, fault_of_large, scan_blocks
 from broker.log.segment import SegmentFile
-from broker.log.segment_paths import base_offset_of, segments_of
 from broker.patterns import PayloadTest
 from broker.protocol.codec import Fault, boundaries, scan, unfold
 from broker.protocol.compression import Codec

@@ -21,7 +21,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from broker.errors import InvalidMessageError, LogCorruptError
-from broker.log.archive import archived_base_offset_of, is_archive, open_segment
+from broker.log.offline.segments import (
+    archived_base_offset_of,
+    expand_paths,
+    is_archive,
+    open_segment,
+    segments_of,
+)
 from broker.log.scan import (
     ScannedBlock,
     crc_of_range,
@@ -30,7 +36,6 @@ from broker.log.scan import (
     read_header,
     scan_blocks,
 )
-from broker.log.segment_paths import expand_paths, segments_of
 from broker.protocol import _codec_python, codec
 from broker.protocol.checksum import crc32_crcmod
 from broker.protocol.codec import Fault, Scan

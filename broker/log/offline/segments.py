@@ -1,7 +1,8 @@
-"""Archived segments: gzip files that retention makes, and that tools read beside plain segments.
+"""Segment files for tools: which files are segments, of this broker and of Kafka 0.7, and archives.
 
-One, always a whole segment, is `<archive>/<topic>_<home>-<index>/<segment>.gz`. It is read from a
-temporary file, the unpacked segment; positions are those in it.
+An archived segment is a gzip file that retention makes, always of a whole segment:
+`<archive>/<topic>_<home>-<index>/<segment>.gz`. It is read from a temporary file, the unpacked
+segment; positions are those in it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import errno
 import gzip
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -17,17 +19,66 @@ import zlib
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
 
-from broker.errors import LogCorruptError, StorageError
-from broker.files import DIRECTORY_MODE, open_file, sync_directory
+from broker.errors import LogCorruptError
+from broker.log.data_directory import ARCHIVE_SUFFIX, DELETED_NAME, MOVING_NAME
 from broker.log.segment import SegmentFile
-from broker.log.segment_paths import ARCHIVE_SUFFIX, base_offset_of
-from broker.protocol.checksum import crc32
-from broker.topic import TopicPartition
 
 _BLOCK_BYTES = 1 << 20
-_COMPRESS_LEVEL = 6
+_NAME = re.compile(r"([0-9]{1,20})\.(?:pylog|kafka)", re.ASCII)  # of any width, as Kafka before 0.7
+_DIGITS = re.compile(r"([0-9]+)", re.ASCII)
+_NOT_SERVED = frozenset((DELETED_NAME, MOVING_NAME))
+"""Parts of a data directory with logs that no broker serves."""
+
+
+def base_offset_of(path: Path) -> int | None:
+    """Return the base offset in the name of a `.pylog` or `.kafka` segment, else None."""
+    found = _NAME.fullmatch(path.name)
+    return int(found[1]) if found else None
+
+
+def expand_paths(paths: Iterable[Path], *, archives: bool = False) -> list[Path]:
+    """Return the given files, and the segments in and below the given directories, each once.
+
+    Files inside a directory come in natural order (`t_2` before `t_10`); missing paths are returned
+    as given. Left out are, of a data directory, the logs of deleted topics and copies under
+    construction, and archived segments unless asked for. A directory that cannot be listed, as it
+    was removed meanwhile, is returned itself.
+    """
+    found: list[Path] = []
+    for path in paths:
+        found += _segments_below(path, archives) if path.is_dir() else [path]
+    return list(dict.fromkeys(found))
+
+
+def segments_of(directory: Path, *, archives: bool = False) -> list[Path]:
+    """Return the segments directly in a directory, with archived ones if asked, by base offset."""
+    found = (path for path in directory.iterdir() if is_segment(path, archives=archives))
+    return sorted(found, key=_natural_key)
+
+
+def is_segment(path: Path, *, archives: bool) -> bool:
+    """Return whether a path has the name of a segment, and is a file or a link to one."""
+    name = path.name.removesuffix(ARCHIVE_SUFFIX) if archives else path.name
+    return _NAME.fullmatch(name) is not None and path.is_file()
+
+
+def _segments_below(directory: Path, archives: bool) -> list[Path]:
+    found: list[Path] = []
+    failed: list[OSError] = []
+    for parent, names, files in os.walk(directory, onerror=failed.append):
+        names[:] = [one for one in names if one not in _NOT_SERVED]
+        paths = (Path(parent, one) for one in files)
+        found += (path for path in paths if is_segment(path, archives=archives))
+    found += (Path(one.filename) for one in failed)
+    return sorted(found, key=_natural_key)
+
+
+def _natural_key(path: Path) -> list[list[tuple[int, str]]]:
+    return [
+        [(int(text), "") if text.isdecimal() else (-1, text) for text in _DIGITS.split(part)]
+        for part in path.parts
+    ]
 
 
 def is_archive(path: Path) -> bool:
@@ -96,47 +147,3 @@ def total_bytes(paths: Iterable[Path]) -> int:
         with contextlib.suppress(OSError):
             total += stated_bytes(path)
     return total
-
-
-def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) -> Path:
-    """Compress a closed segment into the archive, verify the copy, and return its path."""
-    directory = archive_dir / f"{partition.topic}_{partition.name}"
-    target = directory / f"{path.name}{ARCHIVE_SUFFIX}"
-    temporary = directory / f"{target.name}.tmp"
-    try:
-        directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
-        target_fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        with os.fdopen(target_fd, "wb") as compressed, path.open("rb") as source:
-            with gzip.GzipFile(
-                filename="", mode="wb", fileobj=compressed, compresslevel=_COMPRESS_LEVEL, mtime=0
-            ) as packer:
-                for block in iter(lambda: source.read(_BLOCK_BYTES), b""):
-                    packer.write(block)
-            compressed.flush()
-            modified_ns = path.stat().st_mtime_ns  # by which readers find the messages of a time
-            os.utime(target_fd, ns=(modified_ns, modified_ns))
-            os.fsync(compressed.fileno())
-        _validate_same_content(path, temporary)
-        temporary.replace(target)
-        sync_directory(directory)
-        sync_directory(archive_dir)
-    except (OSError, EOFError, zlib.error) as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise StorageError(f"cannot archive {path} to {target}: {error}") from error
-    return target
-
-
-def _validate_same_content(path: Path, compressed: Path) -> None:
-    with path.open("rb") as source, gzip.open(compressed, "rb") as copy:
-        expected, found = _size_and_crc(source), _size_and_crc(copy)
-    if expected != found:
-        raise OSError(f"it read back as {found[0]} bytes with another CRC, not {expected[0]}")
-
-
-def _size_and_crc(file: BinaryIO | gzip.GzipFile) -> tuple[int, int]:
-    size = crc = 0
-    for block in iter(lambda: file.read(_BLOCK_BYTES), b""):
-        size += len(block)
-        crc = crc32(block, crc)
-    return size, crc

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker import errors
-from broker.log.archive import archived_base_offset_of, open_segment, segment_bytes
+from broker.log.format import segment_name
+from broker.log.offline.segments import archived_base_offset_of, open_segment, segment_bytes
+from broker.log.offline.verify import SegmentProblem, verify_segment
 from broker.log.scan import boundaries_around, read_header
-from broker.log.segment import segment_name
-from broker.log.verify import SegmentProblem, verify_segment
 
 _BLOCK_BYTES = 8 << 20
 _NO_LIMIT = 1 << 62
