@@ -24,10 +24,8 @@ from broker.protocol.client_requests import (
     ReadRequest,
 )
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
-    CreateTopicRequest,
-    ExtensionRequest,
-)
+from broker.protocol.extension_requests import CreateTopicRequest
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.requests import FetchRequest, ProduceRequest, RequestHeader, encode_request
 from broker.server.broker import Broker
 from broker.topic import TopicPartition

@@ -69,13 +69,13 @@ from broker.protocol.compression import Codec, compress
 from broker.protocol.extension_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
-    ExtensionRequest,
     MoveLogRequest,
     ReadChangesRequest,
     ShutdownRequest,
     StatusRequest,
 )
 from broker.protocol.framing import encode_frame
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,

@@ -242,7 +242,9 @@ def request_reassignment(
     left = plan
     while True:
         targets = tuple(ReplicaTarget(one, left[one]) for one in sorted(left))
-        body = ask_unless_lost(cluster, connect, ReassignRequest(targets, throttle), give_up_s)
+        body = ask_unless_lost(
+            cluster, connect, ReassignRequest(targets, throttle_bytes_per_s=throttle), give_up_s
+        )
         if body is not None:
             break
         left = _not_begun(cluster, connect, left, _left_s(give_up_s))

@@ -19,7 +19,7 @@ from broker.protocol.cluster_requests import (
     ElectLeadersRequest,
     PartitionOutcome,
 )
-from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition

@@ -28,7 +28,7 @@ from broker.protocol.client_connection import (
     Greeting,
     reason_of,
 )
-from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import ClientSecurity

@@ -22,13 +22,13 @@ from broker.protocol.client_connection import (
     Greeting,
     reason_of,
 )
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import READING_TYPES, BaseRequest, encode_request
 
 if TYPE_CHECKING:
     import ssl
 
-    from broker.protocol.extension_requests import ExtensionRequest
     from broker.security.client_security import ClientSecurity
     from broker.security.mechanisms import ClientMechanism
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from broker import deadlines, errors
 from broker.client.cluster import Connect
 from broker.client.connection import FIRST_RESPONSE_S
 from broker.ids import NO_CONTROLLER
 from broker.protocol.client_requests import ClusterMetadataRequest
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse
-
-if TYPE_CHECKING:
-    from broker.protocol.extension_requests import ExtensionRequest
-
 
 _PAUSE_S = 0.2
 

@@ -10,7 +10,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from broker import deadlines, errors
 from broker.client import backoff
@@ -26,13 +26,10 @@ from broker.protocol.client_requests import (
     OffsetKind,
     OffsetQuery,
 )
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, OffsetsRequest
 from broker.topic import TopicPartition
-
-if TYPE_CHECKING:
-    from broker.protocol.extension_requests import ExtensionRequest
-
 
 _T = TypeVar("_T")
 

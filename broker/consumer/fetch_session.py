@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
@@ -30,15 +29,12 @@ from broker.protocol.client_requests import (
     SessionReadRequest,
 )
 from broker.protocol.fetch_sessions import ReaderSession
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.message_set import filter_entries
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer, Reader
 from broker.protocol.requests import FetchRequest, MultiFetchRequest
 from broker.topic import MessagePosition, TopicPartition
-
-if TYPE_CHECKING:
-    from broker.protocol.extension_requests import ExtensionRequest
-
 
 logger = logging.getLogger(__name__)
 

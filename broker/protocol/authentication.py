@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.protocol import layouts, requests
-from broker.protocol.layouts import ControlRequest, Fields
+from broker.protocol.layouts import ControlRequest
 
 MAX_DATA_BYTES = 4096
 """The longest message of a mechanism."""
@@ -16,18 +16,12 @@ class Authenticated(NamedTuple):
     """The broker's answer to one step; `principal` is empty before the last one."""
 
     is_done: bool
-    lifetime_ms: int
+    lifetime_ms: layouts.Int64
     principal: str
     data: bytes
 
 
-AUTHENTICATED = layouts.record(
-    Authenticated,
-    is_done=layouts.BOOL,
-    lifetime_ms=layouts.INT64,
-    principal=layouts.STRING,
-    data=layouts.DATA,
-)
+AUTHENTICATED = layouts.record(Authenticated)
 
 
 @dataclass(frozen=True)
@@ -35,9 +29,8 @@ class AuthenticateRequest(ControlRequest):
     """Send the next message of a mechanism's exchange; step 0 opens one."""
 
     TYPE = requests.RequestType.AUTHENTICATE
-    BODY = Fields(mechanism=layouts.STRING, step=layouts.INT8, data=layouts.DATA)
     RESPONSE = AUTHENTICATED
 
     mechanism: str
-    step: int
+    step: layouts.Int8
     data: bytes

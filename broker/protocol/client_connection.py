@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from broker import errors
 from broker.protocol import responses
@@ -13,12 +13,9 @@ from broker.protocol.client_requests import (
     HelloRequest,
     PublishRequest,
 )
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader
 from broker.protocol.requests import FetchRequest, RequestHeader, encode_request
-
-if TYPE_CHECKING:
-    from broker.protocol.extension_requests import ExtensionRequest
-
 
 MAX_RESPONSE_BYTES = 1 << 29
 """Less than any four printable characters read as a size, so that a banner is no frame."""

@@ -14,12 +14,12 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import ClassVar, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 from broker.errors import NO_ERROR, ProtocolError
 from broker.protocol import layouts, requests
 from broker.protocol.codec import publish_responses
-from broker.protocol.layouts import ControlRequest, Fields
+from broker.protocol.layouts import ControlRequest, ExtensionRequest, Int32, Int64, ValidPartition
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
 from broker.protocol.responses import HELLO, LISTED_OFFSETS, LOG_DIGEST, SEGMENT_STARTS
@@ -34,11 +34,11 @@ class HelloRequest(ControlRequest):
 
 
 @dataclass(frozen=True)
-class MetadataRequest:
+class MetadataRequest(ExtensionRequest):
     """Request the topics that a broker leads: those named, or all if `topics` is None."""
 
-    TYPE: ClassVar[requests.RequestType] = requests.RequestType.METADATA
-    VERSION: ClassVar[int] = 0
+    TYPE = requests.RequestType.METADATA
+    VERSION = 0
 
     topics: tuple[str, ...] | None
 
@@ -61,7 +61,7 @@ class MetadataRequest:
 class ClusterMetadataRequest(MetadataRequest):
     """Request the topics and brokers of the whole cluster."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,11 @@ class DigestLogRequest(ControlRequest):
     """
 
     TYPE = requests.RequestType.DIGEST_LOG
-    BODY = Fields(partition=layouts.VALID_PARTITION, offset=layouts.INT64, length=layouts.INT32)
     RESPONSE = LOG_DIGEST
 
-    partition: TopicPartition
-    offset: int
-    length: int
+    partition: ValidPartition
+    offset: Int64
+    length: Int32
 
 
 _WAIT_AND_BYTES = struct.Struct(">iii")
@@ -104,14 +103,14 @@ class PartitionSet(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PublishRequest:
+class PublishRequest(ExtensionRequest):
     """Append message sets and acknowledge them as `acks` says.
 
     An empty set with `Acks.COMMITTED` waits for all that was written to the partition before it.
     """
 
-    TYPE: ClassVar[requests.RequestType] = requests.RequestType.PUBLISH
-    VERSION: ClassVar[int] = 0
+    TYPE = requests.RequestType.PUBLISH
+    VERSION = 0
 
     acks: Acks
     timeout_ms: int
@@ -134,7 +133,7 @@ class PublishRequest:
         return parts
 
     @classmethod
-    def decode(cls, reader: Reader) -> PublishRequest:
+    def decode(cls, reader: Reader) -> Self:
         """Read the body."""
         acks = reader.int16()
         if acks not in tuple(Acks):
@@ -157,11 +156,11 @@ class PartitionPosition(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReadRequest:
+class ReadRequest(ExtensionRequest):
     """Read many partitions; wait up to `max_wait_ms` until `min_bytes` are there."""
 
-    TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
-    VERSION: ClassVar[int] = 0
+    TYPE = requests.RequestType.READ
+    VERSION = 0
 
     max_wait_ms: int
     min_bytes: int
@@ -180,7 +179,7 @@ class ReadRequest:
         return b"".join(parts)
 
     @classmethod
-    def decode(cls, reader: Reader) -> ReadRequest:
+    def decode(cls, reader: Reader) -> Self:
         """Read the body."""
         max_wait_ms, min_bytes, max_bytes = reader.fields(_WAIT_AND_BYTES)
         count = requests.read_item_count(reader, 22)
@@ -194,7 +193,7 @@ class ReadRequest:
 class AnyReplicaReadRequest(ReadRequest):
     """A read that an in-sync follower may serve, too."""
 
-    VERSION: ClassVar[int] = 3
+    VERSION = 3
 
 
 def position_count(body: Buffer) -> int:
@@ -206,11 +205,11 @@ def position_count(body: Buffer) -> int:
 
 
 @dataclass(frozen=True)
-class FilteredReadRequest:
+class FilteredReadRequest(ExtensionRequest):
     """A read of the entries that hold a wanted message, and no others."""
 
-    TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
-    VERSION: ClassVar[int] = 1
+    TYPE = requests.RequestType.READ
+    VERSION = 1
 
     read: ReadRequest
     payload_filter: PayloadFilter
@@ -220,17 +219,17 @@ class FilteredReadRequest:
         return self.read.encode() + self.payload_filter.encode()
 
     @classmethod
-    def decode(cls, reader: Reader) -> FilteredReadRequest:
+    def decode(cls, reader: Reader) -> Self:
         """Read the body."""
         return cls(ReadRequest.decode(reader), PayloadFilter.decode(reader))
 
 
 @dataclass(frozen=True)
-class SessionReadRequest:
+class SessionReadRequest(ExtensionRequest):
     """A read that names what has changed since the one before it in its session."""
 
-    TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
-    VERSION: ClassVar[int] = 5
+    TYPE = requests.RequestType.READ
+    VERSION = 5
 
     read: ReadRequest  # its positions: new or changed ones
     session_id: int  # 0: another one begins
@@ -244,7 +243,7 @@ class SessionReadRequest:
         return self.read.encode() + session + _FORGOTTEN.encode(self.forgotten)
 
     @classmethod
-    def decode(cls, reader: Reader) -> SessionReadRequest:
+    def decode(cls, reader: Reader) -> Self:
         """Read the body."""
         read = ReadRequest.decode(reader)
         session_id, session_epoch, takes_followers = reader.fields(_SESSION)
@@ -271,8 +270,8 @@ class OffsetQuery(NamedTuple):
     """A query for one offset; `argument` is a time, an offset or a term, or 0."""
 
     partition: TopicPartition
-    kind: OffsetKind
-    argument: int
+    kind: Annotated[OffsetKind, layouts.enum(OffsetKind, layouts.INT8, "kind of offset")]
+    argument: Int64
 
 
 @dataclass(frozen=True)
@@ -280,16 +279,6 @@ class ListOffsetsRequest(ControlRequest):
     """List offsets of many partitions."""
 
     TYPE = requests.RequestType.LIST_OFFSETS
-    BODY = Fields(
-        queries=layouts.array(
-            layouts.record(
-                OffsetQuery,
-                partition=layouts.PARTITION,
-                kind=layouts.enum(OffsetKind, layouts.INT8, "kind of offset"),
-                argument=layouts.INT64,
-            )
-        )
-    )
     RESPONSE = LISTED_OFFSETS
 
     queries: tuple[OffsetQuery, ...]
@@ -301,14 +290,11 @@ class ListSegmentsRequest(ControlRequest):
 
     TYPE = requests.RequestType.LIST_OFFSETS
     VERSION = 1
-    BODY = Fields(
-        partition=layouts.VALID_PARTITION, time_ms=layouts.INT64, max_offsets=layouts.INT32
-    )
     RESPONSE = SEGMENT_STARTS
 
-    partition: TopicPartition
-    time_ms: int  # since 1970, `LATEST_TIME` or `EARLIEST_TIME`
-    max_offsets: int
+    partition: ValidPartition
+    time_ms: Int64  # since 1970, `LATEST_TIME` or `EARLIEST_TIME`
+    max_offsets: Int32
 
 
 class SinglePublish:

@@ -6,13 +6,13 @@ is for each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from broker.cluster_state import Reassignment
 from broker.protocol import layouts
-from broker.protocol.layouts import ControllerRequest, ControlRequest, Fields
+from broker.protocol.layouts import ControllerRequest, ControlRequest, Int16, Int32, Int64
 from broker.protocol.replica_requests import PARTITIONS, RECORD, UNKNOWN_REPLICAS
 from broker.protocol.requests import RequestType
 from broker.replica_records import ReplicaRecord
@@ -25,15 +25,11 @@ class PartitionOutcome(NamedTuple):
     """The result of a request for one partition; `error` is 0 if it was carried out."""
 
     partition: TopicPartition
-    error: int
-    text: str
+    error: Int16
+    text: layouts.Text
 
 
-OUTCOMES = layouts.response_list(
-    layouts.record(
-        PartitionOutcome, partition=layouts.PARTITION, error=layouts.INT16, text=layouts.TEXT
-    )
-)
+OUTCOMES = layouts.response_list(layouts.record(PartitionOutcome))
 
 
 class Setting(NamedTuple):
@@ -49,17 +45,11 @@ class CreateReplicatedTopicRequest(ControllerRequest):
 
     TYPE = RequestType.CREATE_TOPIC
     VERSION = 1
-    BODY = Fields(
-        topic=layouts.TOPIC,
-        partition_count=layouts.INT32,
-        replication_factor=layouts.INT32,
-        settings=layouts.array(layouts.record(Setting, name=layouts.STRING, value=layouts.STRING)),
-    )
     RESPONSE = PARTITIONS
 
-    topic: str
-    partition_count: int  # of all brokers together, 1 or more
-    replication_factor: int  # copies of each partition, 1 or more
+    topic: layouts.Topic
+    partition_count: Int32  # of all brokers together, 1 or more
+    replication_factor: Int32  # copies of each partition, 1 or more
     settings: tuple[Setting, ...]  # those that differ from the brokers'
 
 
@@ -68,11 +58,10 @@ class AddPartitionsRequest(ControllerRequest):
     """Add `partition_count` partitions, 1 or more, to a topic with replicas."""
 
     TYPE = RequestType.ADD_PARTITIONS
-    BODY = Fields(topic=layouts.TOPIC, partition_count=layouts.INT32)
     RESPONSE = PARTITIONS
 
-    topic: str
-    partition_count: int
+    topic: layouts.Topic
+    partition_count: Int32
 
 
 @dataclass(frozen=True)
@@ -80,11 +69,10 @@ class ReplicateTopicRequest(ControllerRequest):
     """Give a topic without replicas `replication_factor` copies of each partition, 1 or more."""
 
     TYPE = RequestType.REPLICATE_TOPIC
-    BODY = Fields(topic=layouts.TOPIC, replication_factor=layouts.INT32)
     RESPONSE = PARTITIONS
 
-    topic: str
-    replication_factor: int
+    topic: layouts.Topic
+    replication_factor: Int32
 
 
 @dataclass(frozen=True)
@@ -93,10 +81,9 @@ class DeleteReplicatedTopicRequest(ControllerRequest):
 
     TYPE = RequestType.DELETE_TOPIC
     VERSION = 1
-    BODY = Fields(topic=layouts.TOPIC)
     RESPONSE = layouts.NOTHING
 
-    topic: str
+    topic: layouts.Topic
 
 
 class ElectionKind(IntEnum):
@@ -111,21 +98,17 @@ class ElectLeadersRequest(ControllerRequest):
     """Elect leaders of partitions."""
 
     TYPE = RequestType.ELECT_LEADERS
-    BODY = Fields(
-        kind=layouts.enum(ElectionKind, layouts.INT8, "kind of election"),
-        partitions=layouts.array(layouts.VALID_PARTITION),
-    )
     RESPONSE = OUTCOMES
 
-    kind: ElectionKind
-    partitions: tuple[TopicPartition, ...]
+    kind: Annotated[ElectionKind, layouts.enum(ElectionKind, layouts.INT8, "kind of election")]
+    partitions: tuple[layouts.ValidPartition, ...]
 
 
 class ReplicaTarget(NamedTuple):
     """The replicas a partition is to have, the preferred leader first; none: cancel a change."""
 
-    partition: TopicPartition
-    replicas: tuple[int, ...]
+    partition: layouts.ValidPartition
+    replicas: tuple[Int32, ...]
 
 
 @dataclass(frozen=True)
@@ -133,50 +116,35 @@ class ReassignRequest(ControllerRequest):
     """Move partitions to other replicas, or cancel that."""
 
     TYPE = RequestType.REASSIGN
-    BODY = Fields(
-        throttle_bytes_per_s=layouts.INT64,
-        targets=layouts.array(
-            layouts.record(
-                ReplicaTarget, partition=layouts.VALID_PARTITION, replicas=layouts.BROKER_IDS
-            )
-        ),
-    )
     RESPONSE = OUTCOMES
 
-    targets: tuple[ReplicaTarget, ...]  # one for each partition
     # the most that each broker may copy to added replicas, for all changes under way; 0 for no
     # limit
-    throttle_bytes_per_s: int = THROTTLE_STAYS
+    throttle_bytes_per_s: Int64 = field(default=THROTTLE_STAYS, kw_only=True)
+    targets: tuple[ReplicaTarget, ...]  # one for each partition
 
 
 class PartitionReassignment(NamedTuple):
     """A change of a partition's replicas that is under way."""
 
     partition: TopicPartition
-    reassignment: Reassignment
+    reassignment: Annotated[
+        Reassignment,
+        layouts.record(Reassignment, original=layouts.BROKER_IDS, target=layouts.BROKER_IDS),
+    ]
 
 
 class ListedReassignments(NamedTuple):
     """The changes of replicas that are under way, and their throttle, 0 for none."""
 
-    throttle_bytes_per_s: int
-    changes: tuple[PartitionReassignment, ...]
+    throttle_bytes_per_s: Int64
+    changes: Annotated[
+        tuple[PartitionReassignment, ...],
+        layouts.array(layouts.record(PartitionReassignment), layouts.any_count),
+    ]
 
 
-REASSIGNMENTS = layouts.record(
-    ListedReassignments,
-    throttle_bytes_per_s=layouts.INT64,
-    changes=layouts.array(
-        layouts.record(
-            PartitionReassignment,
-            partition=layouts.PARTITION,
-            reassignment=layouts.record(
-                Reassignment, original=layouts.BROKER_IDS, target=layouts.BROKER_IDS
-            ),
-        ),
-        layouts.any_count,
-    ),
-)
+REASSIGNMENTS = layouts.record(ListedReassignments)
 
 
 class ListReassignmentsRequest(ControllerRequest):
@@ -203,9 +171,8 @@ class RestorePartitionsRequest(ControllerRequest):
     """Add partitions of one topic, which the registry has lost, to it in the recorded states."""
 
     TYPE = RequestType.RESTORE_PARTITIONS
-    BODY = Fields(
-        records=layouts.array(layouts.mapped(RECORD, _with_valid_topic, _with_valid_topic))
-    )
     RESPONSE = PARTITIONS
 
-    records: tuple[ReplicaRecord, ...]
+    records: tuple[
+        Annotated[ReplicaRecord, layouts.mapped(RECORD, _with_valid_topic, _with_valid_topic)], ...
+    ]

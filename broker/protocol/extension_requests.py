@@ -4,46 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import NamedTuple, get_args
+from typing import Annotated, NamedTuple
 
 from broker.errors import InvalidRequestError
 from broker.protocol import layouts, requests
-from broker.protocol.authentication import AuthenticateRequest
-from broker.protocol.client_requests import (
-    AnyReplicaReadRequest,
-    ClusterMetadataRequest,
-    DigestLogRequest,
-    FilteredReadRequest,
-    HelloRequest,
-    ListOffsetsRequest,
-    ListSegmentsRequest,
-    MetadataRequest,
-    PublishRequest,
-    ReadRequest,
-    SessionReadRequest,
-)
-from broker.protocol.cluster_requests import (
-    AddPartitionsRequest,
-    CreateReplicatedTopicRequest,
-    DeleteReplicatedTopicRequest,
-    ElectLeadersRequest,
-    ListReassignmentsRequest,
-    ListUnknownReplicasRequest,
-    ReassignRequest,
-    ReplicateTopicRequest,
-    RestorePartitionsRequest,
-)
-from broker.protocol.layouts import DATA, ControlRequest, Fields
-from broker.protocol.replica_requests import (
-    ChangeIsrRequest,
-    ControlledShutdownRequest,
-    ProbeBrokerRequest,
-    PushStatesRequest,
-    ReplicaFetchRequest,
-    SessionFetchRequest,
-)
+from broker.protocol.layouts import DATA, ControlRequest, Int32, Topic
 from broker.protocol.responses import CHANGES
-from broker.topic import TopicPartition
 
 
 class StatusParts(IntFlag):
@@ -69,10 +35,9 @@ class StatusRequest(ControlRequest):
     """Request a broker's state, and some parts of it; `topic` if only those of one are wanted."""
 
     TYPE = requests.RequestType.STATUS
-    BODY = Fields(parts=layouts.mapped(layouts.INT16, int, _parts), topic=layouts.STRING)
     RESPONSE = DATA
 
-    parts: StatusParts = ALL_PARTS
+    parts: Annotated[StatusParts, layouts.mapped(layouts.INT16, int, _parts)] = ALL_PARTS
     topic: str = ""
 
 
@@ -81,7 +46,6 @@ class ShutdownRequest(ControlRequest):
     """Request a broker's shutdown; `force` skips the wait for clients to move on."""
 
     TYPE = requests.RequestType.SHUTDOWN
-    BODY = Fields(force=layouts.BOOL)
     RESPONSE = DATA
 
     force: bool
@@ -90,8 +54,8 @@ class ShutdownRequest(ControlRequest):
 class HomeCount(NamedTuple):
     """How many partitions of a topic a home broker has."""
 
-    broker_id: int
-    partition_count: int
+    broker_id: Int32
+    partition_count: Int32
 
 
 @dataclass(frozen=True)
@@ -104,17 +68,10 @@ class CreateTopicRequest(ControlRequest):
     """
 
     TYPE = requests.RequestType.CREATE_TOPIC
-    BODY = Fields(
-        topic=layouts.TOPIC,
-        partition_count=layouts.INT32,
-        homes=layouts.array(
-            layouts.record(HomeCount, broker_id=layouts.INT32, partition_count=layouts.INT32)
-        ),
-    )
     RESPONSE = layouts.BROKER_IDS
 
-    topic: str
-    partition_count: int = 0
+    topic: Topic
+    partition_count: Int32 = 0
     homes: tuple[HomeCount, ...] = ()
 
 
@@ -129,14 +86,10 @@ class MoveLogRequest(ControlRequest):
     """Move a log to a data directory of the broker asked; if empty, return the progress."""
 
     TYPE = requests.RequestType.MOVE_LOG
-    BODY = Fields(
-        partition=layouts.VALID_PARTITION,
-        directory=layouts.mapped(layouts.STRING, str, _without_nul),
-    )
     RESPONSE = DATA
 
-    partition: TopicPartition
-    directory: str
+    partition: layouts.ValidPartition
+    directory: Annotated[str, layouts.mapped(layouts.STRING, str, _without_nul)]
 
 
 @dataclass(frozen=True)
@@ -144,10 +97,9 @@ class ReadChangesRequest(ControlRequest):
     """Read the state-change log of the broker asked, from a position on; -1: from its start."""
 
     TYPE = requests.RequestType.READ_CHANGES
-    BODY = Fields(position=layouts.INT64)
     RESPONSE = CHANGES
 
-    position: int
+    position: layouts.Int64
 
 
 @dataclass(frozen=True)
@@ -155,49 +107,9 @@ class DeleteTopicRequest(ControlRequest):
     """Delete a topic with all its logs on the broker asked."""
 
     TYPE = requests.RequestType.DELETE_TOPIC
-    BODY = Fields(topic=layouts.TOPIC)
 
-    topic: str
+    topic: Topic
 
 
-ExtensionRequest = (
-    HelloRequest
-    | PublishRequest
-    | ReadRequest
-    | FilteredReadRequest
-    | SessionReadRequest
-    | ReplicaFetchRequest
-    | SessionFetchRequest
-    | AnyReplicaReadRequest
-    | MetadataRequest
-    | ClusterMetadataRequest
-    | ListOffsetsRequest
-    | ListSegmentsRequest
-    | StatusRequest
-    | ShutdownRequest
-    | CreateTopicRequest
-    | CreateReplicatedTopicRequest
-    | DeleteTopicRequest
-    | DeleteReplicatedTopicRequest
-    | MoveLogRequest
-    | ReadChangesRequest
-    | DigestLogRequest
-    | PushStatesRequest
-    | ChangeIsrRequest
-    | ControlledShutdownRequest
-    | ProbeBrokerRequest
-    | AddPartitionsRequest
-    | ReplicateTopicRequest
-    | ElectLeadersRequest
-    | ReassignRequest
-    | ListReassignmentsRequest
-    | ListUnknownReplicasRequest
-    | RestorePartitionsRequest
-    | AuthenticateRequest
-)
 # Room for as many partitions as a request can name, with names that are not too long.
 MAX_CONTROLLER_REQUEST_BYTES = 4 << 20
-# by type and version
-EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
-    (kind.TYPE, kind.VERSION): kind for kind in get_args(ExtensionRequest)
-}

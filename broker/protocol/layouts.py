@@ -12,11 +12,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter, itemgetter
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Self,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from broker.errors import ProtocolError
 from broker.protocol import requests
 from broker.protocol.primitives import Reader, clip, encode_short_string
+from broker.topic import TopicPartition
 
 T = TypeVar("T")
 E = TypeVar("E", bound=IntEnum)
@@ -148,6 +160,36 @@ def optional(item: Layout[T]) -> Layout[T | None]:
 
 BROKER_IDS: Layout[tuple[int, ...]] = array(INT32)
 
+# annotations of fields, from which `record` and requests take their layouts
+Int8 = Annotated[int, INT8]
+Int16 = Annotated[int, INT16]
+Int32 = Annotated[int, INT32]
+Int64 = Annotated[int, INT64]
+Topic = Annotated[str, TOPIC]
+Text = Annotated[str, TEXT]
+ValidPartition = Annotated[TopicPartition, VALID_PARTITION]
+_OF_TYPES: dict[object, Layout[Any]] = {
+    bool: BOOL,
+    str: STRING,
+    bytes: DATA,
+    TopicPartition: PARTITION,
+}
+
+
+def layout_of(hint: Any) -> Layout[Any]:
+    """Return the layout of an annotation: the one it carries, or else that of its type."""
+    if get_origin(hint) is Annotated:
+        return next(one for one in get_args(hint) if isinstance(one, Layout))
+    if get_origin(hint) is tuple:
+        return array(layout_of(get_args(hint)[0]))
+    return _OF_TYPES.get(hint) or record(hint)
+
+
+def _layouts_of(kind: Any) -> dict[str, Layout[Any]]:
+    """Return the layouts of the annotated fields of a class, in their order."""
+    hints = get_type_hints(kind, include_extras=True).items()
+    return {name: layout_of(hint) for name, hint in hints if get_origin(hint) is not ClassVar}
+
 
 class Fields:
     """Fields one after another; `fields` has the layout of each by the name of its attribute."""
@@ -197,7 +239,11 @@ class Fields:
 
 
 def record(kind: Callable[..., T], /, **fields: Layout[Any]) -> Layout[T]:
-    """Return the layout of a value with fields, which `kind` makes from keyword arguments."""
+    """Return the layout of a value with fields, which `kind` makes from keyword arguments.
+
+    Without any given, its fields are laid out as they are annotated.
+    """
+    fields = fields or _layouts_of(kind)
     laid_out = Fields(**fields)
     named_tuple: Any = kind
     if getattr(named_tuple, "_fields", ()) == laid_out.names:  # by position is faster
@@ -215,13 +261,40 @@ def record(kind: Callable[..., T], /, **fields: Layout[Any]) -> Layout[T]:
 
 
 @dataclass(frozen=True)
-class ControlRequest:
-    """A request whose body is laid out field by field: it has `TYPE` and `BODY`."""
+class ExtensionRequest:
+    """A request of ours."""
 
     TYPE: ClassVar[requests.RequestType]
     VERSION: ClassVar[int] = 0
-    BODY: ClassVar[Fields] = Fields()
+
+    def __init_subclass__(cls) -> None:
+        if hasattr(cls, "TYPE"):
+            EXTENSION_REQUESTS[cls.TYPE, cls.VERSION] = cls
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        raise NotImplementedError
+
+    @classmethod
+    def decode(cls, reader: Reader) -> Self:
+        """Read the body."""
+        raise NotImplementedError
+
+
+EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {}
+"""By type and version; `extension_requests` imports all modules that have any."""
+
+
+@dataclass(frozen=True)
+class ControlRequest(ExtensionRequest):
+    """A request whose body is laid out field by field, as these are annotated."""
+
+    BODY: ClassVar[Fields]
     RESPONSE: ClassVar[Layout[Any]]  # of the response's body
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.BODY = Fields(**_layouts_of(cls))
 
     def encode(self) -> bytes:
         """Return the body."""

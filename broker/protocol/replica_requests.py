@@ -9,9 +9,9 @@ leaders with a `PushStatesRequest`; leaders ask the controller to change the in-
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sys import intern
-from typing import ClassVar, NamedTuple
+from typing import Annotated, NamedTuple, Self
 
 from broker.cluster_state import (
     EpochEnd,
@@ -34,7 +34,9 @@ from broker.protocol.layouts import (
     BROKER_IDS,
     ControllerRequest,
     ControlRequest,
-    Fields,
+    ExtensionRequest,
+    Int32,
+    Int64,
     Layout,
 )
 from broker.protocol.message import Scan
@@ -63,20 +65,20 @@ class ReplicaPosition(NamedTuple):
     """The position from which a follower fetches one partition."""
 
     partition: TopicPartition
-    leader_epoch: int  # the present one, as the follower knows it
-    offset: int  # the follower's log end offset
-    last_epoch: int  # the leader epoch of the last messages in the follower's log
-    flushed_offset: int  # the follower has flushed all before it
-    creation: int  # which creation of the topic the follower means
-    max_bytes: int  # or `LEAVES_IN_SYNC`
+    leader_epoch: Int32  # the present one, as the follower knows it
+    offset: Int64  # the follower's log end offset
+    last_epoch: Int32  # the leader epoch of the last messages in the follower's log
+    flushed_offset: Int64  # the follower has flushed all before it
+    creation: Int32  # which creation of the topic the follower means
+    max_bytes: Int32  # or `LEAVES_IN_SYNC`
 
 
 @dataclass(frozen=True)
-class ReplicaFetchRequest:
+class ReplicaFetchRequest(ExtensionRequest):
     """Read many partitions up to their log end, as a follower; wait as a read does."""
 
-    TYPE: ClassVar[requests.RequestType] = requests.RequestType.READ
-    VERSION: ClassVar[int] = 2
+    TYPE = requests.RequestType.READ
+    VERSION = 2
 
     replica_id: int  # of the broker that fetches
     broker_epoch: int  # of its registration
@@ -102,7 +104,7 @@ class ReplicaFetchRequest:
         return b"".join(parts)
 
     @classmethod
-    def decode(cls, reader: Reader) -> ReplicaFetchRequest:
+    def decode(cls, reader: Reader) -> Self:
         """Read the body."""
         replica_id, broker_epoch, max_wait_ms, min_bytes, max_bytes = reader.fields(_FETCHER)
         count = requests.read_item_count(reader, layouts.PARTITION.least_bytes + _POSITION.size)
@@ -119,36 +121,14 @@ class SessionFetchRequest(ControlRequest):
 
     TYPE = requests.RequestType.READ
     VERSION = 4
-    BODY = Fields(
-        replica_id=layouts.INT32,
-        broker_epoch=layouts.INT64,
-        session_id=layouts.INT64,
-        session_epoch=layouts.INT64,
-        max_wait_ms=layouts.INT32,
-        min_bytes=layouts.INT32,
-        max_bytes=layouts.INT32,
-        positions=layouts.array(
-            layouts.record(
-                ReplicaPosition,
-                partition=layouts.PARTITION,
-                leader_epoch=layouts.INT32,
-                offset=layouts.INT64,
-                last_epoch=layouts.INT32,
-                flushed_offset=layouts.INT64,
-                creation=layouts.INT32,
-                max_bytes=layouts.INT32,
-            )
-        ),
-        forgotten=layouts.array(layouts.PARTITION),
-    )
 
-    replica_id: int  # as in `ReplicaFetchRequest`
-    broker_epoch: int
-    session_id: int  # 0: another one begins
-    session_epoch: int  # counts the fetches of the session, from 0
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
+    replica_id: Int32  # as in `ReplicaFetchRequest`
+    broker_epoch: Int64
+    session_id: Int64  # 0: another one begins
+    session_epoch: Int64  # counts the fetches of the session, from 0
+    max_wait_ms: Int32
+    min_bytes: Int32
+    max_bytes: Int32
     positions: tuple[ReplicaPosition, ...]  # new or changed ones
     forgotten: tuple[TopicPartition, ...]  # are not fetched any more
 
@@ -332,53 +312,49 @@ class PushEpochs(NamedTuple):
     broker_epoch: int
 
 
+_LIVE_BROKER = layouts.record(
+    LiveBroker,
+    id=layouts.INT32,
+    port=layouts.INT32,
+    epoch=layouts.INT64,
+    is_clean=layouts.BOOL,
+    host=layouts.STRING,
+    rack=layouts.STRING,
+)
+_STOPPED_REPLICA = layouts.record(
+    StoppedReplica,
+    partition=layouts.PARTITION,
+    creation_id=layouts.STRING,
+    leader_epoch=layouts.INT32,
+    deletes_log=layouts.mapped(layouts.INT32, int, bool),
+)
+
+
 @dataclass(frozen=True)
 class PushStatesRequest(ControlRequest):
     """Send a broker the states of partitions; it responds with replicas the registry has lost."""
 
     TYPE = requests.RequestType.PUSH_STATES
-    BODY = Fields(
-        controller_id=layouts.INT32,
-        controller_epoch=layouts.INT32,
-        broker_epoch=layouts.INT64,
-        is_full=layouts.BOOL,
-        throttle_bytes_per_s=layouts.INT64,
-        brokers=layouts.array(
-            layouts.record(
-                LiveBroker,
-                id=layouts.INT32,
-                port=layouts.INT32,
-                epoch=layouts.INT64,
-                is_clean=layouts.BOOL,
-                host=layouts.STRING,
-                rack=layouts.STRING,
-            )
-        ),
-        partitions=layouts.array(REPLICATED_PARTITION, _read_partition_count),
-        stopped=layouts.array(
-            layouts.record(
-                StoppedReplica,
-                partition=layouts.PARTITION,
-                creation_id=layouts.STRING,
-                leader_epoch=layouts.INT32,
-                deletes_log=layouts.mapped(layouts.INT32, int, bool),
-            ),
-            _read_partition_count,
-        ),
-    )
     RESPONSE = UNKNOWN_REPLICAS
 
-    controller_id: int  # id of the broker that is the controller
-    controller_epoch: int  # its term; one lower than the broker has seen is refused
+    controller_id: Int32  # id of the broker that is the controller
+    controller_epoch: Int32  # its term; one lower than the broker has seen is refused
     # of the registration of the broker that this is for; refused if that has another one
-    broker_epoch: int
+    broker_epoch: Int64
     is_full: bool  # `partitions` has all there are; those not listed exist no more
-    brokers: tuple[LiveBroker, ...]  # all that are registered
-    # those that have changed; the brokers that are their replicas act on them
-    partitions: tuple[ReplicatedPartition, ...]
-    stopped: tuple[StoppedReplica, ...]  # replicas of this broker that are to stop
     # the most the broker may copy to added replicas; 0 for no limit
-    throttle_bytes_per_s: int = 0
+    throttle_bytes_per_s: Int64 = field(default=0, kw_only=True)
+    brokers: Annotated[
+        tuple[LiveBroker, ...], layouts.array(_LIVE_BROKER)
+    ]  # all that are registered
+    # those that have changed; the brokers that are their replicas act on them
+    partitions: Annotated[
+        tuple[ReplicatedPartition, ...], layouts.array(REPLICATED_PARTITION, _read_partition_count)
+    ]
+    # replicas of this broker that are to stop
+    stopped: Annotated[
+        tuple[StoppedReplica, ...], layouts.array(_STOPPED_REPLICA, _read_partition_count)
+    ]
 
 
 def decode_push_epochs(body: Buffer) -> PushEpochs:
@@ -398,32 +374,28 @@ ISR_DECISIONS = layouts.response_list(
 )
 
 
+_ISR_CHANGE = layouts.record(
+    IsrChange,
+    partition=layouts.VALID_PARTITION,
+    leader_epoch=layouts.INT32,
+    version=layouts.INT32,
+    creation=layouts.INT32,
+    isr=layouts.array(
+        layouts.record(IsrMember, broker_id=layouts.INT32, broker_epoch=layouts.INT64)
+    ),
+)
+
+
 @dataclass(frozen=True)
 class ChangeIsrRequest(ControllerRequest):
     """Change the in-sync replicas of partitions."""
 
     TYPE = requests.RequestType.CHANGE_ISR
-    BODY = Fields(
-        broker_id=layouts.INT32,
-        broker_epoch=layouts.INT64,
-        changes=layouts.array(
-            layouts.record(
-                IsrChange,
-                partition=layouts.VALID_PARTITION,
-                leader_epoch=layouts.INT32,
-                version=layouts.INT32,
-                creation=layouts.INT32,
-                isr=layouts.array(
-                    layouts.record(IsrMember, broker_id=layouts.INT32, broker_epoch=layouts.INT64)
-                ),
-            )
-        ),
-    )
     RESPONSE = ISR_DECISIONS
 
-    broker_id: int  # of the leader that asks
-    broker_epoch: int  # of its registration
-    changes: tuple[IsrChange, ...]  # one for each partition
+    broker_id: Int32  # of the leader that asks
+    broker_epoch: Int64  # of its registration
+    changes: Annotated[tuple[IsrChange, ...], layouts.array(_ISR_CHANGE)]  # one for each partition
 
 
 SHUTDOWN_PROGRESS = layouts.record(
@@ -442,11 +414,10 @@ class ControlledShutdownRequest(ControllerRequest):
     """Move leaderships away from a broker, registered with `broker_epoch`, that will stop."""
 
     TYPE = requests.RequestType.CONTROLLED_SHUTDOWN
-    BODY = Fields(broker_id=layouts.INT32, broker_epoch=layouts.INT64)
     RESPONSE = SHUTDOWN_PROGRESS
 
-    broker_id: int
-    broker_epoch: int
+    broker_id: Int32
+    broker_epoch: Int64
 
 
 @dataclass(frozen=True)
@@ -454,18 +425,12 @@ class ProbeBrokerRequest(ControlRequest):
     """Ask a broker whether another one, registered with `probed_epoch`, answers it now."""
 
     TYPE = requests.RequestType.PROBE_BROKER
-    BODY = Fields(
-        broker_id=layouts.INT32,
-        probed_id=layouts.INT32,
-        probed_epoch=layouts.INT64,
-        timeout_ms=layouts.INT32,
-    )
     RESPONSE = layouts.enum(Finding, layouts.INT16, "finding")
 
-    broker_id: int  # of the broker that asks
-    probed_id: int
-    probed_epoch: int
-    timeout_ms: int  # after which no answer is silence
+    broker_id: Int32  # of the broker that asks
+    probed_id: Int32
+    probed_epoch: Int64
+    timeout_ms: Int32  # after which no answer is silence
 
 
 NOTHING_DIVERGES = EpochEnd(-1, -1)  # the follower's log is a part of the leader's

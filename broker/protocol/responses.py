@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from broker import errors
 from broker.endpoints import join_address
 from broker.ids import NO_EPOCH, NO_LEADER
 from broker.protocol import layouts
 from broker.protocol.framing import encode_frame
+from broker.protocol.layouts import Int32, Int64
 from broker.protocol.primitives import (
     INT16,
     INT32,
@@ -123,46 +124,32 @@ HIDDEN_CLUSTER = "-"
 """Stands for the id of a cluster that the client may not know."""
 
 
+class _Versions(NamedTuple):
+    request_type: layouts.Int16
+    least: layouts.Int16
+    greatest: layouts.Int16
+
+
+VERSIONS: layouts.Layout[dict[int, tuple[int, int]]] = layouts.mapped(
+    layouts.response_list(layouts.record(_Versions)),
+    lambda versions: [_Versions(number, *limits) for number, limits in versions.items()],
+    lambda found: {number: (least, greatest) for number, least, greatest in found},
+)
+
+
 class HelloResponse(NamedTuple):
     """Identity and limits of a broker; `versions` has the least and greatest version by type."""
 
-    broker_id: int
+    broker_id: Int32
     cluster_id: str
     software: str
-    max_message_bytes: int
-    max_request_bytes: int
-    versions: dict[int, tuple[int, int]]
-    time_ms: int = 0  # of its clock, since 1970
+    max_message_bytes: Int32
+    max_request_bytes: Int32
+    versions: Annotated[dict[int, tuple[int, int]], VERSIONS]
+    time_ms: Int64 = 0  # of its clock, since 1970
 
 
-class _Versions(NamedTuple):
-    request_type: int
-    least: int
-    greatest: int
-
-
-HELLO = layouts.record(
-    HelloResponse,
-    broker_id=layouts.INT32,
-    cluster_id=layouts.STRING,
-    software=layouts.STRING,
-    max_message_bytes=layouts.INT32,
-    max_request_bytes=layouts.INT32,
-    versions=layouts.mapped(
-        layouts.response_list(
-            layouts.record(
-                _Versions,
-                request_type=layouts.INT16,
-                least=layouts.INT16,
-                greatest=layouts.INT16,
-            )
-        ),
-        lambda versions: [_Versions(number, *limits) for number, limits in versions.items()],
-        lambda found: {number: (least, greatest) for number, least, greatest in found},
-    ),
-    time_ms=layouts.INT64,
-)
-
+HELLO = layouts.record(HelloResponse)
 NO_TERM = -1  # the term of a set that was not appended
 _OFFSET_AND_TERM = struct.Struct(">qq")
 
@@ -512,22 +499,13 @@ class ListedOffset(NamedTuple):
     """The response to one `OffsetQuery`; `offset` is -1 if there is none for the given time."""
 
     partition: TopicPartition
-    error: int
-    offset: int
-    log_start_offset: int
-    high_watermark: int
+    error: layouts.Int16
+    offset: Int64
+    log_start_offset: Int64
+    high_watermark: Int64
 
 
-LISTED_OFFSETS = layouts.response_list(
-    layouts.record(
-        ListedOffset,
-        partition=layouts.PARTITION,
-        error=layouts.INT16,
-        offset=layouts.INT64,
-        log_start_offset=layouts.INT64,
-        high_watermark=layouts.INT64,
-    )
-)
+LISTED_OFFSETS = layouts.response_list(layouts.record(ListedOffset))
 SEGMENT_STARTS = layouts.response_list(layouts.INT64)  # the newest first
 
 
@@ -542,44 +520,34 @@ class DamageState(IntEnum):
 class LogDamage(NamedTuple):
     """The first damaged message in a range of a log; offset -1 if there is none."""
 
-    state: DamageState = DamageState.NONE
-    offset: int = -1
+    state: Annotated[DamageState, layouts.enum(DamageState, layouts.INT8, "state of damage")] = (
+        DamageState.NONE
+    )
+    offset: Int64 = -1
 
 
 class LogDigest(NamedTuple):
     """The digest of a range of a log."""
 
-    log_start_offset: int
-    high_watermark: int  # the range ends here at the latest
-    segment: int  # base offset of the segment that has the first byte, -1 if none has
-    length: int  # bytes in the digest: fewer than requested at the end of the log
+    log_start_offset: Int64
+    high_watermark: Int64  # the range ends here at the latest
+    segment: Int64  # base offset of the segment that has the first byte, -1 if none has
+    length: Int32  # bytes in the digest: fewer than requested at the end of the log
     damage: LogDamage
     digest: bytes  # SHA-256
 
 
-LOG_DIGEST = layouts.record(
-    LogDigest,
-    log_start_offset=layouts.INT64,
-    high_watermark=layouts.INT64,
-    segment=layouts.INT64,
-    length=layouts.INT32,
-    damage=layouts.record(
-        LogDamage,
-        state=layouts.enum(DamageState, layouts.INT8, "state of damage"),
-        offset=layouts.INT64,
-    ),
-    digest=layouts.DATA,
-)
+LOG_DIGEST = layouts.record(LogDigest)
 
 
 class Changes(NamedTuple):
     """Lines of a state-change log, and the position of the first."""
 
-    position: int
+    position: Int64
     lines: bytes
 
 
-CHANGES = layouts.record(Changes, position=layouts.INT64, lines=layouts.DATA)
+CHANGES = layouts.record(Changes)
 
 
 def check_correlation_id(expected: int, found: int) -> None:

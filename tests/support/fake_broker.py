@@ -27,9 +27,7 @@ from broker.protocol.client_requests import (
     PublishRequest,
 )
 from broker.protocol.codec import decode
-from broker.protocol.extension_requests import (
-    ExtensionRequest,
-)
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (

@@ -11,7 +11,7 @@ from broker.cluster_state import LiveBroker
 from broker.config import BrokerConfig
 from broker.endpoints import PLAIN_LISTENER, Endpoint
 from broker.ids import NO_CONTROLLER
-from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import ClientSecurity

@@ -146,7 +146,11 @@ class PushSender:
             self._waiting_since_s, self._sent_since_s = self._sent_since_s, None
 
     def _request(self, push: Push) -> PushStatesRequest:
-        return PushStatesRequest(self.controller.me, self.controller.epoch, *push)
+        controller, throttle = self.controller, push.throttle_bytes_per_s
+        states = push[:-1]
+        return PushStatesRequest(
+            controller.me, controller.epoch, *states, throttle_bytes_per_s=throttle
+        )
 
 
 @dataclass(eq=False)

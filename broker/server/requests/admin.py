@@ -28,7 +28,6 @@ from broker.protocol.client_requests import (
     OffsetQuery,
 )
 from broker.protocol.extension_requests import (
-    EXTENSION_REQUESTS,
     CreateTopicRequest,
     DeleteTopicRequest,
     MoveLogRequest,
@@ -36,7 +35,7 @@ from broker.protocol.extension_requests import (
     ShutdownRequest,
     StatusRequest,
 )
-from broker.protocol.layouts import DATA
+from broker.protocol.layouts import DATA, EXTENSION_REQUESTS
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestType
 from broker.server.cluster.cluster_view import LARGE_TOPIC_COUNT, MAX_METADATA_BYTES
@@ -407,7 +406,7 @@ class _Listing:
 def supported_versions() -> dict[int, tuple[int, int]]:
     """Return the least and greatest version of every extension request the broker knows."""
     versions: dict[int, tuple[int, int]] = {}
-    for request_type, version in EXTENSION_REQUESTS:
+    for request_type, version in sorted(EXTENSION_REQUESTS):
         least, greatest = versions.get(request_type, (version, version))
         versions[int(request_type)] = (min(least, version), max(greatest, version))
     return versions

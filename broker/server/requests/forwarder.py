@@ -31,9 +31,7 @@ from broker.protocol.client_requests import (
     PublishRequest,
     ReadRequest,
 )
-from broker.protocol.extension_requests import (
-    ExtensionRequest,
-)
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.message import entry_bytes, has_length
 from broker.protocol.primitives import Reader
 from broker.server.cluster.live_brokers import LiveBrokers

@@ -21,9 +21,9 @@ from broker.protocol import cluster_requests, extension_requests, replica_reques
 from broker.protocol.append_request import AppendRequest, append_request, decode_single_appends
 from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.client_requests import PublishRequest, position_count
-from broker.protocol.extension_requests import EXTENSION_REQUESTS, MAX_CONTROLLER_REQUEST_BYTES
+from broker.protocol.extension_requests import MAX_CONTROLLER_REQUEST_BYTES
 from broker.protocol.framing import Frames
-from broker.protocol.layouts import ControllerRequest
+from broker.protocol.layouts import EXTENSION_REQUESTS, ControllerRequest
 from broker.protocol.primitives import INT16, Reader
 from broker.protocol.responses import encode_extension_error
 from broker.security.cluster_keys import CLUSTER_PROOF

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from broker import errors
 from broker.protocol import client_requests, cluster_requests, extension_requests, replica_requests
 from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.layouts import EXTENSION_REQUESTS
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import (
     BASE_REQUESTS,
@@ -132,7 +133,7 @@ def require_needs(kinds: set[Any]) -> None:
 
 _ORDERS = {(one.TYPE, one.VERSION): one for one, need in NEEDS.items() if need is _BROKERS}
 
-require_needs({*get_args(extension_requests.ExtensionRequest), *BASE_REQUESTS.values()})
+require_needs({*EXTENSION_REQUESTS.values(), *BASE_REQUESTS.values()})
 
 
 @dataclass(eq=False, slots=True)

@@ -19,10 +19,8 @@ from broker.protocol.client_requests import (
     PublishRequest,
     ReadRequest,
 )
-from broker.protocol.extension_requests import (
-    EXTENSION_REQUESTS,
-)
 from broker.protocol.framing import FrameDecoder
+from broker.protocol.layouts import EXTENSION_REQUESTS
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import (

@@ -30,7 +30,7 @@ from broker.errors import (
 from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.client_requests import Acks, HelloRequest, PartitionSet, PublishRequest
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,

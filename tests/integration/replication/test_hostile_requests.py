@@ -56,9 +56,9 @@ from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
-    ExtensionRequest,
     MoveLogRequest,
 )
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,

@@ -14,9 +14,7 @@ from broker.client.static_cluster import StaticCluster
 from broker.consumer.cluster_reader import ClusterReader
 from broker.protocol.client_requests import ReadRequest
 from broker.protocol.codec import decode, encode
-from broker.protocol.extension_requests import (
-    ExtensionRequest,
-)
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.requests import BaseRequest, MultiFetchRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker

@@ -26,7 +26,8 @@ from broker.protocol import fetch_sessions
 from broker.protocol.client_connection import ClientConnection
 from broker.protocol.client_requests import ReadRequest, SessionReadRequest
 from broker.protocol.codec import Fault, decode, encode
-from broker.protocol.extension_requests import CreateTopicRequest, ExtensionRequest
+from broker.protocol.extension_requests import CreateTopicRequest
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT32
 from broker.protocol.responses import (
     ReadPart,

@@ -21,13 +21,8 @@ from broker.protocol.client_requests import (
     PublishRequest,
     ReadRequest,
 )
-from broker.protocol.extension_requests import (
-    CreateTopicRequest,
-    DeleteTopicRequest,
-    ExtensionRequest,
-    StatusRequest,
-)
-from broker.protocol.layouts import DATA
+from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest, StatusRequest
+from broker.protocol.layouts import DATA, ExtensionRequest
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import (

@@ -780,7 +780,9 @@ def test_replicas_when_reassigned_then_change_is_listed_and_can_be_cancelled(
     requests = brokers[0].requests
     target = next(one.id for one in brokers if one.id not in info.replicas)
 
-    moved = requests.handle(ReassignRequest((ReplicaTarget(info.partition, (target,)),), 9000))
+    moved = requests.handle(
+        ReassignRequest((ReplicaTarget(info.partition, (target,)),), throttle_bytes_per_s=9000)
+    )
 
     assert [one.error for one in moved.result(60)] == [0]
     listed = requests.handle(ListReassignmentsRequest()).result(60)
@@ -789,7 +791,7 @@ def test_replicas_when_reassigned_then_change_is_listed_and_can_be_cancelled(
     await_told(brokers[0], lambda one: one.replicas == (*info.replicas, target))
     assert led(brokers[0]).adding == (target,)
     wait_until(lambda: brokers[target].pushes[-1].throttle_bytes_per_s == 9000, "the throttle")
-    requests.handle(ReassignRequest((), 0)).result(60)
+    requests.handle(ReassignRequest((), throttle_bytes_per_s=0)).result(60)
     wait_until(lambda: brokers[target].pushes[-1].throttle_bytes_per_s == 0, "the new throttle")
     cancel = requests.handle(ReassignRequest((ReplicaTarget(info.partition, ()),)))
     assert [one.error for one in cancel.result(60)] == [0]

@@ -12,12 +12,8 @@ from broker.errors import ServerError, TooManyTopicsError
 from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.cluster_requests import AddPartitionsRequest, CreateReplicatedTopicRequest
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
-    CreateTopicRequest,
-    DeleteTopicRequest,
-    ExtensionRequest,
-    HomeCount,
-)
+from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest, HomeCount
+from broker.protocol.layouts import ExtensionRequest
 from broker.security.mechanisms import Channel, Proved, ServerExchange
 from broker.security.principal import ANONYMOUS, Principal
 from broker.security.rules import CLUSTER, Operation, Rule, StoredRules, parse_pattern

@@ -27,13 +27,12 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
-    EXTENSION_REQUESTS,
     CreateTopicRequest,
     DeleteTopicRequest,
     StatusParts,
     StatusRequest,
 )
-from broker.protocol.layouts import DATA
+from broker.protocol.layouts import DATA, EXTENSION_REQUESTS
 from broker.protocol.primitives import INT16, INT32, encode_short_string
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (

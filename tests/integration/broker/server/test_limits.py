@@ -22,7 +22,8 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.cluster_requests import ReassignRequest, RestorePartitionsRequest
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import MAX_CONTROLLER_REQUEST_BYTES, ExtensionRequest
+from broker.protocol.extension_requests import MAX_CONTROLLER_REQUEST_BYTES
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import ChangeIsrRequest
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request

@@ -24,11 +24,8 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import (
-    CreateTopicRequest,
-    DeleteTopicRequest,
-    ExtensionRequest,
-)
+from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.replica_requests import (
     PushStatesRequest,
     ReplicaFetchRequest,

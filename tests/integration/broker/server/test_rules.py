@@ -35,16 +35,15 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
-    EXTENSION_REQUESTS,
     CreateTopicRequest,
     DeleteTopicRequest,
-    ExtensionRequest,
     HomeCount,
     MoveLogRequest,
     ShutdownRequest,
     StatusParts,
     StatusRequest,
 )
+from broker.protocol.layouts import EXTENSION_REQUESTS, ExtensionRequest
 from broker.protocol.primitives import INT32
 from broker.protocol.requests import (
     BASE_REQUESTS,

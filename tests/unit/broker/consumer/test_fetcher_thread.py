@@ -20,7 +20,7 @@ from broker.consumer.fetcher_thread import Feed, FetcherThread, FetchSettings
 from broker.consumer.membership import Lease
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerUnreachableError, RequestTimeoutError, StorageError
-from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.responses import BrokerAddress, HelloResponse
 from broker.topic import MessagePosition, TopicPartition
 

@@ -58,7 +58,7 @@ READ = client_requests.ReadRequest(
     500, 1, 1 << 20, (client_requests.PartitionPosition(ORDERS, 1 << 40, 4096),)
 )
 
-REQUESTS: list[extensions.ExtensionRequest] = [
+REQUESTS: list[layouts.ExtensionRequest] = [
     client_requests.HelloRequest(),
     client_requests.PublishRequest(
         client_requests.Acks.AUTO,
@@ -123,7 +123,7 @@ REQUESTS: list[extensions.ExtensionRequest] = [
             cluster_requests.ReplicaTarget(ORDERS, (3, 1)),
             cluster_requests.ReplicaTarget(UMLAUT, ()),
         ),
-        1 << 20,
+        throttle_bytes_per_s=1 << 20,
     ),
     cluster_requests.ListReassignmentsRequest(),
 ]
@@ -253,13 +253,13 @@ RESPONSES = {
 
 
 def test_requests_when_listed_then_all_kinds_have_golden_bytes() -> None:
-    assert {type(one) for one in REQUESTS} == set(extensions.EXTENSION_REQUESTS.values())
+    assert {type(one) for one in REQUESTS} == set(layouts.EXTENSION_REQUESTS.values())
     assert GOLDEN.keys() == {type(one).__name__ for one in REQUESTS} | RESPONSES.keys()
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda one: type(one).__name__)
 def test_request_when_encoded_then_its_bytes_are_the_golden_ones(
-    request_: extensions.ExtensionRequest,
+    request_: layouts.ExtensionRequest,
 ) -> None:
     body = request_.encode()
     assert body.hex() == GOLDEN[type(request_).__name__]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.errors import InvalidTopicError, ProtocolError
-from broker.protocol import extension_requests, requests
+from broker.protocol import layouts, requests
 from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
     Acks,
@@ -22,10 +22,8 @@ from broker.protocol.client_requests import (
     ReadRequest,
 )
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, ReassignRequest
-from broker.protocol.extension_requests import (
-    ExtensionRequest,
-    StatusRequest,
-)
+from broker.protocol.extension_requests import StatusRequest
+from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import ChangeIsrRequest, PushStatesRequest
@@ -58,20 +56,20 @@ ONE_PARTITION = TOPIC + bytes(8)
 
 def test_requests_when_listed_then_there_is_a_strategy_for_each() -> None:
     assert set(requests.BASE_REQUESTS.values()) == BASE_REQUESTS.keys()
-    assert set(extension_requests.EXTENSION_REQUESTS.values()) == EXTENSION_REQUESTS.keys()
+    assert set(layouts.EXTENSION_REQUESTS.values()) == EXTENSION_REQUESTS.keys()
 
 
 def test_request_types_when_listed_then_each_is_decoded_by_the_class_that_carries_it() -> None:
     assert {kind.TYPE: kind for kind in requests.BASE_REQUESTS.values()} == requests.BASE_REQUESTS
     assert {
-        (kind.TYPE, kind.VERSION): kind for kind in extension_requests.EXTENSION_REQUESTS.values()
-    } == extension_requests.EXTENSION_REQUESTS
-    types = {number for number, _ in extension_requests.EXTENSION_REQUESTS}
+        (kind.TYPE, kind.VERSION): kind for kind in layouts.EXTENSION_REQUESTS.values()
+    } == layouts.EXTENSION_REQUESTS
+    types = {number for number, _ in layouts.EXTENSION_REQUESTS}
     assert types | requests.BASE_REQUESTS.keys() == set(RequestType)
 
 
 def test_request_types_when_ours_then_start_where_07_cannot_reach() -> None:
-    assert min(extension_requests.EXTENSION_REQUESTS)[0] == FIRST_EXTENSION_TYPE == 64
+    assert min(layouts.EXTENSION_REQUESTS)[0] == FIRST_EXTENSION_TYPE == 64
 
 
 @pytest.mark.parametrize("kind", BASE_REQUESTS)

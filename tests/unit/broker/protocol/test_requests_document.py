@@ -13,9 +13,7 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.codec import MAX_NESTING
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of
-from broker.protocol.extension_requests import (
-    EXTENSION_REQUESTS,
-)
+from broker.protocol.layouts import EXTENSION_REQUESTS
 from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
 from broker.protocol.requests import RequestType
 from broker.server.requests.pattern_filter import KEPT_BYTES, SCAN_BYTES
