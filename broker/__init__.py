@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from broker.producer.delivery import Report as Report
     from broker.producer.producer import Producer as Producer
     from broker.protocol.client_requests import Acks as Acks
+    from broker.protocol.client_requests import PayloadFilter as PayloadFilter
     from broker.protocol.compression import Codec as Codec
-    from broker.protocol.payload_filter import PayloadFilter as PayloadFilter
     from broker.protocol.requests import EARLIEST_TIME as EARLIEST_TIME
     from broker.protocol.requests import LATEST_TIME as LATEST_TIME
     from broker.protocol.requests import FetchRequest as FetchRequest
@@ -71,8 +71,7 @@ else:
         "broker.producer.delivery": ("Delivery", "Report"),
         "broker.producer.producer": ("Producer",),
         "broker.protocol.compression": ("Codec",),
-        "broker.protocol.client_requests": ("Acks",),
-        "broker.protocol.payload_filter": ("PayloadFilter",),
+        "broker.protocol.client_requests": ("Acks", "PayloadFilter"),
         "broker.protocol.requests": ("EARLIEST_TIME", "LATEST_TIME", "FetchRequest"),
         "broker.server.broker": ("Broker",),
         "broker.tools.audit": (

@@ -14,7 +14,7 @@ from operator import methodcaller
 from random import Random
 
 from broker.errors import ProtocolError
-from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.client_requests import AuthenticateRequest
 from broker.protocol.codec import CrcCheck
 from broker.protocol.message import COLUMN_NAMES
 from broker.protocol.primitives import Reader

@@ -9,7 +9,7 @@ import struct
 from array import array
 from random import Random
 
-from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.client_requests import AuthenticateRequest
 from broker.protocol.compression import Codec
 from broker.protocol.primitives import Buffer
 from tests.strategies import (

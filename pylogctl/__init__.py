@@ -93,9 +93,9 @@ if TYPE_CHECKING:
     from broker.api.values import Batch as Batch
     from broker.api.values import Receipt as Receipt
     from broker.protocol.client_requests import Acks as Acks
+    from broker.protocol.client_requests import PayloadFilter as PayloadFilter
     from broker.protocol.codec import Message as Message
     from broker.protocol.compression import Codec as Codec
-    from broker.protocol.payload_filter import PayloadFilter as PayloadFilter
     from broker.state_changes import LoggedChange as LoggedChange
     from broker.topic import TopicPartition as TopicPartition
 else:
@@ -141,8 +141,7 @@ else:
         "broker.api.values": ("Batch", "Receipt"),
         "broker.protocol.codec": ("Message",),
         "broker.protocol.compression": ("Codec",),
-        "broker.protocol.client_requests": ("Acks",),
-        "broker.protocol.payload_filter": ("PayloadFilter",),
+        "broker.protocol.client_requests": ("Acks", "PayloadFilter"),
         "broker.state_changes": ("LoggedChange",),
         "broker.topic": ("TopicPartition",),
     }

@@ -28,11 +28,11 @@ from broker.cluster_state import (
     Unmoved,
 )
 from broker.protocol import responses
-from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.client_connection import encode_extension_parts
 from broker.protocol.client_requests import (
     Acks,
     AnyReplicaReadRequest,
+    AuthenticateRequest,
     ClusterMetadataRequest,
     DigestLogRequest,
     FilteredReadRequest,
@@ -44,6 +44,7 @@ from broker.protocol.client_requests import (
     OffsetQuery,
     PartitionPosition,
     PartitionSet,
+    PayloadFilter,
     PublishRequest,
     ReadRequest,
     SessionReadRequest,
@@ -76,7 +77,6 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.framing import encode_frame
 from broker.protocol.layouts import ExtensionRequest
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,

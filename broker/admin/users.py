@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from broker import deadlines, errors
 from broker.client.cluster import Connect
 from broker.errors import CoordinationError
-from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
+from broker.protocol.client_requests import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.responses import BrokerAddress
 from broker.security.users import SCRAM, Credential
 from broker.zk.session import Session

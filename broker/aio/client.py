@@ -32,7 +32,7 @@ from broker.api.values import (
 )
 from broker.client.counts import MetricsRegistry
 from broker.producer import unclosed
-from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.client_requests import PayloadFilter
 
 if TYPE_CHECKING:
     from broker.aio.group import AsyncGroup, AsyncOnChange

@@ -22,8 +22,8 @@ from broker.api.values import UNSET, Timeout
 from broker.consumer.chunk import GroupMessage, InnerMessage
 from broker.consumer.committer import AssignedPartition
 from broker.errors import ConsumerTimeoutError
+from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.codec import Message
-from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import MessagePosition, TopicPartition
 
 TURN_S = 0.1

@@ -58,9 +58,8 @@ from broker.patterns import Pattern, from_re2
 from broker.producer import unclosed
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.producer.producer_pool import refuse_senders
-from broker.protocol.client_requests import Acks
+from broker.protocol.client_requests import Acks, PayloadFilter
 from broker.protocol.compression import Codec
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import ClientSecurity
 from broker.zk.security import security_in

@@ -46,8 +46,8 @@ from broker.errors import ArgumentError, ConsumerTimeoutError
 from broker.patterns import Pattern
 from broker.positions import Absolute, Mark, Position
 from broker.producer import unclosed
+from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.codec import Message, decode_messages
-from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk.registry import Registry
 

@@ -42,8 +42,8 @@ from broker.consumer.partition_reader import PartitionReader, naming_partition
 from broker.errors import ArgumentError, InvalidPatternError, TopicNotFoundError
 from broker.patterns import Pattern, from_re2
 from broker.positions import Mark, OffsetRange, resolve
+from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.codec import Fault, Message, decode_messages, scan
-from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import ReadRange, TopicPartition
 
 _MAX_WAIT_MS = 500

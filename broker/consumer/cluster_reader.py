@@ -27,8 +27,7 @@ from broker.consumer.chunk import Chunk
 from broker.consumer.fetch_session import DEFAULT_FETCH_BYTES, DEFAULT_MAX_WAIT_MS
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
-from broker.protocol.client_requests import DigestLogRequest
-from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.client_requests import DigestLogRequest, PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.threads import start_once
 from broker.topic import ReadRange, TopicPartition, share_of

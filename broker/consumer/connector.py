@@ -40,7 +40,7 @@ from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, ConfigError
 from broker.positions import Mark
-from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.threads import start_once
 from broker.topic import MessagePosition, TopicPartition

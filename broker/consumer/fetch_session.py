@@ -25,13 +25,13 @@ from broker.protocol.client_requests import (
     AnyReplicaReadRequest,
     FilteredReadRequest,
     PartitionPosition,
+    PayloadFilter,
     ReadRequest,
     SessionReadRequest,
 )
 from broker.protocol.fetch_sessions import ReaderSession
 from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.message_set import filter_entries
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer, Reader
 from broker.protocol.requests import FetchRequest, MultiFetchRequest
 from broker.topic import MessagePosition, TopicPartition

@@ -22,7 +22,7 @@ from broker.consumer.fetch_session import (
     FetchSession,
 )
 from broker.errors import BrokerError, RequestTimeoutError
-from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.client_requests import PayloadFilter
 from broker.topic import TopicPartition
 
 _LOOK_S = 2 * BRIEFLY_S  # for who leads: another broker is asked if the first one hangs

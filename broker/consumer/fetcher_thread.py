@@ -26,7 +26,7 @@ from broker.consumer.fetcher import Fetcher
 from broker.consumer.offset_store import UNREADABLE_OFFSET
 from broker.consumer.stream import ConsumerStream
 from broker.positions import Mark, OffsetRange, Position, resolve
-from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.client_requests import PayloadFilter
 from broker.threads import StoppableThread
 from broker.topic import MessagePosition, TopicPartition, share_of
 

@@ -16,11 +16,11 @@ from broker.protocol import responses
 from broker.protocol.client_requests import (
     FilteredReadRequest,
     PartitionPosition,
+    PayloadFilter,
     ReadRequest,
 )
 from broker.protocol.codec import Fault, decode
 from broker.protocol.message_set import filter_entries, raise_fault
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import BaseRequest, FetchRequest, MultiFetchRequest, OffsetsRequest
 from broker.security.client_security import ClientSecurity

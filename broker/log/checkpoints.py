@@ -7,13 +7,15 @@ from pathlib import Path
 from threading import Lock
 
 from broker.errors import StorageError
-from broker.log.checkpoint_files import (
+from broker.log.data_directory import (
+    REPLICAS_NAME,
+    DataDirectory,
+    LogKey,
     RecoveryPoint,
     read_high_watermarks,
     write_high_watermarks,
     write_recovery_points,
 )
-from broker.log.data_directory import REPLICAS_NAME, DataDirectory, LogKey
 from broker.log.flusher import PeriodicTask
 from broker.log.table import LogTable
 from broker.topic import TopicPartition

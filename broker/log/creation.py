@@ -10,13 +10,12 @@ from pathlib import Path
 from broker import errors
 from broker.clock import Clock
 from broker.files import validate_no_link
-from broker.log.checkpoint_files import NOTHING_FLUSHED, RecoveryPoint
 from broker.log.checkpoints import HighWatermarks
+from broker.log.data_directory import NOTHING_FLUSHED, RecoveryPoint
 from broker.log.deletion import LogDeletions
-from broker.log.epoch_file import EpochFile, read_epochs
 from broker.log.flusher import Flushable
 from broker.log.log import Log
-from broker.log.replica_logs import write_creation_id
+from broker.log.replica_files import EpochFile, read_epochs, write_creation_id
 from broker.log.segment import Disk, Segment, SegmentFiles, reason_of
 from broker.log.table import LogTable
 from broker.log.topics import LogSettings

@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.errors import LogCorruptError, StorageError
-from broker.log.checkpoint_files import (
+from broker.log.checkpoints import HighWatermarks
+from broker.log.creation import LogMaker, refuse_until_ordered
+from broker.log.data_directory import (
     NOTHING_FLUSHED,
     UNKNOWN,
+    DataDirectory,
     RecoveryPoint,
     read_recovery_points,
 )
-from broker.log.checkpoints import HighWatermarks
-from broker.log.creation import LogMaker, refuse_until_ordered
-from broker.log.data_directory import DataDirectory
 from broker.log.deletion import LogDeletions
-from broker.log.epoch_file import EpochFile, read_epochs
 from broker.log.log import Log
 from broker.log.recovery import (
     Recovery,
@@ -28,7 +27,7 @@ from broker.log.recovery import (
     recover,
     restore_end,
 )
-from broker.log.replica_logs import read_creation_id, read_record
+from broker.log.replica_files import EpochFile, read_creation_id, read_epochs, read_record
 from broker.log.segment import Segment
 from broker.log.table import LogTable
 from broker.topic import TopicPartition

@@ -25,12 +25,11 @@ from broker import errors
 from broker.clock import Clock
 from broker.files import sync_directory
 from broker.leader_epochs import LeaderEpochs
-from broker.log.epoch_file import EpochFile
 from broker.log.flusher import Flushable
 from broker.log.format import ENTRIES
-from broker.log.incarnations import Incarnations
-from broker.log.listeners import Listeners
+from broker.log.log_parts import FlushedPart, Incarnations, Listeners, Unflushed
 from broker.log.log_segments import LogSegments, segment_of
+from broker.log.replica_files import EpochFile
 from broker.log.segment import (
     Disk,
     FileSlice,
@@ -40,7 +39,6 @@ from broker.log.segment import (
     reason_of,
     write_error,
 )
-from broker.log.unflushed import FlushedPart, Unflushed
 from broker.protocol.codec import Fault
 from broker.protocol.message import Scan
 from broker.protocol.primitives import Buffer

@@ -21,11 +21,10 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from broker.errors import StorageError, WrongPartitionError
-from broker.log.checkpoint_files import UNKNOWN, RecoveryPoint
-from broker.log.data_directory import DataDirectory, LogKey
+from broker.log.data_directory import UNKNOWN, DataDirectory, LogKey, RecoveryPoint
 from broker.log.directories import DataDirectories
-from broker.log.listeners import Listeners
 from broker.log.log import Log
+from broker.log.log_parts import Listeners
 from broker.log.topics import HomeTopics
 from broker.topic import TopicPartition
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from broker.errors import ProtocolError, ServerError
-from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
+from broker.protocol.client_requests import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.primitives import Reader
 from broker.security.principal import Principal
 

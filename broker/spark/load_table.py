@@ -42,10 +42,14 @@ from broker.spark.loading.dates import NO_DATE
 from broker.spark.loading.output import Manifest, PartitionLoad, check_same_layout
 from broker.spark.loading.plan import LoadPlan, account, plan_next
 from broker.spark.loading.task import LoadParameters, RangeRows, RowSettings
-from broker.spark.offsets import from_document, to_document
-from broker.spark.options import ReadOptions
-from broker.spark.reading.creations import Reached, from_creation_document, to_creation_document
-from broker.spark.reading.ranges import ByteRange, ReadTask
+from broker.spark.options import ReadOptions, from_document, to_document
+from broker.spark.reading.ranges import (
+    ByteRange,
+    Reached,
+    ReadTask,
+    from_creation_document,
+    to_creation_document,
+)
 from broker.spark.tables import (
     TableTarget,
     append_once,

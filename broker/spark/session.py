@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -28,14 +29,12 @@ from broker.errors import ConfigError
 from broker.spark.runtime.interruption import finished, make_interruptible
 from broker.spark.runtime.requirements import MINIMUM_VERSION, make_java_home
 from broker.spark.runtime.temporary import remove_old_logs, temporary_directory
-from broker.spark.shipping import package_zip
 from broker.zk.java import find_java
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
-
 
 _FAST_ARROW = "-Darrow.enable_unsafe_memory_access=true"
 """Arrow does not check bounds at each value of a batch; all batches come from this library."""
@@ -314,3 +313,35 @@ def _end_jvm(gateway: JavaGateway) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+_SUFFIXES = {".py", ".pyi"}
+_PREFER_INSTALLED = """
+
+def _prefer_installed() -> None:
+    import sys
+    from importlib.machinery import PathFinder
+    from pathlib import Path
+
+    archive = str(Path(__file__).parents[1])
+    found = PathFinder.find_spec(__name__, [one for one in sys.path if one != archive])
+    if found is not None and found.origin is not None:
+        __path__[:] = list(found.submodule_search_locations or ())
+
+
+_prefer_installed()
+"""  # Spark puts the zip before all installed packages
+
+
+def package_zip(directory: Path) -> Path:
+    """Write the package `broker` to a zip file in a directory, and return its path."""
+    top = Path(__file__).parents[1]
+    preferring = (top / "__init__.py").read_text() + _PREFER_INSTALLED
+    path = directory / "pylogctl.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in sorted(top.rglob("*")):
+            if source == top / "__init__.py":
+                archive.writestr(f"{top.name}/__init__.py", preferring)
+            elif source.suffix in _SUFFIXES:
+                archive.write(source, source.relative_to(top.parent))
+    return path

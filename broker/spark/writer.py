@@ -39,8 +39,7 @@ from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings
 from broker.protocol.codec import scan
 from broker.protocol.primitives import Buffer
-from broker.spark.offsets import partition_of
-from broker.spark.options import WriteOptions
+from broker.spark.options import WriteOptions, partition_of
 from broker.spark.reading.cluster import open_cluster
 from broker.spark.runtime.temporary import application_directory
 from broker.spark.schema import TYPES

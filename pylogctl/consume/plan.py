@@ -36,7 +36,7 @@ from pylogctl.format.framing import Framing, Shape, choose_framing, write_messag
 from pylogctl.format.message_format import Received, Render, compile_format
 
 if TYPE_CHECKING:
-    from broker.protocol.payload_filter import PayloadFilter
+    from broker.protocol.client_requests import PayloadFilter
     from pylogctl.consume.exec import ExecOptions, Executor
 
 
@@ -219,7 +219,7 @@ def _filters(chosen: Chosen) -> list[Filter]:
 def _payload_filter(chosen: Chosen) -> PayloadFilter | None:
     if chosen.grep_at != "broker":
         return None
-    from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
+    from broker.protocol.client_requests import MAX_PATTERN_BYTES, PayloadFilter
 
     if chosen.grep is None:
         raise UsageError("--grep-at says where --grep is matched, which is not given")

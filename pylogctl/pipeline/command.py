@@ -91,7 +91,7 @@ def load(
     Data and offsets become visible together. After a load that was killed, the next one starts at
     the end of the last complete load. With --local the same files are written without Spark.
     """
-    from pylogctl.pipeline.engine import checked_engine
+    from pylogctl.pipeline.spark import checked_engine
 
     into_table = table.target()
     if (to is None) == (into_table is None):
@@ -185,10 +185,10 @@ def compact(
     The new load takes the place of the others in one step: if the command is killed, all loads are
     as before, or joined. A query that is reading the old files fails.
     """
-    from pylogctl.pipeline.engine import checked_engine
+    from pylogctl.pipeline.spark import checked_engine
 
     chosen = checked_engine(env, engine)
-    from pylogctl.pipeline.compaction import run_compaction, show_compaction
+    from pylogctl.pipeline.load import run_compaction, show_compaction
 
     if env.settings.dry_run:
         show_compaction(env, directory, file_size, keep)

@@ -21,7 +21,7 @@ from broker.spark.events import (
     largest,
 )
 from broker.spark.extraction import EventFields, events
-from broker.spark.query_plans import is_observed, observed_misfits, used_columns
+from broker.spark.queries import is_observed, observed_misfits, used_columns
 from broker.spark.schema import COLUMNS
 from broker.spark.source import read_messages, stream_messages
 from broker.spark.verify import verify_on_spark

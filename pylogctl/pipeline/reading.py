@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.errors import BrokerError
 from broker.positions import ByTime, Mark, OffsetRange, parse_offset_spec, resolve
-from broker.spark.offsets import from_document
 from broker.spark.options import (
     ALL_TOPICS,
     FROM_START,
@@ -23,6 +22,7 @@ from broker.spark.options import (
     ReadOptions,
     Selection,
     Where,
+    from_document,
     parse_brokers,
     parse_topic_pattern,
     parse_topics,

@@ -10,7 +10,7 @@ from broker import errors
 from broker.cluster_state import ReplicatedPartition
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.log.replica_logs import read_record, write_record
+from broker.log.replica_files import read_record, write_record
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.threads import logged

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from broker import errors
-from broker.log.digest import digest_of
+from broker.log.damage import digest_of
 from broker.log.log import Log
 from broker.protocol import responses
 from broker.protocol.client_requests import (

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from broker import errors
-from broker.protocol.authentication import (
+from broker.protocol.client_requests import (
     MAX_DATA_BYTES,
     Authenticated,
     AuthenticateRequest,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.endpoints import PLAIN_LISTENER
-from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.client_requests import AuthenticateRequest
 from broker.protocol.primitives import INT16, INT32
 from broker.protocol.requests import FIRST_EXTENSION_TYPE, RequestType
 from broker.protocol.responses import encode_last_response

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker import errors
-from broker.log.listeners import Listeners
 from broker.log.log import Log
+from broker.log.log_parts import Listeners
 from broker.log.segment import FileSlice
 from broker.patterns import PayloadTest
 from broker.protocol import requests, responses

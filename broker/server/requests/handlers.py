@@ -19,8 +19,12 @@ from broker.config import BrokerConfig
 from broker.protocol import client_requests as ours
 from broker.protocol import cluster_requests, extension_requests, replica_requests, requests
 from broker.protocol.append_request import AppendRequest, append_request, decode_single_appends
-from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
-from broker.protocol.client_requests import PublishRequest, position_count
+from broker.protocol.client_requests import (
+    AUTHENTICATED,
+    AuthenticateRequest,
+    PublishRequest,
+    position_count,
+)
 from broker.protocol.extension_requests import MAX_CONTROLLER_REQUEST_BYTES
 from broker.protocol.framing import Frames
 from broker.protocol.layouts import EXTENSION_REQUESTS, ControllerRequest

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from broker import errors
 from broker.protocol import client_requests, cluster_requests, extension_requests, replica_requests
-from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.client_requests import AuthenticateRequest
 from broker.protocol.layouts import EXTENSION_REQUESTS
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import (

@@ -20,9 +20,9 @@ from broker import errors
 from broker.clock import Clock
 from broker.log.segment import FileSlice
 from broker.patterns import PayloadTest
+from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.message import LENGTH_BYTES, entry_bytes, has_length
 from broker.protocol.message_set import filter_entries
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import Run, encode_run
 from broker.topic import TopicPartition
 

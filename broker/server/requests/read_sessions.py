@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 from broker.errors import UnknownFetchSessionError
-from broker.log.listeners import Listeners
+from broker.log.log_parts import Listeners
 from broker.protocol.fetch_sessions import NO_SESSION, FetchSessions, KeptSession
 from broker.server.requests.client import Client
 from broker.server.requests.purgatory import Watched

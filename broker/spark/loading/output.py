@@ -30,8 +30,8 @@ from typing import Any
 
 from broker.errors import ConfigError, LogCorruptError, OutputConflictError
 from broker.files import exchange, sync_directory, write_atomically
-from broker.spark.offsets import Offsets, from_document, partition_of, to_document
-from broker.spark.reading.creations import CreationIds, from_creation_document, to_creation_document
+from broker.spark.options import Offsets, from_document, partition_of, to_document
+from broker.spark.reading.ranges import CreationIds, from_creation_document, to_creation_document
 from broker.spark.reading.report import Omission, bounded
 from broker.topic import TopicPartition
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from broker.errors import ConfigError, LogCorruptError, OffsetNotAvailableError
 from broker.spark.loading.output import LoadOutput, Manifest, PartitionLoad, joined
-from broker.spark.offsets import EARLIEST, LATEST, Offsets
-from broker.spark.options import ReadOptions, Selection
+from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions, Selection
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import repeated
-from broker.spark.reading.creations import CreationIds, Reached, joined_ids
 from broker.spark.reading.planner import Planner, ReadPlan, open_planner
-from broker.spark.reading.ranges import ByteRange, ReadTask
+from broker.spark.reading.ranges import ByteRange, CreationIds, Reached, ReadTask, joined_ids
 from broker.spark.reading.report import Cause, Omission, bounded
 from broker.topic import TopicPartition
 

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from broker.client.list_offsets import Watermarks
 from broker.errors import DataLossError, OffsetNotAvailableError
 from broker.spark.options import ReadOptions
-from broker.spark.reading.creations import CreationIds, Reached
-from broker.spark.reading.ranges import ByteRange
+from broker.spark.reading.ranges import ByteRange, CreationIds, Reached
 from broker.spark.reading.report import Cause, Omission
 from broker.topic import TopicPartition
 

@@ -19,8 +19,7 @@ from broker.client.selection import causes_of_absence, partitions_of
 from broker.client.static_cluster import log_absent
 from broker.consumer.boundaries import BoundaryFinder
 from broker.log.offline.segments import is_archive
-from broker.spark.offsets import EARLIEST, LATEST, Offsets
-from broker.spark.options import Bound, ReadOptions, Selection
+from broker.spark.options import EARLIEST, LATEST, Bound, Offsets, ReadOptions, Selection
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import (
     Leaders,
@@ -30,9 +29,9 @@ from broker.spark.reading.cluster import (
     open_cluster,
     selected_topics,
 )
-from broker.spark.reading.creations import CreationIds
 from broker.spark.reading.ranges import (
     ByteRange,
+    CreationIds,
     Location,
     ReadTask,
     cut,

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from broker.protocol.responses import BrokerAddress
-from broker.spark.options import ConnectionOptions
+from broker.spark.options import ConnectionOptions, Offsets
 from broker.topic import TopicPartition
 
 
@@ -144,3 +145,57 @@ def limited_ends(
                 end = boundary_after(partition, one.start + 1)
         ends[partition] = min(end, one.end)
     return ends
+
+
+CreationIds = Mapping[tuple[str, int], str]
+"""The known creation ids of topics, by topic and home broker."""
+CreationDocument = dict[str, dict[str, str]]
+"""Ids as checkpoints and manifests have them: `{"topic": {"0": "ID"}}`."""
+
+
+class Reached(NamedTuple):
+    """The offsets that a load or batch ended at, and the creations of their topics."""
+
+    offsets: Offsets
+    creation_ids: CreationIds
+
+    def of_former_topics(
+        self, present: CreationIds, partitions: Iterable[TopicPartition]
+    ) -> set[TopicPartition]:
+        """Return those of some partitions whose topic was created again since they were reached."""
+
+        def is_former(one: TopicPartition) -> bool:
+            key = one.topic, one.home
+            known = self.creation_ids.get(key)
+            return known is not None and present.get(key, known) != known
+
+        return {one for one in partitions if one in self.offsets and is_former(one)}
+
+    def is_known(self, partition: TopicPartition) -> bool:
+        """Return whether the creation is known that a partition's offset belongs to."""
+        return (partition.topic, partition.home) in self.creation_ids
+
+
+def joined_ids(known: CreationIds, present: CreationIds) -> CreationIds:
+    """Return the ids to store: the present ones, else the ones stored before."""
+    return {**known, **present}
+
+
+def to_creation_document(
+    creation_ids: CreationIds, partitions: Iterable[TopicPartition]
+) -> CreationDocument:
+    """Return the ids of some partitions' topics as a document, sorted."""
+    document: CreationDocument = {}
+    for topic, home in sorted({(one.topic, one.home) for one in partitions}):
+        if creation_id := creation_ids.get((topic, home)):
+            document.setdefault(topic, {})[str(home)] = creation_id
+    return document
+
+
+def from_creation_document(document: Mapping[str, Mapping[str, str]]) -> CreationIds:
+    """Return the ids in a document."""
+    return {
+        (topic, int(home)): creation_id
+        for topic, homes in document.items()
+        for home, creation_id in homes.items()
+    }

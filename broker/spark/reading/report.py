@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from broker.spark.offsets import partition_of
+from broker.spark.options import partition_of
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)

@@ -27,8 +27,7 @@ from pyspark.sql.types import StructType
 from broker.client.list_offsets import Watermarks
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import ConfigError
-from broker.spark.offsets import Offsets, from_document, to_document
-from broker.spark.options import ReadOptions
+from broker.spark.options import Offsets, ReadOptions, from_document, to_document
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import (
     Leaders,
@@ -38,15 +37,17 @@ from broker.spark.reading.cluster import (
     repeated,
     selected_partitions,
 )
-from broker.spark.reading.creations import (
+from broker.spark.reading.planner import cut_tasks, resolve
+from broker.spark.reading.ranges import (
+    ByteRange,
     CreationIds,
     Reached,
+    ReadTask,
     from_creation_document,
     joined_ids,
+    limited_ends,
     to_creation_document,
 )
-from broker.spark.reading.planner import cut_tasks, resolve
-from broker.spark.reading.ranges import ByteRange, ReadTask, limited_ends
 from broker.spark.reading.report import Omission, report_omissions
 from broker.spark.reading.task_reader import read_task, task_settings
 from broker.spark.schema import arrow_schema

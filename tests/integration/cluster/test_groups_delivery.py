@@ -23,10 +23,10 @@ from broker.errors import (
     OffsetOutOfRangeError,
 )
 from broker.producer.producer import Producer
+from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.codec import decode_delimited, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.requests import RequestType
 from broker.protocol.responses import BrokerAddress
 from broker.server import broker as server_broker

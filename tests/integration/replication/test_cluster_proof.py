@@ -27,8 +27,13 @@ from broker.errors import (
     ServerError,
     UnknownEpochError,
 )
-from broker.protocol.authentication import AuthenticateRequest
-from broker.protocol.client_requests import Acks, HelloRequest, PartitionSet, PublishRequest
+from broker.protocol.client_requests import (
+    Acks,
+    AuthenticateRequest,
+    HelloRequest,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
 from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT32

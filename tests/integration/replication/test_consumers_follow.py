@@ -22,7 +22,7 @@ from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import BrokerUnreachableError, ConsumerTimeoutError
-from broker.log.epoch_file import EPOCH_FILE_NAME
+from broker.log.replica_files import EPOCH_FILE_NAME
 from broker.protocol.client_requests import (
     Acks,
     PartitionSet,

@@ -9,7 +9,7 @@ import pytest
 
 from broker.client.connection import Connection
 from broker.errors import BrokerUnreachableError, UnknownServerError
-from broker.log.epoch_file import EPOCH_FILE_NAME
+from broker.log.replica_files import EPOCH_FILE_NAME
 from broker.protocol.codec import decode, encode
 from broker.protocol.extension_requests import ShutdownRequest
 from broker.protocol.layouts import DATA

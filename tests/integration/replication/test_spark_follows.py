@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from broker.errors import DataLossError
-from broker.log.epoch_file import EPOCH_FILE_NAME
+from broker.log.replica_files import EPOCH_FILE_NAME
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.message_set import iter_messages
 from broker.spark.load import LoadRequest, run_load

@@ -14,8 +14,8 @@ from broker.api.reader import pattern_of
 from broker.consumer.membership import Whitelist
 from broker.errors import ArgumentError, BrokerError, InvalidPatternError
 from broker.patterns import Pattern, PayloadTest
+from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.codec import boundaries, encode
-from broker.protocol.payload_filter import PayloadFilter
 from broker.security.subject import PrincipalRules
 from broker.spark.loading.dates import DateRule
 from broker.spark.options import parse_topic_pattern

@@ -18,10 +18,10 @@ from broker.errors import (
     OffsetOutOfRangeError,
     ProtocolError,
 )
+from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.codec import Fault, decode, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32
 from broker.protocol.requests import RequestType
 from broker.protocol.responses import (

@@ -12,8 +12,12 @@ from pathlib import Path
 import pytest
 
 from broker.errors import ConfigError, LogCorruptError, LogLockedError, StorageError
-from broker.log.checkpoint_files import read_recovery_points
-from broker.log.data_directory import CHECKPOINT_NAME, PLACES_NAME, DataDirectory
+from broker.log.data_directory import (
+    CHECKPOINT_NAME,
+    PLACES_NAME,
+    DataDirectory,
+    read_recovery_points,
+)
 from broker.log.format import segment_name
 from broker.log.log import whole_entries
 from broker.log.manager import LogManager

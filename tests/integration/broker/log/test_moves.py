@@ -18,8 +18,7 @@ from broker.errors import (
     UnknownTopicError,
     WrongPartitionError,
 )
-from broker.log.checkpoint_files import read_recovery_points
-from broker.log.data_directory import MOVED_FROM_NAME, DataDirectory
+from broker.log.data_directory import MOVED_FROM_NAME, DataDirectory, read_recovery_points
 from broker.log.deletion import DirectoryDeletions
 from broker.log.format import segment_name
 from broker.log.log import Log, whole_entries

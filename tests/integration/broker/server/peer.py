@@ -18,12 +18,12 @@ from broker.protocol.client_requests import (
     FilteredReadRequest,
     PartitionPosition,
     PartitionSet,
+    PayloadFilter,
     PublishRequest,
     ReadRequest,
 )
 from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest, StatusRequest
 from broker.protocol.layouts import DATA, ExtensionRequest
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import (
     BaseRequest,

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from broker.errors import AuthenticationError, ConfigError, ServerError
-from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.client_requests import (
+    AUTHENTICATED,
     Acks,
+    AuthenticateRequest,
     ClusterMetadataRequest,
     FilteredReadRequest,
     ListOffsetsRequest,
@@ -22,6 +23,7 @@ from broker.protocol.client_requests import (
     OffsetQuery,
     PartitionPosition,
     PartitionSet,
+    PayloadFilter,
     PublishRequest,
     ReadRequest,
 )
@@ -32,7 +34,6 @@ from broker.protocol.extension_requests import (
     MoveLogRequest,
     ShutdownRequest,
 )
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.replica_requests import ControlledShutdownRequest
 from broker.security.principal import Principal
 from broker.security.rules import CLUSTER, Operation, Rule, StoredRules

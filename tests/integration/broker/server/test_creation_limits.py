@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from broker.errors import ServerError, TooManyTopicsError
-from broker.protocol.authentication import AuthenticateRequest
+from broker.protocol.client_requests import AuthenticateRequest
 from broker.protocol.cluster_requests import AddPartitionsRequest, CreateReplicatedTopicRequest
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest, HomeCount

@@ -16,9 +16,11 @@ from broker.errors import (
 )
 from broker.log.segment import SegmentFile
 from broker.protocol.client_requests import (
+    MAX_PATTERN_BYTES,
     FilteredReadRequest,
     HelloRequest,
     PartitionPosition,
+    PayloadFilter,
     ReadRequest,
 )
 from broker.protocol.codec import decode, encode
@@ -27,7 +29,6 @@ from broker.protocol.extension_requests import (
     CreateTopicRequest,
 )
 from broker.protocol.message_set import build_set
-from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
 from broker.protocol.requests import RequestType
 from broker.protocol.responses import (
     HELLO,

@@ -15,8 +15,12 @@ import pytest
 from broker import errors
 from broker.client.connection import Connection
 from broker.properties import Secret
-from broker.protocol.authentication import AUTHENTICATED, Authenticated, AuthenticateRequest
-from broker.protocol.client_requests import HelloRequest
+from broker.protocol.client_requests import (
+    AUTHENTICATED,
+    Authenticated,
+    AuthenticateRequest,
+    HelloRequest,
+)
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.primitives import Reader

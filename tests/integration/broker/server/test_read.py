@@ -17,6 +17,7 @@ from broker.log.segment import FileSlice
 from broker.protocol.client_requests import (
     FilteredReadRequest,
     PartitionPosition,
+    PayloadFilter,
     ReadRequest,
 )
 from broker.protocol.codec import encode
@@ -24,7 +25,6 @@ from broker.protocol.extension_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
 )
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import ReadPart, decode_read_response
 from broker.server.broker import Broker
 from broker.server.requests.fetch import FetchHandler, Found

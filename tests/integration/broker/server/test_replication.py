@@ -32,8 +32,8 @@ from broker.errors import (
 )
 from broker.log.creation import LogCreation
 from broker.log.log import Log
+from broker.log.log_parts import FlushedPart
 from broker.log.segment import Disk, SegmentFiles
-from broker.log.unflushed import FlushedPart
 from broker.protocol.client_requests import (
     Acks,
     ListOffsetsRequest,

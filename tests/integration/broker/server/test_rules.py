@@ -15,10 +15,10 @@ from broker.admin.cluster_keys import rotate
 from broker.api.errors import NoZooKeeper
 from broker.client.connection import Connection
 from broker.errors import NO_ERROR
-from broker.protocol.authentication import AuthenticateRequest
 from broker.protocol.client_requests import (
     Acks,
     AnyReplicaReadRequest,
+    AuthenticateRequest,
     ClusterMetadataRequest,
     DigestLogRequest,
     HelloRequest,

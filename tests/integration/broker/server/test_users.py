@@ -14,8 +14,14 @@ from broker import Broker, errors
 from broker.admin import users
 from broker.client.connection import Connection
 from broker.properties import Secret
-from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
-from broker.protocol.client_requests import Acks, HelloRequest, PartitionSet, PublishRequest
+from broker.protocol.client_requests import (
+    AUTHENTICATED,
+    Acks,
+    AuthenticateRequest,
+    HelloRequest,
+    PartitionSet,
+    PublishRequest,
+)
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.requests import OffsetsRequest, encode_request

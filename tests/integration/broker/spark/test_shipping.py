@@ -15,7 +15,7 @@ import pyspark
 import pytest
 
 from broker.server.broker import Broker
-from broker.spark.shipping import package_zip
+from broker.spark.session import package_zip
 from tests.support.spark_session import REPOSITORY, SHORT_LIVED_JVM, publish
 
 _NEEDED = (py4j, pyarrow, pyspark)

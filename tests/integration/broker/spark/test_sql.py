@@ -8,8 +8,15 @@ import pytest
 
 from broker.errors import QueryError
 from broker.spark.jobs import cause_of
-from broker.spark.queries import infer_schema, make_view, parse_schema, query, with_json, with_text
-from broker.spark.query_plans import used_columns
+from broker.spark.queries import (
+    infer_schema,
+    make_view,
+    parse_schema,
+    query,
+    used_columns,
+    with_json,
+    with_text,
+)
 from broker.spark.source import read_messages
 from tests.support.segments import WriteSegments
 

@@ -69,7 +69,7 @@ def test_plan_when_bounds_are_given_then_they_are_those_of_consume(
 def test_load_when_there_is_nothing_then_spark_is_not_started(
     load: Load, running_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pylogctl.pipeline.engine.open_spark", None)
+    monkeypatch.setattr("pylogctl.pipeline.spark.open_spark", None)
     publish(running_broker, "events", [b"x"])
 
     assert load("events", "--until", "start", dry=False, local=False)[0] == 0
@@ -99,7 +99,7 @@ def test_load_when_not_told_to_be_local_then_runs_on_spark(
         opened.append(choice)
         yield LocalProcesses(1)
 
-    monkeypatch.setattr("pylogctl.pipeline.engine.open_spark", open_spark)
+    monkeypatch.setattr("pylogctl.pipeline.spark.open_spark", open_spark)
     if master is not None:
         monkeypatch.setenv("PYLOGCTL_MASTER", master)
     publish(running_broker, "events", [b"x"])

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.checkpoint_files import (
+from broker.log.data_directory import (
+    CHECKPOINT_NAME,
     RecoveryPoint,
     read_recovery_points,
     write_recovery_points,
 )
-from broker.log.data_directory import CHECKPOINT_NAME
 
 
 def test_checkpoint_when_written_then_read_back(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from broker.errors import OffsetNotAvailableError
 from broker.log.damage import find_damage, mend, uncommitted_loss
-from broker.log.epoch_file import EpochFile
 from broker.log.log import Log
+from broker.log.replica_files import EpochFile
 from broker.protocol.codec import encode
 from tests.support.log_fixtures import LogFactory, content
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import StorageError, UnknownTopicError
-from broker.log.checkpoint_files import read_recovery_points
-from broker.log.data_directory import DELETED_NAME
+from broker.log.data_directory import DELETED_NAME, read_recovery_points
 from broker.log.deletion import DirectoryDeletions
 from broker.log.manager import LogManager
 from broker.protocol.codec import encode

@@ -537,7 +537,7 @@ def test_flush_when_out_of_descriptors_then_flushed_later_and_appends_go_on(
     log.append(TWELVE_BYTES, 1)
     asked = len(schedule.due_s)
     with monkeypatch.context() as patch:
-        patch.setattr("broker.log.unflushed.sync_directory", refuse)
+        patch.setattr("broker.log.log_parts.sync_directory", refuse)
         with pytest.raises(StorageError, match="raise the limit on open files"):
             log.flush()
     assert (log.failure, log.high_watermark) == (None, 0)

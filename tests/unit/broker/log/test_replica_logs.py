@@ -9,12 +9,11 @@ import pytest
 
 from broker.cluster_state import PartitionState
 from broker.errors import LeaderNotAvailableError, StorageError
-from broker.log.checkpoint_files import read_high_watermarks
-from broker.log.epoch_file import EPOCH_FILE_NAME
+from broker.log.data_directory import read_high_watermarks
 from broker.log.flusher import PeriodicTask
 from broker.log.log import Log, whole_entries
 from broker.log.manager import LogManager
-from broker.log.replica_logs import read_record, write_record
+from broker.log.replica_files import EPOCH_FILE_NAME, read_record, write_record
 from broker.protocol.codec import encode
 from broker.replica_records import ReplicaRecord
 from broker.topic import TopicPartition

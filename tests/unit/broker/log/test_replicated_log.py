@@ -14,8 +14,8 @@ from broker.errors import (
     StorageError,
 )
 from broker.leader_epochs import LeaderEpochs
-from broker.log.epoch_file import EPOCH_FILE_NAME, EpochFile, read_epochs
 from broker.log.log import Log, whole_entries
+from broker.log.replica_files import EPOCH_FILE_NAME, EpochFile, read_epochs
 from broker.protocol.codec import encode
 from broker.protocol.primitives import Buffer
 from tests.doubles import FakeClock

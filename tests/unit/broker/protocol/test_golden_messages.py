@@ -37,7 +37,7 @@ from broker.protocol import (
     responses,
 )
 from broker.protocol import extension_requests as extensions
-from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.primitives import INT32, Reader
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import TopicPartition

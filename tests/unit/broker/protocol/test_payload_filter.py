@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker.errors import InvalidPatternError, ProtocolError
-from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
+from broker.protocol.client_requests import MAX_PATTERN_BYTES, PayloadFilter
 from broker.protocol.primitives import Reader
 
 

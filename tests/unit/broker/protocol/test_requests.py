@@ -18,13 +18,13 @@ from broker.protocol.client_requests import (
     ListOffsetsRequest,
     MetadataRequest,
     PartitionSet,
+    PayloadFilter,
     PublishRequest,
     ReadRequest,
 )
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest, ReassignRequest
 from broker.protocol.extension_requests import StatusRequest
 from broker.protocol.layouts import ExtensionRequest
-from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import ChangeIsrRequest, PushStatesRequest
 from broker.protocol.requests import (

@@ -8,13 +8,14 @@ from pathlib import Path
 import broker.protocol
 from broker.errors import NAME_OF_CODE
 from broker.protocol.client_requests import (
+    MAX_PATTERN_BYTES,
     Acks,
     OffsetKind,
+    PayloadFilter,
 )
 from broker.protocol.codec import MAX_NESTING
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of
 from broker.protocol.layouts import EXTENSION_REQUESTS
-from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
 from broker.protocol.requests import RequestType
 from broker.server.requests.pattern_filter import KEPT_BYTES, SCAN_BYTES
 

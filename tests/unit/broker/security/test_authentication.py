@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker import errors
-from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
+from broker.protocol.client_requests import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import RequestType
 from broker.security.mechanisms import (

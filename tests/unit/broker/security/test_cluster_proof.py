@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker import errors
-from broker.protocol.authentication import AUTHENTICATED, AuthenticateRequest
+from broker.protocol.client_requests import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.primitives import Reader
 from broker.security.cluster_keys import (
     CLUSTER_PROOF,

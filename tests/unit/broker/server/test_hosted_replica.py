@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from broker.errors import StorageError
-from broker.log.epoch_file import EpochFile
+from broker.log.replica_files import EpochFile
 from broker.protocol.codec import encode
 from broker.replication.leader import Leader
 from broker.server.cluster.replica_table import HostedReplica

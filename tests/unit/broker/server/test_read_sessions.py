@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import Mock
 
-from broker.log.listeners import Listeners
+from broker.log.log_parts import Listeners
 from broker.server.requests.read_sessions import ReadSession, SessionPart
 from broker.topic import TopicPartition
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import ConfigError
-from broker.spark.offsets import (
+from broker.spark.options import (
     from_document,
     parse_assignment,
     parse_offsets,

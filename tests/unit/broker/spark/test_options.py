@@ -10,8 +10,15 @@ from broker import spark
 from broker.errors import ConfigError, InvalidTopicError
 from broker.protocol.compression import Codec
 from broker.protocol.responses import BrokerAddress
-from broker.spark.offsets import EARLIEST, LATEST
-from broker.spark.options import Crc, ReadOptions, Where, parse_read_options, parse_write_options
+from broker.spark.options import (
+    EARLIEST,
+    LATEST,
+    Crc,
+    ReadOptions,
+    Where,
+    parse_read_options,
+    parse_write_options,
+)
 from broker.topic import TopicPartition
 
 BROKERS = {"brokers": "localhost:9092"}

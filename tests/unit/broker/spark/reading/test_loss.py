@@ -8,8 +8,7 @@ from broker.client.list_offsets import Watermarks
 from broker.errors import DataLossError, OffsetNotAvailableError
 from broker.spark.options import ReadOptions, Where
 from broker.spark.reading import loss
-from broker.spark.reading.creations import Reached
-from broker.spark.reading.ranges import ByteRange
+from broker.spark.reading.ranges import ByteRange, Reached
 from broker.spark.reading.report import Cause, Omission
 from broker.topic import TopicPartition
 
