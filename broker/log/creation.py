@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from broker import errors
-from broker.clock import Clock
 from broker.files import validate_no_link
 from broker.log.checkpoints import HighWatermarks
 from broker.log.data_directory import NOTHING_FLUSHED, RecoveryPoint
 from broker.log.deletion import LogDeletions
-from broker.log.flusher import Flushable
-from broker.log.log import Log
+from broker.log.log import Log, LogParts
 from broker.log.replica_files import EpochFile, read_epochs, write_creation_id
-from broker.log.segment import Disk, Segment, SegmentFiles, reason_of
+from broker.log.segment import Segment, reason_of
 from broker.log.table import LogTable
 from broker.log.topics import LogSettings
-from broker.stats import WindowedStats
 from broker.topic import (
     MAX_PARTITIONS,
     TopicPartition,
@@ -34,12 +30,7 @@ class LogMaker:
     """What all logs of a broker share, to make one of the segments in a directory."""
 
     settings: LogSettings
-    clock: Clock
-    files: SegmentFiles
-    disk: Disk
-    schedule_flush: Callable[[Flushable, float], None]
-    flush_stats: WindowedStats
-    before_truncation: Callable[[], None]
+    parts: LogParts
 
     def make(
         self,
@@ -51,8 +42,8 @@ class LogMaker:
         """Return the log of the segments; without any, of a new one."""
         unsynced = []
         if not segments:
-            segment = Segment(directory, 0, size=0, modified_ms=self.clock.time_ms())
-            segment.file = self.files.with_room(lambda: segment.open(os.O_RDWR | os.O_CREAT))
+            segment = Segment(directory, 0, size=0, modified_ms=self.parts.clock.time_ms())
+            segment.file = self.parts.files.with_room(lambda: segment.open(os.O_RDWR | os.O_CREAT))
             segments = [segment]
             unsynced = [directory.parent, directory]
         is_same_segment = point.offset is not None and point.offset >= segments[-1].base_offset
@@ -61,14 +52,9 @@ class LogMaker:
             directory,
             self.settings.of(partition.topic),
             segments,
-            clock=self.clock,
-            files=self.files,
-            schedule_flush=self.schedule_flush,
-            flush_stats=self.flush_stats,
-            disk=self.disk,
+            self.parts,
             active_since_ms=point.active_since_ms if is_same_segment else None,
             unsynced_directories=unsynced,
-            note_truncation=self.before_truncation,
         )
 
 

@@ -83,7 +83,7 @@ class Loader:
 
     def load(self) -> Loaded:
         """Open all logs; those that cannot be used are offline then."""
-        directories, clock = self.table.directories, self.maker.clock
+        directories, clock = self.table.directories, self.maker.parts.clock
         found = self._find_logs()
         was_clean = all(one.failure is None and one.is_clean() for one in directories.all)
         started_s = clock.monotonic_s()
@@ -212,7 +212,7 @@ class Loader:
                 partition,
                 segments,
                 recovery_point=point.offset,
-                time_ms=self.maker.clock.time_ms(),
+                time_ms=self.maker.parts.clock.time_ms(),
                 has_copies=has_copies,
             )
             contents.kept_ends[partition] = min(
@@ -261,4 +261,4 @@ class Loader:
             else f"new messages start at {end_offset}",
         )
         if not reuses:
-            restore_end(directory, segments, end_offset, time_ms=self.maker.clock.time_ms())
+            restore_end(directory, segments, end_offset, time_ms=self.maker.parts.clock.time_ms())

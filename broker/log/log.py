@@ -17,6 +17,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -78,6 +79,27 @@ def whole_entries(
     return CopiedEntries(memoryview(chunk)[: found.valid_bytes], found.entry_count)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogParts:
+    """What all logs of a broker share.
+
+    Attributes:
+        schedule_flush: has a log flushed at a time of the clock's `monotonic_s`
+            (`Flusher.schedule`).
+        flush_stats: durations of flushes.
+        note_truncation: called before anything is cut off that was flushed, when `flushed_offset`
+            is lowered: a recovery point stored above it would be wrong for what is written next.
+            Raises `StorageError` to prevent it.
+    """
+
+    clock: Clock
+    files: SegmentFiles
+    schedule_flush: Callable[[Flushable, float], None]
+    flush_stats: WindowedStats
+    disk: Disk = field(default_factory=Disk)
+    note_truncation: Callable[[], None] = lambda: None
+
+
 class Log:
     """One partition's log.
 
@@ -90,17 +112,10 @@ class Log:
 
     Args:
         segments: those on disk, oldest first, contiguous; at least one.
-        schedule_flush: has the log flushed at a time of the clock's `monotonic_s`
-            (`Flusher.schedule`).
-        flush_stats: durations of flushes.
         active_since_ms: when the last segment got its first message, milliseconds since 1970; None
             for its modification time.
         unsynced_directories: directories with entries not yet durable: of a new log, its own and
             the data directory.
-        epochs: the leader epochs of a replicated log; None of any other.
-        note_truncation: called before anything is cut off that was flushed, when `flushed_offset`
-            is lowered: a recovery point stored above it would be wrong for what is written next.
-            Raises `StorageError` to prevent it.
     """
 
     def __init__(
@@ -109,31 +124,24 @@ class Log:
         directory: Path,
         config: TopicConfig,
         segments: Sequence[Segment],
+        parts: LogParts,
         *,
-        clock: Clock,
-        files: SegmentFiles,
-        schedule_flush: Callable[[Flushable, float], None],
-        flush_stats: WindowedStats,
-        disk: Disk | None = None,
         active_since_ms: int | None = None,
         unsynced_directories: Sequence[Path] = (),
-        epochs: EpochFile | None = None,
-        note_truncation: Callable[[], None] = lambda: None,
     ) -> None:
         self.partition = partition
         self.directory = directory
         self._config = config
-        self._clock = clock
-        self._files = files
-        self._schedule_flush = schedule_flush
-        self._flush_stats = flush_stats
-        self._disk = disk or Disk()
+        self._clock, self._files, self._disk = parts.clock, parts.files, parts.disk
+        self._schedule_flush = parts.schedule_flush
+        self._flush_stats = parts.flush_stats
+        self._note_truncation = parts.note_truncation
         self._lock = Lock()
         self._flush_lock = Lock()
         self._listeners = Listeners()
         self.append_listeners = Listeners()
         """Run after every append to a replicated log, before the high watermark passes it."""
-        self.segments = LogSegments(partition, segments, files=files, clock=clock)
+        self.segments = LogSegments(partition, segments, files=parts.files, clock=parts.clock)
         active = segments[-1]
         self.format = active.format
         self._unflushed = Unflushed(unsynced_directories)
@@ -158,7 +166,6 @@ class Log:
         self._is_dated_back = False  # the active segment has the time of older copied messages
         self.is_deleted = False
         """Whether the topic was deleted; a new log may use the same directory."""
-        self._note_truncation = note_truncation
         self._refusal: Callable[[], errors.ServerError] | None = None
         self._epochs: EpochFile | None = None
         self._has_lost_former = (directory / _LOST_FORMER_NAME).exists()
@@ -168,10 +175,8 @@ class Log:
         """Of a log without replicas."""
         self._is_visible_at_once = not config.flush_before_read
         self._told_of_appends = self._listeners if self._is_visible_at_once else None
-        if epochs is not None:
-            self.replicate(epochs)
         if active.file is not None:
-            files.note_writer(self)
+            parts.files.note_writer(self)
 
     @property
     def log_start_offset(self) -> int:

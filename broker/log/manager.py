@@ -27,7 +27,7 @@ from broker.log.deletion import LogDeletions
 from broker.log.directories import DataDirectories
 from broker.log.flusher import Flusher, PeriodicTask
 from broker.log.loading import Loaded, Loader
-from broker.log.log import Log
+from broker.log.log import Log, LogParts
 from broker.log.moves import Moves
 from broker.log.recovery import Recovery
 from broker.log.retention import Retention
@@ -78,12 +78,14 @@ class LogManager:
         self.retention = Retention(self.table, self.settings, clock)
         self._maker = LogMaker(
             settings=self.settings,
-            clock=clock,
-            files=self.files,
-            disk=self._disk,
-            schedule_flush=self._flusher.schedule,
-            flush_stats=self.flush_stats,
-            before_truncation=self.checkpoints.before_truncation,
+            parts=LogParts(
+                clock=clock,
+                files=self.files,
+                disk=self._disk,
+                schedule_flush=self._flusher.schedule,
+                flush_stats=self.flush_stats,
+                note_truncation=self.checkpoints.before_truncation,
+            ),
         )
         self.creation = LogCreation(
             table=self.table,

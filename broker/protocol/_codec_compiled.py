@@ -11,14 +11,6 @@ from typing import TYPE_CHECKING
 
 from broker.errors import InvalidMessageError
 from broker.protocol import _codec
-from broker.protocol._codec import (
-    boundaries,
-    encode,
-    find_entry,
-    publish_responses,
-    scan,
-    single_appends,
-)
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
 from broker.protocol.message import (
     COLUMN_NAMES,
@@ -33,30 +25,21 @@ from broker.protocol.message import (
     unfold_with,
 )
 from broker.protocol.primitives import Buffer
-from broker.protocol.read_message import Message, adopt
+from broker.protocol.read_message import Message as Message
+from broker.protocol.read_message import adopt
 from broker.topic import TopicPartition
 
 if not TYPE_CHECKING:
     Message = _codec.Message
     adopt(Message)
 
-__all__ = [
-    "Message",
-    "boundaries",
-    "count_delimiters",
-    "count_unfolded",
-    "decode",
-    "decode_columns",
-    "decode_delimited",
-    "decode_messages",
-    "encode",
-    "encode_delimited",
-    "find_entry",
-    "publish_responses",
-    "scan",
-    "single_appends",
-    "unfold",
-]
+boundaries, find_entry, scan, encode = (
+    _codec.boundaries,
+    _codec.find_entry,
+    _codec.scan,
+    _codec.encode,
+)
+single_appends, publish_responses = _codec.single_appends, _codec.publish_responses
 
 
 def encode_delimited(

@@ -11,17 +11,37 @@ import os
 
 from broker.errors import ConfigError
 from broker.protocol.message import (
-    ENTRY_OVERHEAD_BYTES,
-    MAX_NESTING,
-    Columns,
-    CrcCheck,
-    Decoded,
-    DecodedText,
-    EncodedText,
-    Fault,
-    OversizePieceError,
-    Scan,
-    SingleAppends,
+    ENTRY_OVERHEAD_BYTES as ENTRY_OVERHEAD_BYTES,
+)
+from broker.protocol.message import (
+    MAX_NESTING as MAX_NESTING,
+)
+from broker.protocol.message import (
+    Columns as Columns,
+)
+from broker.protocol.message import (
+    CrcCheck as CrcCheck,
+)
+from broker.protocol.message import (
+    Decoded as Decoded,
+)
+from broker.protocol.message import (
+    DecodedText as DecodedText,
+)
+from broker.protocol.message import (
+    EncodedText as EncodedText,
+)
+from broker.protocol.message import (
+    Fault as Fault,
+)
+from broker.protocol.message import (
+    OversizePieceError as OversizePieceError,
+)
+from broker.protocol.message import (
+    Scan as Scan,
+)
+from broker.protocol.message import (
+    SingleAppends as SingleAppends,
 )
 
 VARIABLE = "PYLOGCTL_CODEC"
@@ -60,72 +80,19 @@ def _problem_of_compiled() -> str:
 IS_COMPILED = _is_compiled()
 
 if IS_COMPILED:
-    from broker.protocol._codec_compiled import (
-        Message,
-        boundaries,
-        count_delimiters,
-        count_unfolded,
-        decode,
-        decode_columns,
-        decode_delimited,
-        decode_messages,
-        encode,
-        encode_delimited,
-        find_entry,
-        publish_responses,
-        scan,
-        single_appends,
-        unfold,
-    )
+    from broker.protocol import _codec_compiled as engine
+    from broker.protocol._codec_compiled import Message as Message
 else:
-    from broker.protocol._codec_python import (
-        Message,
-        boundaries,
-        count_delimiters,
-        count_unfolded,
-        decode,
-        decode_columns,
-        decode_delimited,
-        decode_messages,
-        encode,
-        encode_delimited,
-        find_entry,
-        publish_responses,
-        scan,
-        single_appends,
-        unfold,
-    )
+    from broker.protocol import _codec_python as engine  # type: ignore[no-redef]
+    from broker.protocol._codec_python import Message as Message
 
-__all__ = [
-    "ENTRY_OVERHEAD_BYTES",
-    "IS_COMPILED",
-    "MAX_NESTING",
-    "Columns",
-    "CrcCheck",
-    "Decoded",
-    "DecodedText",
-    "EncodedText",
-    "Fault",
-    "Message",
-    "OversizePieceError",
-    "Scan",
-    "SingleAppends",
-    "boundaries",
-    "count_delimiters",
-    "count_unfolded",
-    "decode",
-    "decode_columns",
-    "decode_delimited",
-    "decode_messages",
-    "describe",
-    "encode",
-    "encode_delimited",
-    "find_entry",
-    "publish_responses",
-    "scan",
-    "single_appends",
-    "unfold",
-]
+boundaries, find_entry, scan = engine.boundaries, engine.find_entry, engine.scan
+encode, encode_delimited = engine.encode, engine.encode_delimited
+decode, decode_delimited = engine.decode, engine.decode_delimited
+decode_columns, decode_messages = engine.decode_columns, engine.decode_messages
+unfold, count_unfolded = engine.unfold, engine.count_unfolded
+single_appends, publish_responses = engine.single_appends, engine.publish_responses
+count_delimiters = engine.count_delimiters
 
 
 def describe() -> str:

@@ -12,7 +12,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.log.directories import DataDirectories
 from broker.log.format import segment_name
-from broker.log.log import Log
+from broker.log.log import Log, LogParts
 from broker.log.manager import LogManager
 from broker.log.recovery import list_segments
 from broker.log.segment import Disk, Segment, SegmentFiles
@@ -92,11 +92,13 @@ def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> L
             directory,
             TopicConfig(**{**defaults, **settings}),
             segments,
-            clock=clock,
-            files=SegmentFiles() if files is None else files,
-            schedule_flush=schedule.schedule,
-            flush_stats=WindowedStats(clock, 60.0),
-            disk=disk or FaultyDisk().as_disk(),
+            LogParts(
+                clock=clock,
+                files=SegmentFiles() if files is None else files,
+                schedule_flush=schedule.schedule,
+                flush_stats=WindowedStats(clock, 60.0),
+                disk=disk or FaultyDisk().as_disk(),
+            ),
             active_since_ms=active_since_ms,
         )
 

@@ -29,7 +29,6 @@ from broker.cluster_state import (
     Unmoved,
 )
 from broker.protocol import (
-    authentication,
     client_requests,
     cluster_requests,
     layouts,
@@ -99,7 +98,7 @@ REQUESTS: list[layouts.ExtensionRequest] = [
     extensions.MoveLogRequest(ORDERS, "/data/ä"),
     extensions.ReadChangesRequest(-1),
     client_requests.DigestLogRequest(ORDERS, 1 << 40, 4096),
-    authentication.AuthenticateRequest("SCRAM-SHA-256", 1, b"data"),
+    client_requests.AuthenticateRequest("SCRAM-SHA-256", 1, b"data"),
     replica_requests.PushStatesRequest(
         *(1, 5, 77),
         is_full=True,
@@ -197,9 +196,9 @@ RESPONSES = {
         read_replica_parts,
     ),
     "authenticated": Response(
-        authentication.Authenticated(True, 3_600_000, "User:größe", b"answer"),
-        authentication.AUTHENTICATED.encode,
-        authentication.AUTHENTICATED.decode,
+        client_requests.Authenticated(True, 3_600_000, "User:größe", b"answer"),
+        client_requests.AUTHENTICATED.encode,
+        client_requests.AUTHENTICATED.decode,
     ),
     "change isr": Response(
         [
