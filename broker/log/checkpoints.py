@@ -137,12 +137,7 @@ class HighWatermarks:
     def start(self, interval_s: float) -> None:
         """Write them from now on, if there is a replicated log or one is made."""
         with self._table.lock:
-            self._task = PeriodicTask(
-                "high-watermarks",
-                self._write_or_log,
-                first_delay_s=interval_s,
-                delay_s=lambda: interval_s,
-            )
+            self._task = PeriodicTask("high-watermarks", self._write_or_log, lambda: interval_s)
             if self._table.has_replicas:
                 self._task.start()
 

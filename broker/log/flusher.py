@@ -11,6 +11,7 @@ import itertools
 import logging
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from threading import Condition, Event, Thread
 from typing import Protocol
 
@@ -143,26 +144,23 @@ class Flusher:
         heapq.heappush(self._heap, (due_s, next(self._order), log))
 
 
+@dataclass(eq=False)
 class PeriodicTask:
     """A thread that repeats a call until stopped; exceptions of the call are logged.
 
-    `delay_s` is asked at the end of a call for the seconds to the next one.
+    `delay_s` is asked for the seconds to the first call, unless these are given, and at the end of
+    a call for those to the next one.
     """
 
-    def __init__(
-        self,
-        name: str,
-        work: Callable[[], object],
-        *,
-        first_delay_s: float,
-        delay_s: Callable[[], float],
-    ) -> None:
-        self._work = work
-        self._first_delay_s = first_delay_s
-        self._delay_s = delay_s
-        self._changed = Event()  # it is stopped, or has other delays
-        self._is_stopping = False
-        self._thread = LoopThread(self._run, name=name)
+    name: str
+    work: Callable[[], object]
+    delay_s: Callable[[], float]
+    first_delay_s: float | None = None
+    _changed: Event = field(default_factory=Event, init=False)  # it is stopped, or has other delays
+    _is_stopping: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._thread = LoopThread(self._run, name=self.name)
 
     def start(self) -> None:
         """Start the thread, unless it was started before; called by one thread at a time."""
@@ -171,7 +169,7 @@ class PeriodicTask:
 
     def set_delay(self, delay_s: Callable[[], float]) -> None:
         """Change the delays; the next call comes that long after now."""
-        self._delay_s = delay_s
+        self.delay_s = delay_s
         self._changed.set()
 
     def stop(self) -> None:
@@ -182,14 +180,14 @@ class PeriodicTask:
             self._thread.join()
 
     def _run(self) -> None:
-        delay_s = self._first_delay_s
+        delay_s = self.delay_s() if self.first_delay_s is None else self.first_delay_s
         while not self._is_stopping:
             if self._changed.wait(delay_s):
                 self._changed.clear()
-                delay_s = self._delay_s()
+                delay_s = self.delay_s()
                 continue
             try:
-                self._work()
+                self.work()
             except Exception:  # the next call may succeed
                 logger.exception("%s failed", self._thread.name)
-            delay_s = self._delay_s()
+            delay_s = self.delay_s()

@@ -141,7 +141,7 @@ class Log:
         self._listeners = Listeners()
         self.append_listeners = Listeners()
         """Run after every append to a replicated log, before the high watermark passes it."""
-        self.segments = LogSegments(partition, segments, files=parts.files, clock=parts.clock)
+        self.segments = LogSegments(partition, tuple(segments), parts.files, parts.clock)
         active = segments[-1]
         self.format = active.format
         self._unflushed = Unflushed(unsynced_directories)

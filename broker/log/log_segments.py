@@ -10,6 +10,7 @@ import logging
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
@@ -45,33 +46,29 @@ _RETRY_UNREADABLE_S = 10.0
 """Between attempts to read an unreadable segment: on a failing disk one can take seconds."""
 
 
+@dataclass(eq=False)
 class LogSegments:
-    """The segments of one log; `all` is replaced by the log, under its append lock."""
+    """The segments of one log."""
 
-    def __init__(
-        self,
-        partition: TopicPartition,
-        segments: Sequence[Segment],
-        *,
-        files: SegmentFiles,
-        clock: Clock,
-    ) -> None:
-        self.all = tuple(segments)
-        """Oldest first, one at least; the last one is the active one."""
-        self.has_bad = False
-        self._format = segments[-1].format
-        self._partition = partition
-        self._files = files
-        self._clock = clock
+    partition: TopicPartition
+    all: tuple[Segment, ...]
+    """Oldest first, one at least; the last one is the active one. Replaced by the log, under its
+    append lock."""
+    files: SegmentFiles
+    clock: Clock
+    has_bad: bool = False
+
+    def __post_init__(self) -> None:
+        self._format = self.all[-1].format
 
     def open(self, segment: Segment) -> SegmentFile:
         """Return an open file of a segment."""
         try:
-            return self._files.get(segment)
+            return self.files.get(segment)
         except OSError as error:
             if segment.is_removed:  # by retention or truncation, since the tuple was read
                 raise errors.OffsetOutOfRangeError(
-                    f"{self._partition}: the segment at {segment.base_offset} was just removed"
+                    f"{self.partition}: the segment at {segment.base_offset} was just removed"
                 ) from error
             if not is_out_of_descriptors(error) and segment.unreadable is None:
                 self._mark_unreadable(segment, 0, 0, str(self._read_error(segment, error)))
@@ -83,7 +80,7 @@ class LogSegments:
         kind = (
             errors.OutOfDescriptorsError if is_out_of_descriptors(error) else errors.UnreadableError
         )
-        return kind(f"cannot read {self._partition}: {segment.path}: {reason_of(error)}")
+        return kind(f"cannot read {self.partition}: {segment.path}: {reason_of(error)}")
 
     def unreadable_offset(
         self, segments: tuple[Segment, ...], end: int, offset: int
@@ -96,7 +93,7 @@ class LogSegments:
         if at == len(segments):
             return self.out_of_range(segments, end, offset)
         start = segments[at].base_offset
-        text = f"{self._partition} has lost its messages from offset {end} to {start}"
+        text = f"{self.partition} has lost its messages from offset {end} to {start}"
         return errors.LostOffsetsError(text, start)
 
     def out_of_range(
@@ -104,7 +101,7 @@ class LogSegments:
     ) -> errors.OffsetOutOfRangeError:
         """Return the error of an offset that is not in the segments, of which `end` is the end."""
         return errors.OffsetOutOfRangeError(
-            f"offset {offset} of {self._partition} is out of range: "
+            f"offset {offset} of {self.partition} is out of range: "
             f"{segments[0].base_offset} to {end} can be read"
         )
 
@@ -139,7 +136,7 @@ class LogSegments:
         times = accumulate((segment.modified_ms for segment in segments), max)
         candidates = [(one.base_offset, ms) for one, ms in zip(segments, times, strict=True)]
         if visible_end > segments[-1].base_offset:
-            candidates.append((visible_end, max(candidates[-1][1], self._clock.time_ms())))
+            candidates.append((visible_end, max(candidates[-1][1], self.clock.time_ms())))
         if time_ms == LATEST_TIME:
             count = len(candidates)
         elif time_ms == EARLIEST_TIME:
@@ -154,7 +151,7 @@ class LogSegments:
         self, segment: Segment, unreadable: Unreadable, found: FileSlice
     ) -> FileSlice:
         """Return the readable part of a slice; at intervals retry whether all of it can be read."""
-        if self._clock.monotonic_s() - unreadable.noted_s >= _RETRY_UNREADABLE_S:
+        if self.clock.monotonic_s() - unreadable.noted_s >= _RETRY_UNREADABLE_S:
             file = self._retry(segment, unreadable)
             if file is not None:
                 return found._replace(file=file)
@@ -176,7 +173,7 @@ class LogSegments:
         assert base is not None
         segment = segment_of(self.all, base)
         offset, path = self._format.offset(base, position), found.file.path
-        text = f"cannot read {self._partition} at offset {offset}: {path}: {reason}"
+        text = f"cannot read {self.partition} at offset {offset}: {path}: {reason}"
         error = errors.UnreadableError(text)
         known = segment.unreadable
         if segment.base_offset != base or (known and known.position <= position):
@@ -190,7 +187,7 @@ class LogSegments:
     def _mark_unreadable(self, segment: Segment, start: int, position: int, text: str) -> None:
         # one that is never raised: a traceback keeps files open
         error = errors.UnreadableError(text)
-        segment.unreadable = Unreadable(start, position, self._clock.monotonic_s(), error)
+        segment.unreadable = Unreadable(start, position, self.clock.monotonic_s(), error)
         self.has_bad = True
         logger.error(
             "%s; reads from offset %d to %d get this error until the file can be read again",
@@ -204,7 +201,7 @@ class LogSegments:
     def _note_damage_in(self, segment: Segment, offset: int) -> None:
         if segment.damage is None or offset < segment.damage.offset:
             error = errors.DamagedError(
-                f"{self._partition}: the message at offset {offset} is damaged in {segment.path}"
+                f"{self.partition}: the message at offset {offset} is damaged in {segment.path}"
             )
             logger.error("%s", error)
             segment.damage = SegmentDamage(offset, error)
@@ -229,10 +226,10 @@ class LogSegments:
 
     def _retry(self, segment: Segment, unreadable: Unreadable) -> SegmentFile | None:
         """Return the file of a segment if it can be read again, else None."""
-        segment.unreadable = unreadable._replace(noted_s=self._clock.monotonic_s())
-        self._files.discard(segment)  # the file may have been replaced
+        segment.unreadable = unreadable._replace(noted_s=self.clock.monotonic_s())
+        self.files.discard(segment)  # the file may have been replaced
         try:
-            file = self._files.get(segment)
+            file = self.files.get(segment)
             if _reason_unreadable(file, unreadable.position) is not None:
                 return None
             if unreadable.start < (size := segment.size):
@@ -243,14 +240,14 @@ class LogSegments:
         except OSError:
             return None
         segment.unreadable = None
-        logger.warning("%s can be read again: %s", self._partition, segment.path)
+        logger.warning("%s can be read again: %s", self.partition, segment.path)
         return file
 
     def create(self, directory: Path, offset: int, now_ms: int) -> Segment:
         """Create the file of a new segment, open for writing; an `OSError` if the disk refuses."""
         segment = Segment(directory, offset, size=0, modified_ms=now_ms, format=self._format)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
-        segment.file = self._files.with_room(lambda: segment.open(flags))
+        segment.file = self.files.with_room(lambda: segment.open(flags))
         return segment
 
     def cut_files(self, directory: Path, offset: int, disk: Disk) -> list[Segment]:
@@ -262,7 +259,7 @@ class LogSegments:
         for segment in reversed(self.all[len(kept) :]):  # a crash between them leaves no gap
             segment.is_removed = True
             segment.unlink()
-            self._files.discard(segment)
+            self.files.discard(segment)
         sync_directory(directory)
         if kept and kept[-1].next_offset > offset:
             kept[-1] = self._shortened(kept[-1], offset, disk)
@@ -271,7 +268,7 @@ class LogSegments:
     def _shortened(self, segment: Segment, offset: int, disk: Disk) -> Segment:
         """Truncate a segment's file, durably, and return the segment that ends at the offset."""
         size = segment.position_of(offset)
-        file = segment.file or self._files.with_room(lambda: segment.open(os.O_RDWR))
+        file = segment.file or self.files.with_room(lambda: segment.open(os.O_RDWR))
         # a file that had become shorter gets zeros there, which can be read
         file_end = os.fstat(file.fd).st_size
         lost_from = size
@@ -279,7 +276,7 @@ class LogSegments:
             lost_from = _start_of_entry_at(file, file.boundaries.floor(file_end), file_end)
         disk.truncate(file.fd, size)
         disk.sync(file.fd)  # else the next segment could overlap it after a crash
-        self._files.discard(segment)
+        self.files.discard(segment)
         segment.is_removed = True
         # not the same object, as readers may still use it with its old size
         left = segment.copy(size=size)
@@ -296,7 +293,7 @@ class LogSegments:
         """Close the files of all segments; those that readers hold stay open."""
         for segment in self.all:
             segment.file = None
-            self._files.discard(segment)
+            self.files.discard(segment)
 
     def move_to(self, directory: Path) -> None:
         """Use the files in another directory."""

@@ -142,28 +142,17 @@ class LogManager:
         """Start the threads that flush, apply retention and write the checkpoint."""
         config = self.settings.broker
         checkpoint = PeriodicTask(
-            "checkpoint",
-            self._checkpoint_and_check,
-            first_delay_s=self._checkpoint_delay_s(),
-            delay_s=self._checkpoint_delay_s,
+            "checkpoint", self._checkpoint_and_check, self._checkpoint_delay_s
         )
-        retention_s = self._retention_delay_s()
+        first_s = self._retention_delay_s()
+        if not config.cleanup_times:
+            first_s = min(_FIRST_RETENTION_DELAY_S, first_s)
         retention = PeriodicTask(
-            "retention",
-            self.retention.apply,
-            first_delay_s=retention_s
-            if config.cleanup_times
-            else min(_FIRST_RETENTION_DELAY_S, retention_s),
-            delay_s=self._retention_delay_s,
+            "retention", self.retention.apply, self._retention_delay_s, first_s
         )
         self._measure_space()
         # with a thread of its own: a disk that hangs holds nothing else up
-        space = PeriodicTask(
-            "disk-space",
-            self._measure_space,
-            first_delay_s=_SPACE_INTERVAL_S,
-            delay_s=lambda: _SPACE_INTERVAL_S,
-        )
+        space = PeriodicTask("disk-space", self._measure_space, lambda: _SPACE_INTERVAL_S)
         self._tasks = [checkpoint, retention, space]
         self.deletions.remove_in_background()
         self._flusher.start()

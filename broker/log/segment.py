@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
@@ -150,45 +150,28 @@ class SegmentDamage(NamedTuple):
     error: StorageError
 
 
+@dataclass(eq=False, slots=True)
 class Segment:
     """One file of a log; only the log changes it, under its append lock."""
 
-    __slots__ = (
-        "base_offset",
-        "damage",
-        "directory",
-        "file",
-        "format",
-        "is_given_up",
-        "is_removed",
-        "modified_ms",
-        "next_offset",
-        "size",
-        "unreadable",
-    )
+    directory: Path
+    base_offset: int
+    size: int = field(kw_only=True)
+    modified_ms: int = field(kw_only=True)
+    """When it was last appended to, milliseconds since 1970."""
+    format: LogFormat = field(default=ENTRIES, kw_only=True)
+    next_offset: int = field(init=False)
+    """That of the first message behind it."""
+    file: SegmentFile | None = field(default=None, init=False)
+    """Set while the segment is active: fsync errors are reported to the writer's descriptor."""
+    is_removed: bool = field(default=False, init=False)
+    unreadable: Unreadable | None = field(default=None, init=False)
+    damage: SegmentDamage | None = field(default=None, init=False)
+    is_given_up: bool = field(default=False, init=False)
+    """Set once it is known that no other replica has its messages in good order."""
 
-    def __init__(
-        self,
-        directory: Path,
-        base_offset: int,
-        *,
-        size: int,
-        modified_ms: int,
-        format: LogFormat = ENTRIES,
-    ) -> None:
-        self.directory = directory
-        self.base_offset = base_offset
-        self.format = format
-        self.size = size
-        self.next_offset = format.offset(base_offset, size)  # that of the first message behind it
-        self.modified_ms = modified_ms  # of the last append, milliseconds since 1970
-        # Set while the segment is active: fsync errors are reported to the writer's descriptor.
-        self.file: SegmentFile | None = None
-        self.is_removed = False
-        self.unreadable: Unreadable | None = None
-        self.damage: SegmentDamage | None = None
-        # Set once it is known that no other replica has its messages in good order.
-        self.is_given_up = False
+    def __post_init__(self) -> None:
+        self.next_offset = self.offset_of(self.size)
 
     @property
     def path(self) -> Path:
@@ -205,13 +188,7 @@ class Segment:
 
     def copy(self, *, size: int) -> Segment:
         """Return a segment of the same file, or of so much of it, that is not known to be bad."""
-        return Segment(
-            self.directory,
-            self.base_offset,
-            size=size,
-            modified_ms=self.modified_ms,
-            format=self.format,
-        )
+        return replace(self, size=size)
 
     def unlink(self) -> None:
         """Remove all files of the segment that are there."""

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -136,39 +136,34 @@ def verify_range(
     return _Verification(path, deep, 1, engine, _ignore).run_range(start, stop)
 
 
+@dataclass(eq=False)
 class _Verification:
     """One run over one file."""
 
-    def __init__(
-        self,
-        path: Path,
-        deep: bool,
-        max_problems: int,
-        engine: Engine,
-        progress: Callable[[int], None],
-    ) -> None:
-        self._path = path
-        self._deep = deep
-        self._max_problems = max_problems
-        self._scan = _SCANS[engine]
-        self._progress = progress
-        self._file = open_segment(path)
+    path: Path
+    deep: bool
+    max_problems: int
+    engine: Engine
+    progress: Callable[[int], None]
+    _entry_count: int = field(default=0, init=False)
+    _message_count: int = field(default=0, init=False)
+    _problems: list[SegmentProblem] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._file = open_segment(self.path)
         self._end = os.fstat(self._file.fd).st_size
-        self._entry_count = 0
-        self._message_count = 0
-        self._problems: list[SegmentProblem] = []
 
     def run(self) -> VerifyReport:
         position = 0
-        while position < self._end and len(self._problems) < self._max_problems:
+        while position < self._end and len(self._problems) < self.max_problems:
             bad_position, fault = self._scan_to_fault(position)
             if not fault or (fault is Fault.PARTIAL and self._has_grown(bad_position)):
                 position = bad_position
             else:
                 position = self._record(bad_position, fault)
-                self._progress(position - bad_position)
+                self.progress(position - bad_position)
         return VerifyReport(
-            path=self._path,
+            path=self.path,
             size_bytes=self._end,
             entry_count=self._entry_count,
             message_count=self._message_count,
@@ -193,19 +188,21 @@ class _Verification:
         """Verify up to the first fault or the end; return its position."""
         fault = Fault.NONE
         fd = self._file.fd
-        blocks = scan_blocks(fd, position, self._end, block_bytes=_BLOCK_BYTES, scan=self._scan)
+        blocks = scan_blocks(
+            fd, position, self._end, block_bytes=_BLOCK_BYTES, scan=_SCANS[self.engine]
+        )
         for block in blocks:
             self._count(block)
             position, fault = block.end, block.scan.fault
-            self._progress(block.scan.valid_bytes)
-            if len(self._problems) >= self._max_problems:
+            self.progress(block.scan.valid_bytes)
+            if len(self._problems) >= self.max_problems:
                 break
         return position, fault
 
     def _count(self, block: ScannedBlock) -> None:
         self._entry_count += block.scan.entry_count
         self._message_count += block.scan.entry_count
-        if not self._deep:
+        if not self.deep:
             return
         for position in block.scan.wrappers:
             entry = next(iter_entries(block.data[position:], block.position + position))
@@ -259,7 +256,7 @@ class _Verification:
 
     def _add(self, position: int, kind: Kind, expected: str, found: str, skipped: int) -> None:
         rest = self._end - position
-        problem = SegmentProblem(self._path, position, kind, expected, found, skipped, rest)
+        problem = SegmentProblem(self.path, position, kind, expected, found, skipped, rest)
         self._problems.append(problem)
 
 
@@ -415,13 +412,7 @@ def _joint_problem(earlier: Path, size: int, later: Path) -> Iterator[SegmentPro
 def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
     """Verify a file, or report that it cannot be read."""
     try:
-        return verify_segment(
-            task.path,
-            deep=task.deep,
-            max_problems=task.max_problems,
-            engine=task.engine,
-            progress=progress,
-        )
+        return _Verification(*task, progress).run()
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         return UnreadableFile(task.path, error.strerror or str(error), is_missing)
