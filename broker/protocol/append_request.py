@@ -22,10 +22,9 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.codec import SingleAppends, single_appends
 from broker.protocol.framing import Frames
-from broker.protocol.primitives import INT16, Reader
+from broker.protocol.primitives import Reader
 from broker.topic import TopicPartition
 
-PUBLISH_TYPE = INT16.pack(requests.RequestType.PUBLISH)
 SMALL_BYTES = 1 << 16
 """A single request that is larger is appended by itself: a set refused here is validated twice."""
 _ASKED_BROKER = -1

@@ -105,17 +105,17 @@ def prepare_compaction(
         yield PreparedCompaction(output, plan_compaction(output, file_bytes=file_bytes, keep=keep))
 
 
+@dataclass(frozen=True, slots=True)
 class PreparedCompaction:
     """A planned compaction, which may run once while its output is locked."""
 
-    def __init__(self, output: LoadOutput, plan: CompactionPlan) -> None:
-        self.plan = plan
-        self._output = output
+    output: LoadOutput
+    plan: CompactionPlan
 
     def run(self, engine: TaskEngine, on_progress: OnProgress | None = None) -> Manifest:
         """Join the planned files, and replace the loads by one."""
-        self._output.check_exchange()
-        staged = self._output.stage()
+        self.output.check_exchange()
+        staged = self.output.stage()
         replaced = self.plan.replaced
         newest = replaced[-1]
         join = partial(join_files, directory=staged)
@@ -126,7 +126,7 @@ class PreparedCompaction:
         ]
         gone = {one.file for group in self.plan.groups for one in group}
         kept = [
-            StoredFile(self._output.load_path(one.number), file)
+            StoredFile(self.output.load_path(one.number), file)
             for one in replaced
             for file in one.files
             if file not in gone
@@ -141,7 +141,7 @@ class PreparedCompaction:
             partitions=_in_one(replaced),
             files=(*(one.file for one in kept), *made),
         )
-        self._output.replace([one.number for one in replaced], staged, manifest)
+        self.output.replace([one.number for one in replaced], staged, manifest)
         return manifest
 
 

@@ -108,30 +108,28 @@ def _checked_output(request: LoadRequest) -> LoadOutput:
     return output
 
 
+@dataclass(frozen=True, slots=True)
 class PreparedLoad:
     """A planned load, which may run once while its output is locked."""
 
-    def __init__(
-        self, request: LoadRequest, output: LoadOutput, plan: LoadPlan, clock: Clock
-    ) -> None:
-        self.plan = plan
-        self._request = request
-        self._output = output
-        self._clock = clock
+    request: LoadRequest
+    output: LoadOutput
+    plan: LoadPlan
+    clock: Clock
 
     def run(self, engine: TaskEngine, on_progress: OnProgress | None = None) -> Manifest:
         """Load the planned ranges, and commit the load unless a task fails."""
-        started_ms = self._clock.time_ms()
-        staged = self._output.stage()
+        started_ms = self.clock.time_ms()
+        staged = self.output.stage()
         work = partial(load_range, settings=self._settings(staged))
         results = run_tasks(engine, work, self.plan.read.tasks, on_progress)
         files = self._joined(engine, staged, [file for one in results for file in one.files])
         manifest = self._manifest([one.part for one in results], files, started_ms)
-        self._output.commit(staged, manifest, self.plan.retiring)
+        self.output.commit(staged, manifest, self.plan.retiring)
         return manifest
 
     def _settings(self, staged: Path) -> LoadSettings:
-        request = self._request
+        request = self.request
         return LoadSettings(staged, request.file_format, request.row_settings(request.options))
 
     def _joined(
@@ -139,7 +137,7 @@ class PreparedLoad:
     ) -> list[LoadedFile]:
         """Join the small files of the load, and return its files; the commit removes the others."""
         stored = sorted(StoredFile(staged, file) for file in files)
-        groups = small_file_groups(stored, self._request.file_bytes)
+        groups = small_file_groups(stored, self.request.file_bytes)
         join = partial(join_files, directory=staged)
         made = [file for files in run_tasks(engine, join, groups) for file in files]
         gone = {one.file for group in groups for one in group}
@@ -150,9 +148,9 @@ class PreparedLoad:
     ) -> Manifest:
         return Manifest(
             number=self.plan.number,
-            layout=self._request.layout,
+            layout=self.request.layout,
             started_ms=started_ms,
-            finished_ms=self._clock.time_ms(),
+            finished_ms=self.clock.time_ms(),
             partitions=account(self.plan, parts),
             offsets=self.plan.offsets(),
             files=tuple(files),

@@ -160,28 +160,21 @@ def _refuse_again(target: TableTarget, plan: LoadPlan) -> None:
             )
 
 
+@dataclass(frozen=True, slots=True)
 class PreparedTableLoad:
     """A planned load, which may run once."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        request: TableLoadRequest,
-        base: str | None,
-        plan: LoadPlan,
-        clock: Clock,
-    ) -> None:
-        self.plan = plan
-        self._spark = spark
-        self._request = request
-        self._base = base
-        self._clock = clock
+    spark: SparkSession
+    request: TableLoadRequest
+    base: str | None
+    plan: LoadPlan
+    clock: Clock
 
     def run(self) -> Manifest:
         """Load the planned ranges in one commit."""
-        request = self._request
-        started_ms = self._clock.time_ms()
-        parts = self._spark.sparkContext.accumulator({}, _Parts())
+        request = self.request
+        started_ms = self.clock.time_ms()
+        parts = self.spark.sparkContext.accumulator({}, _Parts())
         note_id = uuid.uuid4().hex
         note = {
             "version": _VERSION,
@@ -192,26 +185,26 @@ class PreparedTableLoad:
             "offsets": to_document(self.plan.offsets()),
             "creations": to_creation_document(self.plan.creation_ids, self.plan.offsets()),
         }
-        make_table(self._spark, request.target, _schema_of(request), _PARTITIONED_BY)
+        make_table(self.spark, request.target, _schema_of(request), _PARTITIONED_BY)
         append_once(
-            self._rows(parts), request.target, self.plan.number, json.dumps(note), self._base
+            self._rows(parts), request.target, self.plan.number, json.dumps(note), self.base
         )
         self._check_committed(note_id)
         return Manifest(
             number=self.plan.number,
             layout=request.row_layout,
             started_ms=started_ms,
-            finished_ms=self._clock.time_ms(),
+            finished_ms=self.clock.time_ms(),
             partitions=account(self.plan, list(parts.value.values())),
             offsets=self.plan.offsets(),
             files=(),
         )
 
     def _rows(self, parts: Accumulator[dict[ByteRange, PartitionLoad]]) -> DataFrame:
-        request = self._request
+        request = self.request
         settings = request.row_settings(request.options)
         tasks = self.plan.read.tasks
-        numbers = self._spark.range(0, len(tasks), 1, max(1, len(tasks)))
+        numbers = self.spark.range(0, len(tasks), 1, max(1, len(tasks)))
         make = partial(
             _make_rows, tasks=tasks, settings=settings, load=self.plan.number, parts=parts
         )
@@ -219,8 +212,8 @@ class PreparedTableLoad:
 
     def _check_committed(self, note_id: str) -> None:
         """Validate that the newest load is this one: Delta ignores a load whose number it has."""
-        target = self._request.target
-        last = read_commits(self._spark, target).last_note
+        target = self.request.target
+        last = read_commits(self.spark, target).last_note
         if last is None or _read_note(last, target)["id"] != note_id:
             raise OutputConflictError(
                 f"load {self.plan.number} into {target.name} was not committed: another one with "

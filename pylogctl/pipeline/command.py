@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -105,40 +105,31 @@ def load(
     _check_cluster(env, read)
     chosen = checked_engine(env, engine, needs_spark=to is None)
     from broker.spark.load import LoadRequest  # late: it takes PyArrow
-    from pylogctl.pipeline.load import run_load, show_plan
+    from pylogctl.pipeline.load import load_table, run_load, show_plan
     from pylogctl.pipeline.reading import read_options
 
     today = datetime.fromtimestamp(env.clock.time_ms() / 1000, UTC).date().isoformat()
-    options = read_options(env, topics or [], include or [], read, loss)
-    dates = payloads.dates(today)
+    common: dict[str, Any] = {
+        "options": read_options(env, topics or [], include or [], read, loss),
+        "group": group,
+        "dates": payloads.dates(today),
+        "schemas": payloads.avro_schemas,
+        "avro_reader": payloads.avro_reader,
+        "skips_corrupt": loss.corrupt == "skip",
+    }
+    has_start = read.start is not None
     if into_table is not None:
         from broker.spark.load_table import TableLoadRequest  # late: it takes PySpark
-        from pylogctl.pipeline.table_load import load_table
 
-        table_request = TableLoadRequest(
-            into_table,
-            options,
-            dates=dates,
-            group=group,
-            schemas=payloads.avro_schemas,
-            avro_reader=payloads.avro_reader,
-            skips_corrupt=loss.corrupt == "skip",
-            has_start=read.start is not None,
-        )
-        load_table(env, table_request, engine)
+        load_table(env, TableLoadRequest(target=into_table, has_start=has_start, **common), engine)
         return
     assert to is not None
     request = LoadRequest(
         output=to,
-        options=options,
-        group=group,
         file_format=file_format,
-        dates=dates,
-        schemas=payloads.avro_schemas,
-        avro_reader=payloads.avro_reader,
-        skips_corrupt=loss.corrupt == "skip",
         file_bytes=16 << 20 if file_size is None else file_size,
-        rewinds=read.start is not None,
+        rewinds=has_start,
+        **common,
     )
     if env.settings.dry_run:
         show_plan(env, request)
@@ -149,13 +140,7 @@ def load(
 @app.command("compact", cls=Command)
 @accepts(
     shared.OUTPUT + shared.PROGRESS + shared.DRY_RUN,
-    exits=(
-        ExitStatus.FAILED,
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.CORRUPT,
-        ExitStatus.CONFIG,
-    ),
+    exits=READS,
     examples=(
         "pylogctl pipeline compact /data/lake --dry-run",
         "pylogctl pipeline compact /data/lake --keep 24 --file-size 256MiB",

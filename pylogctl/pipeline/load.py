@@ -1,9 +1,11 @@
-"""Runs `pipeline load`; errors are those of `broker.spark.load`, with names of options."""
+"""Runs `pipeline load` and `pipeline compact`; errors are those of `broker.spark.load`, `load_table`
+and `compaction`, with names of options.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from broker.spark.compaction import plan_compaction, prepare_compaction
 from broker.spark.load import LoadRequest, PreparedLoad, look_at_load, prepare_load
@@ -18,7 +20,10 @@ from pylogctl.cli.render import render
 from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_rows, load_rows
 from pylogctl.pipeline.options import SparkChoice
 from pylogctl.pipeline.reading import naming_options, report_absent, warn_of_omissions
-from pylogctl.pipeline.spark import in_parts, open_engine
+from pylogctl.pipeline.spark import in_parts, open_engine, open_spark_for, query_progress
+
+if TYPE_CHECKING:
+    from broker.spark.load_table import TableLoadRequest
 
 
 def show_plan(env: Environment, request: LoadRequest) -> None:
@@ -40,10 +45,7 @@ def run_load(env: Environment, request: LoadRequest, spark: SparkChoice | None) 
         started_s = env.clock.monotonic_s()
         manifest = _run(env, prepared, spark)
         elapsed_s = env.clock.monotonic_s() - started_s
-    render(env, LOAD, load_rows(manifest))
-    env.flush()
-    warn_of_omissions(env, manifest.left_out)
-    env.note(load_line(manifest, elapsed_s))
+    _render_loaded(env, manifest, elapsed_s)
 
 
 def _run(env: Environment, prepared: PreparedLoad, spark: SparkChoice | None) -> Manifest:
@@ -54,6 +56,34 @@ def _run(env: Environment, prepared: PreparedLoad, spark: SparkChoice | None) ->
         progress(env, "load", total) as meter,
     ):
         return prepared.run(engine, in_parts(meter, total))
+
+
+def load_table(env: Environment, request: TableLoadRequest, spark: SparkChoice) -> None:
+    """Run a load into a table, or only plan it with `--dry-run`, and render the result."""
+    from broker.spark.load_table import prepare_table_load  # late: it takes PySpark
+
+    with naming_options(), open_spark_for(env, spark, request.target) as session:
+        prepared = prepare_table_load(session, request, clock=env.clock)
+        if env.settings.dry_run:
+            render(env, PLAN, load_plan_rows(prepared.plan))
+            report_plan(env, request.options, prepared.plan)
+            return
+        report_plan(env, request.options, prepared.plan)
+        if prepared.plan.is_empty:
+            render(env, LOAD, [])
+            return
+        started_s = env.clock.monotonic_s()
+        with query_progress(env, session):
+            manifest = prepared.run()
+        elapsed_s = env.clock.monotonic_s() - started_s
+    _render_loaded(env, manifest, elapsed_s)
+
+
+def _render_loaded(env: Environment, manifest: Manifest, elapsed_s: float) -> None:
+    render(env, LOAD, load_rows(manifest))
+    env.flush()
+    warn_of_omissions(env, manifest.left_out)
+    env.note(load_line(manifest, elapsed_s))
 
 
 def report_plan(env: Environment, options: ReadOptions, plan: LoadPlan) -> None:

@@ -7,10 +7,11 @@ import socket
 import threading
 from collections.abc import Callable
 
-from broker.protocol.framing import FrameDecoder, encode_frame
+from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import INT16
 from broker.protocol.requests import FIRST_EXTENSION_TYPE
 from broker.protocol.responses import HELLO, BrokerAddress, HelloResponse, encode_extension_response
+from tests.support.framing import FrameDecoder
 from tests.support.ports import port_of_its_own
 
 Serve = Callable[[socket.socket], object]

@@ -19,7 +19,6 @@ from broker.protocol.client_requests import (
     PublishRequest,
     ReadRequest,
 )
-from broker.protocol.framing import FrameDecoder
 from broker.protocol.layouts import EXTENSION_REQUESTS
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import RequestHeader, RequestType
@@ -41,6 +40,7 @@ from broker.protocol.responses import (
 )
 from broker.topic import TopicPartition
 from tests.integration.broker.peers import Server
+from tests.support.framing import FrameDecoder
 
 PARTITION = TopicPartition("t", 0, 0)
 _TYPES = (

@@ -28,7 +28,7 @@ from broker.producer.settings import ProducerSettings
 from broker.protocol.client_requests import Acks
 from broker.protocol.codec import decode, encode
 from broker.protocol.compression import Codec
-from broker.protocol.framing import FrameDecoder, encode_frame
+from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import INT16
 from broker.protocol.requests import RequestType
 from broker.protocol.responses import (
@@ -50,6 +50,7 @@ from tests.integration.broker.factories import (
 )
 from tests.integration.broker.peers import Serve, Server, as_true_07_broker, stay_silent
 from tests.integration.broker.server.peer import Peer
+from tests.support.framing import FrameDecoder
 from tests.support.waiting import wait_until
 
 EVENTS = TopicPartition("events", 0, 0)

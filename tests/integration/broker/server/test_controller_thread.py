@@ -44,7 +44,6 @@ from broker.protocol.cluster_requests import (
     ReplicaTarget,
     Setting,
 )
-from broker.protocol.framing import FrameDecoder
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import (
     UNKNOWN_REPLICAS,
@@ -64,6 +63,7 @@ from broker.zk.replicated_topics import ReplicatedTopics
 from broker.zk.replicated_values import decode_state, encode_assignment
 from broker.zk.session import Session
 from tests.integration.broker.peers import Server
+from tests.support.framing import FrameDecoder
 from tests.support.waiting import wait_until
 from tests.support.zookeeper import expire_session
 from tests.support.zookeeper_proxy import ZooKeeperProxy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.protocol.framing import FrameDecoder
+from tests.support.framing import FrameDecoder
 
 
 def frame_of(stream: bytes) -> bytes:

@@ -7,14 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import ProtocolError
-from broker.protocol.framing import (
-    SIZE_BYTES,
-    FrameDecoder,
-    FrameSizeError,
-    cut_frames,
-    encode_frame,
-)
+from broker.protocol.framing import SIZE_BYTES, FrameSizeError, cut_frames, encode_frame
 from broker.protocol.primitives import INT32
+from tests.support.framing import FrameDecoder
 
 FRAMES = st.lists(st.binary(min_size=1, max_size=20), max_size=6)
 LIMIT = 100
