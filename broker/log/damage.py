@@ -1,4 +1,4 @@
-"""Finding damaged messages in segments, and replacing the files of such segments."""
+"""Comparing copies of a log by digests, finding damaged messages, and replacing their files."""
 
 from __future__ import annotations
 

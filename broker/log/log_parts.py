@@ -1,4 +1,9 @@
-"""Callbacks run when an offset of a log advances."""
+"""Parts of a log: listeners of its offsets, what no flush has made durable, and incarnations.
+
+By incarnations producers ask for lost messages. A broker gets another one after a crash, which can
+take the end of a log. An incarnation with the creation of the topic is a term; a producer that
+knows the term of its message, and its end, learns whether the log still has it.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,13 @@
-"""The leader epochs of a replicated log, in a file beside its segments.
+"""The files beside the segments of a replicated log: epochs, creation id, and record.
 
-The file is the one of later Kafka: a version, the number of entries, and for each a line `EPOCH
-START_OFFSET`, both ascending. An entry is durable before the first message of its epoch is written,
-so that no message is taken for one of an earlier epoch. Messages do not name their epoch: a log
-whose file is lost has to be copied again.
+The file of leader epochs is the one of later Kafka: a version, the number of entries, and for each
+a line `EPOCH START_OFFSET`, both ascending. An entry is durable before the first message of its
+epoch is written, so that no message is taken for one of an earlier epoch. Messages do not name
+their epoch: a log whose file is lost has to be copied again.
+
+The creation id is that of the topic, as a log of a former topic of the same name is no replica of
+this one. The record has the controller's last orders (`replica_records`), from which the topic can
+be made again if ZooKeeper's data are lost.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Runs `pipeline load` and `pipeline compact`; errors are those of `broker.spark.load`, `load_table`
-and `compaction`, with names of options.
-"""
+"""Runs `pipeline load` and `pipeline compact`; errors have the names of options."""
 
 from __future__ import annotations
 
