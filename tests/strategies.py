@@ -408,7 +408,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         ),
         _tuples(REPLICATED_PARTITION),
         _tuples(st.builds(StoppedReplica, PARTITION, SHORT_STRING, INT32, st.booleans())),
-        INT64,
+        throttle_bytes_per_s=INT64,
     ),
     ChangeIsrRequest: st.builds(
         ChangeIsrRequest,
@@ -431,7 +431,9 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         ElectLeadersRequest, st.sampled_from(ElectionKind), _tuples(PARTITION)
     ),
     ReassignRequest: st.builds(
-        ReassignRequest, _tuples(st.builds(ReplicaTarget, PARTITION, _tuples(INT32))), INT64
+        ReassignRequest,
+        _tuples(st.builds(ReplicaTarget, PARTITION, _tuples(INT32))),
+        throttle_bytes_per_s=INT64,
     ),
     ListReassignmentsRequest: st.just(ListReassignmentsRequest()),
     ListUnknownReplicasRequest: st.just(ListUnknownReplicasRequest()),
