@@ -14,7 +14,7 @@ import fcntl
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -450,7 +450,7 @@ def _holder_words(content: bytes) -> list[str]:
 
 
 _FIRST_LINE = "pylogctl-recovery-points 1"
-_HIGH_WATERMARKS_VERSION = "0"
+_COUNTED_VERSION = "0"
 
 
 class RecoveryPoint(NamedTuple):
@@ -497,24 +497,31 @@ def _parse_recovery_point(line: str) -> tuple[LogKey, RecoveryPoint]:
     return (topic, int(index)), RecoveryPoint(offset, since_ms)
 
 
+def write_counted_lines(path: Path, lines: Sequence[str]) -> None:
+    """Replace a checkpoint of later Kafka's form: a version, the number of lines, and these."""
+    content = "\n".join((_COUNTED_VERSION, str(len(lines)), *lines, ""))
+    write_atomically(path, content.encode())
+
+
+def read_counted_lines(path: Path) -> list[str]:
+    """Return the lines of such a checkpoint; `ValueError` if it is damaged."""
+    version, count, *lines, end = path.read_bytes().decode().split("\n")
+    if version != _COUNTED_VERSION or end or int(count) != len(lines):
+        raise ValueError("its version, its length or its end is wrong")
+    return lines
+
+
 def write_high_watermarks(data_dir: Path, offsets: Mapping[TopicPartition, int]) -> None:
     """Replace the stored high watermarks; on an `OSError` the old ones remain."""
-    lines = [
-        _HIGH_WATERMARKS_VERSION,
-        str(len(offsets)),
-        *(f"{one.topic} {one.name} {offset}" for one, offset in sorted(offsets.items())),
-    ]
-    write_atomically(data_dir / HIGH_WATERMARKS_NAME, ("\n".join(lines) + "\n").encode())
+    lines = [f"{one.topic} {one.name} {offset}" for one, offset in sorted(offsets.items())]
+    write_counted_lines(data_dir / HIGH_WATERMARKS_NAME, lines)
 
 
 def read_high_watermarks(data_dir: Path) -> dict[TopicPartition, int]:
     """Return the stored high watermarks, none if unreadable: leaders send present ones."""
     path = data_dir / HIGH_WATERMARKS_NAME
     try:
-        version, count, *lines, end = path.read_bytes().decode().split("\n")
-        if version != _HIGH_WATERMARKS_VERSION or end or int(count) != len(lines):
-            raise ValueError("its version, its length or its end is wrong")
-        return dict(map(_parse_high_watermark, lines))
+        return dict(map(_parse_high_watermark, read_counted_lines(path)))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -24,11 +24,11 @@ from broker.cluster_state import EpochStart
 from broker.errors import StorageError
 from broker.files import open_file, sync_directory, write_atomically
 from broker.leader_epochs import LeaderEpochs
+from broker.log.data_directory import read_counted_lines, write_counted_lines
 from broker.log.segment import reason_of, write_error
 from broker.replica_records import ReplicaRecord
 
 EPOCH_FILE_NAME = "leader-epoch-checkpoint"
-_VERSION = "0"
 _NONE = LeaderEpochs()
 
 logger = logging.getLogger(__name__)
@@ -38,9 +38,7 @@ def read_epochs(directory: Path) -> LeaderEpochs:
     """Return the epochs in the file of a log's directory; none if it is missing or unreadable."""
     path = directory / EPOCH_FILE_NAME
     try:
-        version, count, *lines, end = path.read_bytes().decode().split("\n")
-        if version != _VERSION or end or int(count) != len(lines):
-            raise ValueError("its version, its length or its end is wrong")
+        lines = read_counted_lines(path)
         return LeaderEpochs(EpochStart(*map(int, line.split(" "))) for line in lines)
     except FileNotFoundError:
         return _NONE
@@ -89,13 +87,9 @@ class EpochFile:
             self.epochs = epochs
 
     def _write(self, epochs: LeaderEpochs) -> None:
-        lines = [
-            _VERSION,
-            str(len(epochs.entries)),
-            *(f"{one.epoch} {one.start_offset}" for one in epochs.entries),
-        ]
+        lines = [f"{one.epoch} {one.start_offset}" for one in epochs.entries]
         try:
-            write_atomically(self._path, ("\n".join(lines) + "\n").encode())
+            write_counted_lines(self._path, lines)
         except OSError as error:
             text = f"cannot write {self._path}: {reason_of(error)}"
             raise write_error(error)(text) from error

@@ -15,6 +15,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -215,16 +216,12 @@ def apply_retention(
 
     `now_ms` is the time of `RetentionTime`. With `archive_dir` they are archived before.
     """
-
-    def choose_expired(segments: Sequence[Segment]) -> int:
-        return expired_count(segments, now_ms=now_ms, retention_ms=config.retention_ms)
-
-    def choose_excess(segments: Sequence[Segment]) -> int:
-        return excess_count(segments, retention_bytes=config.retention_bytes)
-
     removed: list[Segment] = []
     try:
-        for choose in (choose_expired, choose_excess):
+        for choose in (
+            partial(expired_count, now_ms=now_ms, retention_ms=config.retention_ms),
+            partial(excess_count, retention_bytes=config.retention_bytes),
+        ):
             segments = log.prepare_removal(choose)
             if segments:
                 # The following segment must be on disk before these are removed: a log without any

@@ -169,40 +169,28 @@ def _sized_decompress(
     return bytes(unfolded)
 
 
-def _lz4_compress(data: Buffer) -> bytes:
+def _lz4() -> Any:
     from cramjam import lz4
 
-    return _sized_compress(lz4.compress, data)
+    return lz4
 
 
-def _lz4_decompress(data: Buffer, max_bytes: int) -> bytes:
-    from cramjam import lz4
-
-    return _sized_decompress(lz4.decompress_into, data, max_bytes)
-
-
-def _zstd_compress(data: Buffer) -> bytes:
+def _zstd() -> Any:
     from cramjam import zstd
 
-    return _sized_compress(zstd.compress, data)
-
-
-def _zstd_decompress(data: Buffer, max_bytes: int) -> bytes:
-    from cramjam import zstd
-
-    return _sized_decompress(zstd.decompress_into, data, max_bytes)
+    return zstd
 
 
 _COMPRESS: dict[Codec, Callable[[Buffer], bytes]] = {
     Codec.NONE: bytes,
     Codec.GZIP: _gzip_compress,
     Codec.SNAPPY: _snappy_compress,
-    Codec.LZ4: _lz4_compress,
-    Codec.ZSTD: _zstd_compress,
+    Codec.LZ4: lambda data: _sized_compress(_lz4().compress, data),
+    Codec.ZSTD: lambda data: _sized_compress(_zstd().compress, data),
 }
 _DECOMPRESS: dict[Codec, Callable[[Buffer, int], bytes]] = {
     Codec.GZIP: _gzip_decompress,
     Codec.SNAPPY: _snappy_decompress,
-    Codec.LZ4: _lz4_decompress,
-    Codec.ZSTD: _zstd_decompress,
+    Codec.LZ4: lambda data, most: _sized_decompress(_lz4().decompress_into, data, most),
+    Codec.ZSTD: lambda data, most: _sized_decompress(_zstd().decompress_into, data, most),
 }

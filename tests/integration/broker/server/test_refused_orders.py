@@ -10,6 +10,7 @@ import pytest
 
 from broker.errors import NO_ERROR
 from broker.files import write_atomically
+from broker.log.replica_files import EPOCH_FILE_NAME
 from tests.integration.broker.server.test_replication import ONE, ScriptedCluster
 from tests.integration.broker.server.test_replication import cluster as cluster
 from tests.support.waiting import wait_until
@@ -23,11 +24,11 @@ def test_order_to_lead_when_the_disk_cannot_note_the_epoch_then_carried_out_once
     is_full = True
 
     def refuse(path: Path, content: bytes) -> None:
-        if is_full and "replicas" in path.parts:
+        if is_full and path.name == EPOCH_FILE_NAME:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write_atomically(path, content)
 
-    monkeypatch.setattr("broker.log.replica_files.write_atomically", refuse)
+    monkeypatch.setattr("broker.log.data_directory.write_atomically", refuse)
     cluster.decide(1, (0, 1, 2))
     assert cluster.publish(1, ONE).error != NO_ERROR
     cluster.reconnect(1)
