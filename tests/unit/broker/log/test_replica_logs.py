@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -199,9 +197,9 @@ def test_start_when_an_interval_for_high_watermarks_is_set_then_they_are_written
     intervals: dict[str, float] = {}
 
     class NotedTask(PeriodicTask):
-        def __init__(self, name: str, work: Callable[[], object], **delays: Any) -> None:
-            super().__init__(name, work, **delays)
-            intervals[name] = delays["delay_s"]()
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            intervals[self.name] = self.delay_s()
 
     monkeypatch.setattr("broker.log.checkpoints.PeriodicTask", NotedTask)
     manager = opened(make_manager(high_watermark_checkpoint_ms=10), AWAY)
