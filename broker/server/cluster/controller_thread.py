@@ -196,7 +196,7 @@ class ControllerThread:
         )
         self._told: tuple[LiveBroker, ...] = ()  # the live brokers, as a controller told last
         period_s = config.monitoring_period_ms / 1000
-        self.election_stats = WindowedStats(clock, period_s, ELECTION_BOUNDS_S)
+        self.election_stats: WindowedStats = WindowedStats(clock, period_s, ELECTION_BOUNDS_S)
         """Events that changed leaders; timed from arrival until the states were written."""
         self._thread = LoopThread(self._run, name="controller")
 
