@@ -32,11 +32,11 @@ def is_open_to_others(path: Path, found: os.stat_result) -> bool:
     return not any(real.is_relative_to(Path(one).resolve()) for one in (own, _CREDENTIALS))
 
 
-def open_file(path: Path, flags: int) -> int:
+def open_file(path: Path, flags: int, mode: int = _FILE_MODE) -> int:
     """Open a file and return its descriptor; `OSError` for a symbolic link."""
     # the target of a link may be another's file
     try:
-        return os.open(path, flags | os.O_NOFOLLOW, _FILE_MODE)
+        return os.open(path, flags | os.O_NOFOLLOW, mode)
     except OSError as error:
         if error.errno == errno.ELOOP:
             validate_no_link(path)
@@ -58,14 +58,14 @@ def sync_directory(directory: Path) -> None:
         os.close(fd)
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes, mode: int = _FILE_MODE) -> None:
     """Replace a file so that a crash or power failure leaves either the old or the new content.
 
     After an `OSError` the old content, if any, is unchanged.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     temporary.unlink(missing_ok=True)
-    fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         write_all(fd, content)
         os.fsync(fd)

@@ -442,7 +442,7 @@ class Session:
         deadline_s = self._await_connection()
         acls = {path: self._acl_of_new(path) for path in nodes}
         wanted = {path: (value, acls[path], ephemeral) for path, value in nodes.items()}
-        outcomes = self._write(deadline_s, self._client.create_async, wanted)
+        outcomes = self._write(self._client.create_async, wanted, deadline_s)
         orphans = _paths_with(errors.RegistryNodeNotFoundError, outcomes)
         if orphans:
             # The server takes requests in their order: no need to wait for the parents. An error
@@ -451,9 +451,8 @@ class Session:
                 self._client.create_async(full, b"", acl)
                 for full, acl in self._missing_parents(orphans)
             ]
-            outcomes |= self._write(
-                deadline_s, self._client.create_async, {path: wanted[path] for path in orphans}
-            )
+            again = {path: wanted[path] for path in orphans}
+            outcomes |= self._write(self._client.create_async, again, deadline_s)
             for path in _paths_with(errors.RegistryNodeNotFoundError, outcomes):
                 with self._translated(path):
                     for parent in parents:
@@ -554,17 +553,16 @@ class Session:
         Those that are deleted meanwhile are left out.
         """
         wanted = {path: (self._acl(path, is_secured=is_secured),) for path in node_paths}
-        outcomes = self._write(self._await_connection(), self._client.set_acls_async, wanted)
+        outcomes = self._write(self._client.set_acls_async, wanted)
         return len(outcomes) - len(_paths_with(errors.RegistryNodeNotFoundError, outcomes))
 
     def set(self, path: str, value: bytes, *, version: int = -1) -> None:
         """Replace a node's value, of 1 MB at most."""
-        deadline_s = self._await_connection()
-        self._write(deadline_s, self._client.set_async, {path: (value, version)}, must_fit=True)
+        self._write(self._client.set_async, {path: (value, version)}, must_fit=True)
 
     def set_many(self, nodes: Mapping[str, tuple[bytes, int]]) -> dict[str, int]:
         """Replace values of nodes, each given with its version; return the new versions."""
-        outcomes = self._write(self._await_connection(), self._client.set_async, nodes)
+        outcomes = self._write(self._client.set_async, nodes)
         return {
             path: stat.version
             for path, stat in outcomes.items()
@@ -573,23 +571,23 @@ class Session:
 
     def delete(self, path: str, *, version: int = -1) -> None:
         """Delete a node; `CoordinationError` if it has children."""
-        deadline_s = self._await_connection()
-        self._write(deadline_s, self._client.delete_async, {path: (version,)}, must_fit=True)
+        self._write(self._client.delete_async, {path: (version,)}, must_fit=True)
 
     def delete_many(self, node_paths: Iterable[str]) -> None:
         """Delete nodes of any version."""
-        deadline_s = self._await_connection()
-        self._write(deadline_s, self._client.delete_async, dict.fromkeys(node_paths, ()))
+        self._write(self._client.delete_async, dict.fromkeys(node_paths, ()))
 
     def _write(
         self,
-        deadline_s: float,
         start: Callable[..., Any],
         arguments: Mapping[str, tuple[object, ...]],
+        deadline_s: float | None = None,
         *,
         must_fit: bool = False,
     ) -> dict[str, Any]:
         """Return the results of requests by path, or the errors of those that do not fit."""
+        if deadline_s is None:
+            deadline_s = self._await_connection()
         deadlines.note_change()
         pending = {
             path: start(resolve(self._address.chroot, path), *some)

@@ -18,7 +18,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.endpoints import Endpoint
 from broker.errors import ConfigError, CoordinationError
-from broker.files import TEMPORARY_SUFFIX, open_file, sync_directory, write_all
+from broker.files import open_file, write_atomically
 from broker.log.data_directory import CLUSTER_KEY_NAME
 from broker.security.cluster_keys import CLUSTER_PROOF, ClusterKeys, OwnBroker, new_key
 from broker.security.mechanisms import ServerMechanisms
@@ -160,17 +160,7 @@ class ClusterKeyStore:
             return ClusterKeys.decode(file.read(), str(self._file))
 
     def _write_file(self) -> None:
-        temporary = self._file.with_name(self._file.name + TEMPORARY_SUFFIX)
         try:
-            temporary.unlink(missing_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            fd = os.open(temporary, flags, _KEY_FILE_MODE)
-            try:
-                write_all(fd, self._keys.encode())
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-            temporary.replace(self._file)
-            sync_directory(self._file.parent)
+            write_atomically(self._file, self._keys.encode(), _KEY_FILE_MODE)
         except OSError as error:
             logger.warning("cannot keep the keys of the cluster in %s: %s", self._file, error)

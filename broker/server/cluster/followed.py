@@ -38,6 +38,7 @@ class ZookeeperFollower(StoppableThread):
 
     def __init__(self, name: str, session: Session, period_s: float | None = None) -> None:
         super().__init__(name)
+        self._session = session
         self._period_s = period_s
         self._changed = threading.Event()
         self._watched = WatchedReads(session, lambda _path: self._changed.set())
@@ -85,7 +86,6 @@ class OpenNodesFollower(ZookeeperFollower):
         super().__init__("zookeeper-acls", session, _PERIOD_S)
         self.found: list[str] = []
         """Which nodes are open, and who may do what with each; replaced, never changed in place."""
-        self._session = session
         self._changed.set()
 
     def _read(self) -> None:
@@ -121,7 +121,6 @@ class RulesFollower(ZookeeperFollower):
         """When it was read, since 1970."""
         self.vanished_count = 0
         """How often it was found deleted, or made again by others."""
-        self._session = session
         self._clock = clock
         self._apply = apply  # called with the rules and their version
         self._value: bytes | None = None  # of the node as it was applied last
@@ -189,7 +188,6 @@ class ClusterKeyFollower(ZookeeperFollower):
         use: Callable[[ClusterKeys], None],
     ) -> None:
         super().__init__("cluster-keys", session)
-        self._session = session
         self._present = present  # returns the keys of a cluster that has none in ZooKeeper
         self._use = use  # called with the keys after each change
 

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.clock import Clock
-from broker.cluster_state import IsrChange, IsrDecision, ReplicatedPartition
+from broker.cluster_state import IsrChange, IsrDecision
 from broker.protocol.primitives import Reader
 from broker.protocol.replica_requests import ISR_DECISIONS, ChangeIsrRequest
 from broker.replication.leader import Leader
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import HostedReplica, ReplicaTable
 from broker.server.cluster.storage_faults import StorageFaults
-from broker.state_changes import ChangeKind, LoggedChange
+from broker.state_changes import ChangeKind
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +106,8 @@ class IsrProposals:
             # for another epoch, a push is on its way
             if is_same_epoch and self.table.states.note(decision.decided):
                 if decision.decided.version > change.version:
-                    self._log(decision.decided)
+                    noted = {"isr": decision.decided.state.isr, "version": decision.decided.version}
+                    self.table.note_changes([self.table.change_of(hosted, ChangeKind.ISR, **noted)])
                 self.table.note_states([decision.decided], ())
 
     def _count(self, isr: Iterable[int], decision: IsrDecision | None) -> None:
@@ -117,14 +118,3 @@ class IsrProposals:
         before, after = set(isr), set(decision.decided.state.isr)
         self.shrinks += not before <= after
         self.expands += not after <= before
-
-    def _log(self, decided: ReplicatedPartition) -> None:
-        change = LoggedChange(
-            ChangeKind.ISR,
-            controller_epoch=self.table.states.controller_epoch,
-            partition=decided.partition,
-            leader_epoch=decided.state.leader_epoch,
-            isr=decided.state.isr,
-            version=decided.version,
-        )
-        self.table.note_changes([change])

@@ -40,7 +40,7 @@ from broker.server.cluster.disk_threads import DiskThreads
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import HostedReplica, ReplicaTable
 from broker.server.cluster.throttle import Throttle
-from broker.state_changes import ChangeKind, LoggedChange
+from broker.state_changes import ChangeKind
 from broker.threads import StoppableThread
 from broker.topic import TopicPartition, share_of
 
@@ -493,11 +493,8 @@ class ReplicaFetcher(StoppableThread):
     def _note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
         """Log that a replica's log, which ended at an offset, was truncated; it is locked."""
         role = hosted.replica.role
-        change = LoggedChange(
-            ChangeKind.TRUNCATED,
-            controller_epoch=self.table.states.controller_epoch,
-            partition=hosted.log.partition,
-            leader_epoch=hosted.replica.leader_epoch,
+        change = self.table.change_of(
+            *(hosted, ChangeKind.TRUNCATED),
             version=None if role is None else role.info.version,
             offset=hosted.log.log_end_offset,
             text=f"the log ended at {from_offset}",

@@ -349,12 +349,9 @@ class ReplicaOrders:
             known = self.table.states.known.get(partition)
             state = None if known is None else known.state
             self._changes.append(
-                LoggedChange(
-                    kind,
-                    self.clock.time_ms(),
-                    controller_epoch=self.table.states.controller_epoch,
-                    partition=partition,
-                    leader_epoch=hosted.replica.leader_epoch,
+                self.table.change_of(
+                    *(hosted, kind),
+                    time_ms=self.clock.time_ms(),
                     leader=None if state is None else state.leader,
                     isr=None if state is None else state.isr,
                     version=None if known is None else known.version,

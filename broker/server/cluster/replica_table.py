@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Event, RLock
 from types import TracebackType
+from typing import Any
 
 from broker import errors
 from broker.clock import Clock
@@ -18,6 +19,7 @@ from broker.replication.leader import Leader
 from broker.replication.replica import Replica, ReplicaSettings
 from broker.replication.replicas import Replicas
 from broker.server.cluster.state_change_log import NoteChanges
+from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
 
 
@@ -258,6 +260,16 @@ class ReplicaTable:
         if start <= log.log_start_offset or not self.logs.retention.keeps(log, start, end):
             return None
         return role.kept_error(told)
+
+    def change_of(self, hosted: HostedReplica, kind: ChangeKind, **fields: Any) -> LoggedChange:
+        """Return a change of a replica to be logged, in the epochs known here."""
+        return LoggedChange(
+            kind,
+            controller_epoch=self.states.controller_epoch,
+            partition=hosted.log.partition,
+            leader_epoch=hosted.replica.leader_epoch,
+            **fields,
+        )
 
     def add(self, replica: Replica) -> HostedReplica | None:
         """Return a replica with its log, added in place of a former one; None if it has no log."""
