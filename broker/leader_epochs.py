@@ -7,7 +7,7 @@ high watermarks, which may lag on either side.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from dataclasses import dataclass
 from operator import attrgetter
 
 from broker.cluster_state import EpochEnd, EpochStart
@@ -35,6 +35,7 @@ def is_of_replicas(term: int) -> bool:
     return not term & FIRST_INCARNATION
 
 
+@dataclass(frozen=True, slots=True)
 class LeaderEpochs:
     """The leader epochs of a log and their starts, strictly increasing in both; never changed.
 
@@ -43,55 +44,39 @@ class LeaderEpochs:
     that a crash leaves is right once `recovered` has seen the end of the log.
     """
 
-    __slots__ = ("_entries",)
+    entries: tuple[EpochStart, ...] = ()  # the epochs with their starts, in order
 
-    def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
-        self._entries = tuple(entries)
-        for before, after in zip(self._entries, self._entries[1:], strict=False):
+    def __post_init__(self) -> None:
+        for before, after in zip(self.entries, self.entries[1:], strict=False):
             if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
                 raise ValueError(f"leader epoch {after} does not follow {before}")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LeaderEpochs) and self._entries == other._entries
-
-    def __hash__(self) -> int:
-        return hash(self._entries)
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{one.epoch}: {one.start_offset}" for one in self._entries)
-        return f"LeaderEpochs({inside})"
-
-    @property
-    def entries(self) -> tuple[EpochStart, ...]:
-        """Return the epochs with their starts, in order."""
-        return self._entries
 
     @property
     def last_epoch(self) -> int:
         """Return the last epoch, `NO_EPOCH` if none has begun."""
-        return self._entries[-1].epoch if self._entries else NO_EPOCH
+        return self.entries[-1].epoch if self.entries else NO_EPOCH
 
     def begun(self, epoch: int, start_offset: int) -> LeaderEpochs:
         """Return the list with one more epoch, without those not before it in both numbers."""
         kept = tuple(
-            one for one in self._entries if one.epoch < epoch and one.start_offset < start_offset
+            one for one in self.entries if one.epoch < epoch and one.start_offset < start_offset
         )
         return LeaderEpochs((*kept, EpochStart(epoch, start_offset)))
 
     def truncated(self, end_offset: int) -> LeaderEpochs:
         """Return the list of the log cut at an offset, without epochs that have no bytes then."""
         # also applied if the log needs no cut: epochs without data may be at its end
-        if not self._entries or self._entries[-1].start_offset < end_offset:
+        if not self.entries or self.entries[-1].start_offset < end_offset:
             return self
-        return LeaderEpochs(one for one in self._entries if one.start_offset < end_offset)
+        return LeaderEpochs(tuple(one for one in self.entries if one.start_offset < end_offset))
 
     def recovered(self, log_start_offset: int, log_end_offset: int) -> LeaderEpochs:
         """Return the list that fits a log that was opened: the file may have more or fewer."""
         if log_start_offset < log_end_offset:
             return self.truncated(log_end_offset).trimmed(log_start_offset)
         # retention has removed all: in which epoch the log ends is known nevertheless
-        known = LeaderEpochs(one for one in self._entries if one.start_offset <= log_end_offset)
-        return known.trimmed(log_start_offset)
+        known = tuple(one for one in self.entries if one.start_offset <= log_end_offset)
+        return LeaderEpochs(known).trimmed(log_start_offset)
 
     def trimmed(self, log_start_offset: int) -> LeaderEpochs:
         """Return the list of the log whose beginning was removed up to an offset.
@@ -99,8 +84,8 @@ class LeaderEpochs:
         The epoch of the last message that was removed stays, with its start: a log that ends where
         this one starts is known by it to be the same up to there.
         """
-        at = bisect_left(self._entries, log_start_offset, key=_START) - 1
-        return self if at <= 0 else LeaderEpochs(self._entries[at:])
+        at = bisect_left(self.entries, log_start_offset, key=_START) - 1
+        return self if at <= 0 else LeaderEpochs(self.entries[at:])
 
     def end_of(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """Return the largest epoch not above a given one, which another replica sent, and its end.
@@ -108,18 +93,18 @@ class LeaderEpochs:
         If all epochs here are above it: its own number and the start of the first one. Without any
         epoch: `NO_EPOCH` and the log's end.
         """
-        if not self._entries:
+        if not self.entries:
             return EpochEnd(NO_EPOCH, log_end_offset)
-        if epoch >= self._entries[-1].epoch:
-            return EpochEnd(self._entries[-1].epoch, log_end_offset)
-        after = bisect_right(self._entries, epoch, key=_EPOCH)
-        found = self._entries[after - 1].epoch if after else epoch
-        return EpochEnd(found, self._entries[after].start_offset)
+        if epoch >= self.entries[-1].epoch:
+            return EpochEnd(self.entries[-1].epoch, log_end_offset)
+        after = bisect_right(self.entries, epoch, key=_EPOCH)
+        found = self.entries[after - 1].epoch if after else epoch
+        return EpochEnd(found, self.entries[after].start_offset)
 
     def end_of_term(self, term: int, creation: int, log_end_offset: int) -> int:
         """Return the end of a term in the log; -1 if none of it is known here. See `term_of`."""
         epoch = term & _EPOCH_BITS
-        if term >> _EPOCH_BIT_COUNT != creation or not self._entries:
+        if term >> _EPOCH_BIT_COUNT != creation or not self.entries:
             return -1
         found = self.end_of(epoch, log_end_offset)
         return found.end_offset if found.epoch == epoch else -1
@@ -128,5 +113,5 @@ class LeaderEpochs:
         """Return the epochs in which the bytes of a range were written; none if it is empty."""
         if end_offset <= offset:
             return ()
-        first = max(bisect_right(self._entries, offset, key=_START) - 1, 0)
-        return tuple(one for one in self._entries[first:] if one.start_offset < end_offset)
+        first = max(bisect_right(self.entries, offset, key=_START) - 1, 0)
+        return tuple(one for one in self.entries[first:] if one.start_offset < end_offset)

@@ -84,7 +84,7 @@ class Incarnations:
         the incarnation is the same. `creation` is the topic's `creation_key`.
         """
         first = incarnation - 1 if start_offset > log_start_offset else incarnation
-        epochs = LeaderEpochs([EpochStart(first, log_start_offset)])
+        epochs = LeaderEpochs((EpochStart(first, log_start_offset),))
         self._epochs = epochs.begun(incarnation, start_offset)
         self._creation = creation
         self.term = term_of(creation, self._epochs.last_epoch)

@@ -39,7 +39,7 @@ def read_epochs(directory: Path) -> LeaderEpochs:
     path = directory / EPOCH_FILE_NAME
     try:
         lines = read_counted_lines(path)
-        return LeaderEpochs(EpochStart(*map(int, line.split(" "))) for line in lines)
+        return LeaderEpochs(tuple(EpochStart(*map(int, line.split(" "))) for line in lines))
     except FileNotFoundError:
         return _NONE
     except (OSError, ValueError, TypeError) as error:

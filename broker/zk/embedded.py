@@ -15,16 +15,20 @@ import importlib.util
 import json
 import logging
 import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from broker.endpoints import join_address
 from broker.errors import ConfigError, CoordinationError, LogLockedError, RegistryUnreachableError
-from broker.zk.child import ChildProcess
+from broker.threads import start_once
+from broker.zk import child as child_program
 from broker.zk.health import four_letter_word
 from broker.zk.java import Java, find_java
 from broker.zk.nodes import MAX_REQUEST_BYTES
@@ -262,6 +266,101 @@ _STOP_S = 10.0
 _FIRST_PAUSE_S = 0.5
 _MAX_PAUSE_S = 30.0
 _RESTART_LIMIT_S = 30.0
+
+
+@dataclass(eq=False)
+class ChildProcess:
+    """A child process that is terminated when this process dies.
+
+    A thread of its own starts it and waits for it: Linux sends the death signal when the *thread*
+    that forked the child ends, so that thread must live as long as the child.
+
+    Args:
+        log_file: all output is appended to it.
+        environ: the whole environment.
+        kept_fd: a descriptor the child inherits and keeps open.
+        on_exit: called in the thread with the exit status (negative: the signal) when the process
+            has ended, also after `stop`.
+        mode: how the child is tied to this process, `SIGNAL` or `PIPE`.
+    """
+
+    command: Sequence[str]
+    _: KW_ONLY
+    directory: Path
+    log_file: Path
+    environ: Mapping[str, str]
+    kept_fd: int
+    on_exit: Callable[[int], None]
+    mode: str = child_program.DEFAULT_MODE
+
+    def __post_init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._start_error: OSError | None = None
+        self._started = threading.Event()
+        self._ended = threading.Event()
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the process, which has been started."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def exit_status(self) -> int | None:
+        """Return how the process ended (negative: the signal), None while it runs."""
+        return self._process.returncode if self._process and self._ended.is_set() else None
+
+    def start(self) -> None:
+        """Start the process; `OSError` if the log file or the program cannot be opened."""
+        self._thread = start_once(self._run, name="child-process")
+        self._started.wait()
+        if self._start_error:
+            self._thread.join()
+            raise self._start_error
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the process to end; return whether it has."""
+        return self._ended.wait(timeout_s)
+
+    def stop(self, timeout_s: float) -> None:
+        """End the process and wait for it; SIGTERM is followed by SIGKILL after `timeout_s`."""
+        self._signal(signal.SIGTERM)
+        if not self._ended.wait(timeout_s):
+            self._signal(signal.SIGKILL)
+        self._thread.join()
+
+    def _signal(self, number: signal.Signals) -> None:
+        # The child leads a process group, which in pipe mode has two members.
+        with contextlib.suppress(ProcessLookupError):
+            if not self._ended.is_set():
+                os.killpg(self.pid, number)
+
+    def _run(self) -> None:
+        try:
+            self._process = self._spawn()
+        except OSError as error:
+            self._start_error = error
+            return
+        finally:
+            self._started.set()
+        with self._process as process:
+            status = process.wait()
+        self._ended.set()
+        self.on_exit(status)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        script = [sys.executable, "-I", "-S", child_program.__file__]
+        with self.log_file.open("ab") as output:
+            return subprocess.Popen(
+                [*script, self.mode, str(os.getpid()), *self.command],
+                cwd=self.directory,
+                env=dict(self.environ),
+                stdin=subprocess.PIPE if self.mode == child_program.PIPE else subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(self.kept_fd,),
+                start_new_session=True,  # Ctrl-C on the terminal is for the parent alone
+            )
 
 
 @dataclass(eq=False)

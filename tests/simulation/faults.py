@@ -205,9 +205,11 @@ def _start_where_the_leader_does(self: Follower, answer: FetchAnswer) -> FetchRe
 def _without_the_epoch_before(self: LeaderEpochs, log_start_offset: int) -> LeaderEpochs:
     kept = _trimmed(self, log_start_offset).entries
     return LeaderEpochs(
-        one._replace(start_offset=max(one.start_offset, log_start_offset))
-        for one, after in zip_longest(kept, kept[1:])
-        if after is None or after.start_offset > log_start_offset
+        tuple(
+            one._replace(start_offset=max(one.start_offset, log_start_offset))
+            for one, after in zip_longest(kept, kept[1:])
+            if after is None or after.start_offset > log_start_offset
+        )
     )
 
 

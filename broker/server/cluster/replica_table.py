@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Event, RLock
-from types import TracebackType
 from typing import Any
 
 from broker import errors
@@ -46,12 +45,7 @@ class HostedReplica:
         self._lock.acquire()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.release()
         self._take_news()
 

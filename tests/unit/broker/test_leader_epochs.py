@@ -12,7 +12,7 @@ from broker.leader_epochs import LeaderEpochs
 
 
 def epochs(*entries: tuple[int, int]) -> LeaderEpochs:
-    return LeaderEpochs(EpochStart(*one) for one in entries)
+    return LeaderEpochs(tuple(EpochStart(*one) for one in entries))
 
 
 @st.composite

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.zk import child
-from broker.zk.child import ChildProcess
+from broker.zk.embedded import ChildProcess
 
 DEADLINE_S = 60
 MODES = [
@@ -33,7 +33,7 @@ DEAF = [
 PARENT = """
 import sys, time
 from pathlib import Path
-from broker.zk.child import ChildProcess
+from broker.zk.embedded import ChildProcess
 mode, directory, *command = sys.argv[1:]
 process = ChildProcess(
     command, directory=Path(directory), log_file=Path(directory, "log"), environ={},

@@ -333,7 +333,7 @@ def test_append_when_an_epoch_has_begun_then_it_is_durable_before_the_message(
     faulty_disk.room_bytes = 0
     with pytest.raises(StorageError):
         copy(log, TWELVE_BYTES, 12)
-    assert read_epochs(log.directory) == LeaderEpochs([EpochStart(3, 12)])
+    assert read_epochs(log.directory) == LeaderEpochs((EpochStart(3, 12),))
 
 
 def test_settle_epochs_when_the_disk_refuses_then_the_log_is_faulty_until_it_takes_them(
@@ -362,6 +362,6 @@ def test_read_epochs_when_damaged_then_there_are_none(tmp_path: Path, content: s
 
 
 def test_read_epochs_when_written_then_the_format_of_later_kafka(tmp_path: Path) -> None:
-    EpochFile(tmp_path).replace(LeaderEpochs([EpochStart(2, 100)]))
+    EpochFile(tmp_path).replace(LeaderEpochs((EpochStart(2, 100),)))
     assert (tmp_path / EPOCH_FILE_NAME).read_text() == "0\n1\n2 100\n"
-    assert read_epochs(tmp_path) == LeaderEpochs([EpochStart(2, 100)])
+    assert read_epochs(tmp_path) == LeaderEpochs((EpochStart(2, 100),))

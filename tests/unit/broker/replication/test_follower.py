@@ -87,7 +87,9 @@ def test_follower_when_several_epochs_part_then_cuts_until_the_logs_agree() -> N
 
     catch_up(follower, leader_of(source))
 
-    assert follower.log.epochs == LeaderEpochs(EpochStart(*e) for e in ((0, 0), (2, 1), (4, 4)))
+    assert follower.log.epochs == LeaderEpochs(
+        (EpochStart(0, 0), EpochStart(2, 1), EpochStart(4, 4))
+    )
     assert isinstance(follower.log, MemoryLog)
     assert follower.log.entries == source.entries
 
