@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from broker import errors
 from broker.client.cluster import Cluster, Connect
@@ -25,6 +25,21 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.layouts import DATA
 from broker.protocol.responses import BrokerAddress
+from broker.records import (
+    HIDDEN,
+    UNTOLD,
+    Bytes,
+    ColumnKind,
+    Fit,
+    Flag,
+    Integer,
+    Moment,
+    Rank,
+    Rate,
+    Seconds,
+    Text,
+    Title,
+)
 from broker.topic import TopicPartition
 from broker.units import format_duration
 from broker.zk import paths
@@ -64,37 +79,74 @@ class LogFailure(NamedTuple):
     error: str
 
 
+_STORAGE = (
+    "ok, or the worst of partitions: full, unreadable, damaged, failed, offline, unregistered"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """The state of a broker that responds; None for what a broker of Kafka 0.7 does not tell."""
+    """The state of a broker; None for what one does not tell that is down, or of Kafka 0.7."""
 
-    id: int
-    address: str  # for clients, `host:port`
-    phase: str  # starting, running or stopping; "running (0.7)"
-    started: datetime | None = None
-    uptime_s: float | None = None
-    topics: int | None = None
-    partitions: int | None = None
-    size_bytes: int | None = None  # of its logs
-    connections: int | None = None
-    produce_requests_per_s: float | None = None
-    fetch_requests_per_s: float | None = None
-    last_flush: datetime | None = None  # None also if nothing was flushed
-    is_clean_start: bool | None = None  # whether it was stopped cleanly before
-    session: str | None = None  # state of the session with ZooKeeper; None also without one
-    is_registered: bool | None = None  # whether it and its topics are; None also without ZooKeeper
-    zookeeper: str | None = None  # as the broker sees it; None also without one
-    runs_zookeeper: bool | None = None  # whether that ends with the broker
-    directories: tuple[DataDirectory, ...] | None = None
-    failures: tuple[LogFailure, ...] | None = None
-    retention_waits: str | None = (
-        None  # why old segments are kept for now; None also if they are not
+    id: Annotated[int, ColumnKind.INTEGER, "number in the cluster"]
+    address: Annotated[Text, "for clients; none if it is not registered", Fit.WHOLE]
+    phase: Annotated[str, "starting, running, stopping, down, or unknown", Fit.STATE]
+    started: Annotated[Moment, "when it was started", HIDDEN] = None
+    uptime_s: Annotated[Seconds, "since its start", Title("UPTIME"), UNTOLD] = None
+    topics: Annotated[Integer, "number of topics", Rank(3), UNTOLD] = None
+    partitions: Annotated[Integer, "number of partitions", Rank(1), UNTOLD] = None
+    size_bytes: Annotated[Bytes, "size of its logs", Title("SIZE"), Rank(1), UNTOLD] = None
+    connections: Annotated[Integer, "open connections", Rank(2), UNTOLD] = None
+    produce_requests_per_s: Annotated[
+        Rate, "produce requests per second", Title("PRODUCE-RATE"), Rank(1), UNTOLD
+    ] = None
+    fetch_requests_per_s: Annotated[
+        Rate, "fetch requests per second", Title("FETCH-RATE"), Rank(1), UNTOLD
+    ] = None
+    last_flush: Annotated[Moment, "last flush of a log; none if nothing was flushed", Rank(4)] = (
+        None
     )
-    settings_problems: Mapping[str, str] | None = None  # by path of the node that is not used
-    metrics: Mapping[str, Mapping[str, Any]] | None = None  # by object, then attribute
-    software: str | None = None  # program and version
-    codec: str | None = None  # engine of its message codec
-    pid: int | None = None
+    is_clean_start: Annotated[
+        Flag, "whether it was stopped cleanly before", Title("CLEAN-START"), Rank(4)
+    ] = None
+    session: Annotated[Text, "state of the session with ZooKeeper", Fit.STATE, Rank(3)] = None
+    is_registered: Annotated[
+        Flag, "whether it and its topics are, in ZooKeeper", Title("REGISTERED"), Rank(4)
+    ] = None
+    zookeeper: Annotated[Text, "connect string of ZooKeeper", Fit.WRAP, HIDDEN] = None
+    runs_zookeeper: Annotated[Flag, "whether that ends with the broker", HIDDEN] = None
+    directories: Annotated[
+        tuple[DataDirectory, ...] | None, "path, partitions, room and error of each", HIDDEN
+    ] = None
+    failures: Annotated[
+        tuple[LogFailure, ...] | None, "partitions that a disk fails: state and error", HIDDEN
+    ] = None
+    retention_waits: Annotated[Text, "why old segments are kept for now", Fit.WRAP, HIDDEN] = None
+    settings_problems: Annotated[
+        Mapping[str, str] | None, "nodes of settings that are not used, and why", HIDDEN
+    ] = None
+    metrics: Annotated[
+        Mapping[str, Mapping[str, Any]] | None, "counters under Kafka 0.7's names", HIDDEN
+    ] = None
+    software: Annotated[Text, "program and version", Fit.WRAP, HIDDEN] = None
+    codec: Annotated[Text, "engine of its message codec", HIDDEN] = None
+    pid: Annotated[Integer, "process id", HIDDEN] = None
+    listeners: Annotated[
+        Sequence[Mapping[str, Any]] | None, "name, tls, host and port of each", HIDDEN
+    ] = None
+    certificate_expires: Annotated[Moment, "end of the certificate of tls listeners", HIDDEN] = None
+
+    @property
+    def failing(self) -> Annotated[Integer, "partitions that the disk fails", Rank(1), UNTOLD]:
+        """Return how many partitions the disks fail."""
+        return None if self.failures is None else len({one.partition for one in self.failures})
+
+    @property
+    def storage(self) -> Annotated[Text, _STORAGE, Fit.STATE, UNTOLD]:
+        """Return ok, or the states of partitions that the disks fail."""
+        if self.failures is None:
+            return None
+        return ", ".join(sorted({one.state for one in self.failures})) or "ok"
 
 
 class StopStep(NamedTuple):
@@ -176,14 +228,23 @@ def request_status(
         connection.close()
 
 
+def require_status(connect: Connect, address: BrokerAddress) -> BrokerStatus:
+    """Return the state of a broker; raise if it does not respond."""
+    response = request_status(connect, address)
+    if response.error is not None:
+        raise response.error
+    return status_of(response)
+
+
 def status_of(response: StatusResponse) -> BrokerStatus:
-    """Return what a response tells; raise its error if it has one."""
+    """Return what a response tells; of a failure, whether the broker is down."""
     address, document, error = response
-    if error is not None:
-        raise error
-    where = address.text
+    where = address.text if address.host else None
     if document is None:
-        return BrokerStatus(address.id, where, "running (0.7)")
+        # one that refuses this user runs, and does not say more
+        refused = isinstance(error, errors.AuthenticationError | errors.ClusterAuthorizationError)
+        phase = "unknown" if refused else "down" if error else "running (0.7)"
+        return BrokerStatus(address.id, where, phase)
     session = document["session"] or {}
     sockets = document["metrics"]["SocketServerStats"]
     return BrokerStatus(
@@ -196,8 +257,8 @@ def status_of(response: StatusResponse) -> BrokerStatus:
         partitions=document["partitions"],
         size_bytes=document["bytes"],
         connections=document["connections"],
-        produce_requests_per_s=sockets["ProduceRequestsPerSecond"],
-        fetch_requests_per_s=sockets["FetchRequestsPerSecond"],
+        produce_requests_per_s=round(sockets["ProduceRequestsPerSecond"], 1),
+        fetch_requests_per_s=round(sockets["FetchRequestsPerSecond"], 1),
         last_flush=_time(document["last_flush_ms"]),
         is_clean_start=document["clean_start"],
         session=session.get("state"),
@@ -212,11 +273,13 @@ def status_of(response: StatusResponse) -> BrokerStatus:
             LogFailure(_partition(one), one["state"], one["error"]) for one in document["failures"]
         ),
         retention_waits=document["retention_waits"],
-        settings_problems=document["settings_problems"],
+        settings_problems=document.get("settings_problems"),  # older brokers follow none
         metrics=document["metrics"],
         software=document["software"],
         codec=document["codec"],
         pid=document["pid"],
+        listeners=document.get("listeners"),  # older brokers have one
+        certificate_expires=_time((document.get("certificate") or {}).get("not_after_ms")),
     )
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from broker import deadlines
 from broker.admin.brokers import request_status
@@ -31,12 +31,23 @@ from broker.protocol.responses import (
     PartitionMetadata,
     TopicMetadata,
 )
+from broker.records import (
+    HIDDEN,
+    UNTOLD,
+    ColumnKind,
+    Count,
+    Fit,
+    Integer,
+    Rank,
+    Text,
+    Title,
+)
 from broker.units import counted
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
 
-OK, WARN, FAIL, UNKNOWN, HIDDEN = "ok", "warn", "fail", "unknown", "hidden"
+OK, WARN, FAIL, UNKNOWN, NOT_SHOWN = "ok", "warn", "fail", "unknown", "hidden"
 _IMBALANCE = 0.1
 """Share of partitions that may be led by another than the preferred replica (Kafka 0.8.2)."""
 
@@ -48,24 +59,48 @@ class BrokerInfo:
     The counts are None if no broker tells them, as those of Kafka 0.7.
     """
 
-    id: int
-    address: str | None  # for clients, `host:port`; None if it is not live
-    rack: str  # where it stands; empty if not set
-    is_live: bool  # one that is not is known as replicas are assigned to it
-    is_controller: bool
-    leads: int | None
-    preferred: int | None  # partitions that it should lead
-    replicas: int | None  # partitions of which it has a replica, or the only log
-    in_sync: int | None  # those in which it is in sync
-    offline: tuple[str, ...] = ()  # partitions without a leader, if it is not live
+    id: Annotated[int, ColumnKind.INTEGER, "number in the cluster"]
+    address: Annotated[Text, "for clients, `host:port`; none if it is not live", Fit.WHOLE]
+    rack: Annotated[str, "where it stands; empty if not set", Rank(3)]
+    # one that is not live is known as replicas are assigned to it
+    is_live: Annotated[bool, ColumnKind.BOOLEAN, "whether it is registered", HIDDEN]
+    is_controller: Annotated[
+        bool, ColumnKind.BOOLEAN, "whether it is the controller", Title("CONTROLLER")
+    ]
+    leads: Annotated[Integer, "partitions that it leads", UNTOLD]
+    preferred: Annotated[Integer, "partitions that it should lead", UNTOLD, Rank(3)]
+    replicas: Annotated[
+        Integer, "partitions of which it has a replica, or the only log", UNTOLD, Rank(1)
+    ]
+    in_sync: Annotated[Integer, "those in which it is in sync", UNTOLD, Rank(2)]
+    offline: Annotated[
+        tuple[str, ...], "partitions without a leader, if it is not live", Fit.WRAP
+    ] = ()
+
+    @property
+    def state(self) -> Annotated[str, "up, or down: not registered", Fit.ALARM]:
+        """Return up or down."""
+        return "up" if self.is_live else "down"
 
 
 class HealthCheck(NamedTuple):
     """A check of the cluster."""
 
-    name: str
-    result: str  # ok, warn, fail, unknown, or hidden from this user
-    found: tuple[str, ...]  # what is not as it should be
+    name: Annotated[str, "what is counted", Fit.WHOLE]
+    result: Annotated[str, "ok, warn, fail, unknown, or hidden from this user", Fit.STATE]
+    found: Annotated[tuple[str, ...], "what is not as it should be", Fit.WRAP, HIDDEN]
+
+    # `count` is a method of tuples
+    @property
+    def found_count(self) -> Annotated[Count, "how many there are", Title("COUNT")]:
+        """Return how many things are not as they should be."""
+        return len(self.found)
+
+    @property
+    def detail(self) -> Annotated[str, "the first of them", Fit.WRAP]:
+        """Return the first of them."""
+        shown = ", ".join(self.found[:3])
+        return f"{shown}, ..." if len(self.found) > 3 else shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +130,7 @@ class Health:
     @property
     def hidden(self) -> tuple[HealthCheck, ...]:
         """Return the checks of which this user is not allowed to see all."""
-        return tuple(one for one in self.checks if one.result == HIDDEN)
+        return tuple(one for one in self.checks if one.result == NOT_SHOWN)
 
 
 def describe_cluster(cluster: Cluster, connect: Connect) -> ClusterMetadataResponse:
@@ -404,7 +439,7 @@ def _not_allowed(broker_id: int) -> str:
 def _check(
     name: str, result: str, found: tuple[str, ...], hidden: tuple[str, ...] = ()
 ) -> HealthCheck:
-    return HealthCheck(name, result if found else HIDDEN if hidden else OK, found + hidden)
+    return HealthCheck(name, result if found else NOT_SHOWN if hidden else OK, found + hidden)
 
 
 def _names(

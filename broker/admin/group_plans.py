@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from broker.admin.groups import GroupSnapshot, StoredOffset
 from broker.admin.lag import GroupObserver
-from broker.admin.topic_facts import Ends, TopicFacts
+from broker.admin.topics import Ends, TopicFacts
 from broker.errors import ArgumentError, ConflictError
 from broker.partition_patterns import PartitionPattern
 from broker.positions import (

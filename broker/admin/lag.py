@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from broker.admin.groups import GroupSnapshot, Member, Owner, StoredOffset, read_group
-from broker.admin.topic_facts import Ends, TopicFacts
+from broker.admin.topics import Ends, TopicFacts
 from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
 from broker.clock import Clock

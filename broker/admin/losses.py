@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from broker.admin.groups import StoredOffset, list_groups, read_group
-from broker.admin.topic_facts import TopicFacts
+from broker.admin.topics import TopicFacts
 from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
 from broker.errors import BrokerError

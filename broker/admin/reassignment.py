@@ -21,7 +21,7 @@ from broker.admin.replicas import (
     raise_refused,
     replicas_of,
 )
-from broker.admin.topic_facts import Ends, PartitionFacts, TopicFacts
+from broker.admin.topics import PartitionInfo, TopicFacts
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.controller.assignment import validate_target
@@ -75,7 +75,7 @@ class Progress(NamedTuple):
     throttle_bytes_per_s: int
     # for `arriving`
     known: Replicas
-    ends: Mapping[TopicPartition, Ends | None]
+    ends: Mapping[TopicPartition, int | None]
     began_s: float  # on the monotonic clock
 
 
@@ -340,7 +340,7 @@ def progress(
     moves = [
         _move_progress(one, known[one.partition], facts[one.partition], throttle) for one in changes
     ]
-    ends = {one: found.ends for one, found in facts.items()}
+    ends = {one: found.end for one, found in facts.items()}
     return Progress(moves, failures, throttle, known, ends, began_s)
 
 
@@ -355,21 +355,21 @@ def arriving(cluster: Cluster, connect: Connect, found: Progress) -> dict[int, f
         return {}
     time.sleep(_SAMPLE_S)
     with TopicFacts(cluster, connect) as source:
-        later = {one: source.describe_replicated(found.known[one]).ends for one in copied}
+        later = {one: source.describe_replicated(found.known[one]).end for one in copied}
     elapsed_s = time.monotonic() - found.began_s
     counts: Counter[int] = Counter()
     for partition, broker_ids in copied.items():
         before, after = found.ends[partition], later[partition]
         if before is not None and after is not None:
             for broker_id in broker_ids:
-                counts[broker_id] += max(0, after.end - before.end)
+                counts[broker_id] += max(0, after - before)
     return {broker_id: count / elapsed_s for broker_id, count in sorted(counts.items())}
 
 
 def _move_progress(
     change: PartitionReassignment,
     known: PartitionMetadata,
-    facts: PartitionFacts,
+    facts: PartitionInfo,
     throttle: int,
 ) -> MoveProgress:
     original, target = change.reassignment
@@ -386,12 +386,12 @@ def _move_progress(
     )
 
 
-def _left(missing: Sequence[int], facts: PartitionFacts) -> tuple[int | None, int]:
+def _left(missing: Sequence[int], facts: PartitionInfo) -> tuple[int | None, int]:
     """Return the bytes that the replica furthest behind lacks (None if unknown), of how many."""
-    if facts.ends is None or facts.replicas is None:
+    if facts.size_bytes is None or facts.leader_epoch is None:
         return None, 0
-    size = facts.ends.end - facts.ends.start
-    lags = [facts.replicas.lags.get(one) for one in missing]
+    size = facts.size_bytes
+    lags = [facts.lags.get(one) for one in missing]
     # The leader knows no lag of a replica that has not fetched yet: it counts as empty.
     left = max((size if lag is None else lag for lag in lags), default=0)
     return left, max(size, left)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from broker import errors
-from broker.admin import topic_facts, topics
+from broker.admin import topics
 from broker.admin.brokers import request_status
 from broker.admin.replicas import replicas_of
 from broker.client.cluster import Cluster, Connect
@@ -343,7 +343,7 @@ def create(
     """
     give_up_s = time.monotonic() + timeout_s
     validate_new_topic_name(wanted.name)
-    present = topic_facts.metadata_of(cluster, connect, (wanted.name,)).get(wanted.name, ())
+    present = topics.metadata_of(cluster, connect, (wanted.name,)).get(wanted.name, ())
     if present and (wanted.replicas or any(one.is_replicated for one in present)):
         found = topics.shape_of(wanted.name, present, None)
         if not exist_ok:

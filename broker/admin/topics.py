@@ -1,116 +1,591 @@
-"""Topics and their partitions, as programs get them: sizes, leaders, replicas, offsets.
+"""Topics and their partitions: sizes, leaders, replicas, offsets, segments, number of messages.
 
-Brokers are asked a few times each, however many topics there are.
+Each broker is asked a few times, over one connection, however many topics there are. After a broker
+failed to respond it is not asked again.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from random import Random
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from broker import errors
 from broker.admin.sampling import Sampler
-from broker.admin.topic_facts import (
-    PartitionFacts,
-    TopicFacts,
-    Topics,
-    count_messages,
-    metadata_of,
-    state_of,
-)
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
-from broker.client.list_offsets import OffsetLister
-from broker.client.selection import topic_without_partitions
+from broker.client.selection import find_partitions, topic_without_partitions
 from broker.consumer.boundaries import BoundaryFinder
+from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.partition_reader import naming_partition
 from broker.ids import NO_LEADER
-from broker.protocol.codec import Message
+from broker.protocol.codec import Message, scan
+from broker.protocol.extension_requests import StatusParts, StatusRequest
+from broker.protocol.layouts import DATA
+from broker.protocol.message_set import slice_messages
 from broker.protocol.responses import BrokerAddress, PartitionMetadata
-from broker.topic import ReadRange, TopicPartition, validate_topic_name
+from broker.records import (
+    HIDDEN,
+    UNTOLD,
+    Bytes,
+    Count,
+    Fit,
+    Integer,
+    Moment,
+    Rank,
+    Text,
+    Title,
+)
+from broker.topic import MessagePosition, ReadRange, TopicPartition, validate_topic_name
 
 _POLL_S = 0.05
 _DAY_MS = 86_400_000
+# Each a percent less than the one before, of a century to a second.
+_AGES_MS = [round(1000 * 1.01**power) for power in reversed(range(2200))]
+_T = TypeVar("_T")
+Topics = Mapping[str, Sequence[PartitionMetadata]]
+_STATUS = StatusRequest(StatusParts.SETTINGS | StatusParts.REPLICAS | StatusParts.LOGS)
 _SILENCE = (errors.BrokerUnreachableError, errors.RequestTimeoutError)
+_NO_FACTS = (*_SILENCE, errors.StorageError, errors.OffsetNotAvailableError)
+_NEXT_TERM_S = 2.0
+"""How long a broker is asked again that does not lead, though METADATA says so: orders come."""
+_ASK_AGAIN_S = 0.05
+
+
+class Ends(NamedTuple):
+    """The first offset of a partition, and the offset after its last readable message."""
+
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic.
+    """A topic."""
 
-    Attributes:
-        name: of the topic.
-        partitions: how many it has on all brokers together, also those without a leader now.
-        replicas: copies of each partition; None for a topic without replicas.
-        brokers: ids of the brokers that have logs of it.
-        size_bytes: readable bytes of all partitions; None if a broker has not told its part.
-        offline: how many partitions have no leader.
-        under_replicated: how many have a replica that is not in sync.
-    """
-
-    name: str
-    partitions: int
-    replicas: int | None
-    brokers: tuple[int, ...]
-    size_bytes: int | None
-    offline: int = 0
-    under_replicated: int = 0
+    name: Annotated[str, "name of the topic"]
+    partitions: Annotated[Count, "number of partitions, also of those without a leader"]
+    replicas: Annotated[Integer, "copies of each partition; none if it has no replicas"]
+    brokers: Annotated[
+        tuple[int, ...], "ids of the brokers that have logs of it", Fit.WRAP, Rank(2)
+    ]
+    size_bytes: Annotated[
+        Bytes, "readable bytes; unknown if a broker does not tell", Title("SIZE"), UNTOLD
+    ]
+    offline: Annotated[Count, "partitions without a leader", Rank(1)] = 0
+    under_replicated: Annotated[Count, "partitions with a replica that is not in sync", Rank(1)] = 0
 
     @property
-    def state(self) -> str:
+    def state(
+        self,
+    ) -> Annotated[str, "ok, under-replicated or offline: some of its partitions", Fit.ALARM]:
         """Return the worst state of its partitions: ok, under-replicated or offline."""
         return "offline" if self.offline else "under-replicated" if self.under_replicated else "ok"
 
 
-@dataclass(frozen=True, slots=True)
+_STATES = "ok, under-replicated, below min in-sync, offline: no leader; or unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionInfo:
     """A partition; what its broker tells is None if that does not respond, as `problem` says.
 
-    Attributes:
-        partition: topic, home broker and index.
-        leader: id of the broker that serves it; None if there is none at present.
-        replicas: ids of its brokers, the preferred leader first.
-        in_sync: ids of those that have all committed messages.
-        min_in_sync: the fewest of these with which messages are committed.
-        leader_epoch: one higher with each change of the leader; None without replicas.
-        start: first offset.
-        end: offset after the last readable message.
-        segments: number of segment files.
-        last_append: when messages were last written; None if there are none.
-        lags: bytes that each follower is behind, by broker id; None before its first fetch.
-        problem: why something is unknown; empty if nothing is.
+    One without replicas has a single one, on its broker.
     """
 
     partition: TopicPartition
-    leader: int | None
-    replicas: tuple[int, ...]
-    in_sync: tuple[int, ...]
-    min_in_sync: int
-    leader_epoch: int | None
-    start: int | None
-    end: int | None
-    segments: int | None
-    last_append: datetime | None
-    lags: Mapping[int, int | None]
-    problem: str
+    leader: Annotated[Integer, "id of the broker that leads it"]
+    address: Annotated[Text, "address of that broker", Fit.WHOLE, HIDDEN] = None
+    replicas: Annotated[tuple[int, ...], "ids of its brokers, the preferred leader first", Fit.WRAP]
+    in_sync: Annotated[
+        tuple[int, ...], "ids of those that have all committed messages", Fit.WRAP, Rank(1)
+    ]
+    min_in_sync: Annotated[Count, "fewest of these to commit a message", HIDDEN] = 1
+    leader_epoch: Annotated[
+        Integer, "one higher with each change of the leader; none without replicas", HIDDEN
+    ] = None
+    start: Annotated[Integer, "first offset", HIDDEN, UNTOLD] = None
+    end: Annotated[Integer, "offset after the last readable message", UNTOLD] = None
+    segments: Annotated[Integer, "number of the leader's segment files", HIDDEN, UNTOLD] = None
+    last_append: Annotated[Moment, "when messages were last written", HIDDEN] = None
+    lags: Annotated[
+        Mapping[int, int | None],
+        "bytes that each follower is behind, by broker id; null if unknown",
+        Fit.WRAP,
+        HIDDEN,
+    ] = field(default_factory=dict)
+    settings: Annotated[
+        Mapping[str, str] | None, "of the topic, where not those of brokers", Fit.WRAP, HIDDEN
+    ] = None
+    problem: Annotated[str, "why something is unknown", Fit.WRAP, HIDDEN] = ""
 
     @property
-    def size_bytes(self) -> int | None:
+    def state(self) -> Annotated[str, _STATES, Fit.ALARM]:
+        """Return ok, under-replicated, below min in-sync, offline: without a leader, or unknown."""
+        if self.leader is None:
+            return "offline"
+        if len(self.in_sync) < self.min_in_sync:
+            return "below min in-sync"
+        if len(self.in_sync) < len(self.replicas):
+            return "under-replicated"
+        return "unknown" if self.end is None else "ok"
+
+    @property
+    def size_bytes(self) -> Annotated[Bytes, "readable bytes", Title("SIZE"), UNTOLD]:
         """Readable bytes; None if unknown."""
         return None if self.start is None or self.end is None else self.end - self.start
 
     @property
-    def state(self) -> str:
-        """Return ok, under-replicated, below min in-sync or offline: without a leader."""
-        return state_of(self.leader, self.replicas, self.in_sync, self.min_in_sync)
+    def lag(
+        self,
+    ) -> Annotated[Integer, "bytes that the follower furthest behind lacks", UNTOLD, Rank(1)]:
+        """Return the bytes that the follower furthest behind lacks; None if unknown."""
+        known = [self.lags.get(id) for id in self.replicas if id != self.leader]
+        return max((lag or 0 for lag in known), default=0) if None not in known else None
+
+
+class TopicFacts:
+    """Asks brokers for facts about topics; a context manager that closes its connections."""
+
+    def __init__(self, cluster: Cluster, connect: Connect) -> None:
+        self._cluster = cluster
+        self._connect = connect
+        self._closing = ExitStack()
+        self.positions = self._closing.enter_context(BoundaryFinder(cluster, connect))
+        self._silence: errors.BrokerError | None = None  # of all brokers
+        self._silent: dict[int, errors.BrokerError] = {}  # brokers that did not respond
+        self._failures: dict[int, errors.BrokerError] = {}  # those of them whose facts are missing
+        self._unreadable: dict[TopicPartition, errors.BrokerError] = {}
+        self._statuses: dict[int, dict[str, Any] | None] = {}
+        self._give_up_s: float | None = None  # asking those that do not lead, for all partitions
+
+    def __enter__(self) -> TopicFacts:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._closing.close()
+
+    @property
+    def failures(self) -> list[errors.BrokerError]:
+        """Return an error for each broker that did not respond."""
+        return list(self._failures.values())
+
+    @property
+    def unreadable(self) -> list[errors.BrokerError]:
+        """Return an error for each partition without a leader, or whose log cannot be read."""
+        return list(self._unreadable.values())
+
+    def problem_of(self, partition: TopicPartition) -> errors.BrokerError | None:
+        """Return why facts about a partition are missing; None if none are."""
+        failure = self._failures.get(self._cluster.leader_id(partition))
+        return self._unreadable.get(partition, failure)
+
+    def brokers_of(self, partitions: Iterable[TopicPartition]) -> set[int]:
+        """Return the ids of the brokers that serve partitions."""
+        return {self._cluster.leader_id(partition) for partition in partitions}
+
+    def check_any_response(self, partitions: Iterable[TopicPartition]) -> None:
+        """Raise BrokerError if none of the partitions' brokers has responded."""
+        if self._silence is not None:
+            raise self._silence
+        brokers = self.brokers_of(partitions)
+        if brokers and brokers <= set(self._failures):
+            raise self._failures[min(brokers)]
+
+    def metadata(self, topics: Iterable[str]) -> Topics:
+        """Return what brokers know of topics; nothing if none responds."""
+        self._cluster.brokers()  # outside `try`: without any, there is nothing to ask for more
+        try:
+            return metadata_of(self._cluster, self._connect, tuple(topics), self._silent)
+        except _SILENCE as error:
+            self._silence = error
+            return {}
+
+    def describe_topic(self, topic: str, known: Topics, *, now_ms: int) -> list[PartitionInfo]:
+        """Return all partitions of a topic, which `metadata` told of.
+
+        `TopicNotFoundError` if there are no partitions. `now_ms` is since 1970.
+        """
+        found = [self._describe_known(one, now_ms) for one in sorted(known.get(topic, ()))] or [
+            self.describe(one, now_ms=now_ms) for one in find_partitions(self._cluster, [topic]).led
+        ]
+        problems = [self.problem_of(one.partition) for one in found]
+        return [
+            one if problem is None else replace(one, problem=str(problem))
+            for one, problem in zip(found, problems, strict=True)
+        ]
+
+    def _describe_known(self, known: PartitionMetadata, now_ms: int) -> PartitionInfo:
+        if known.is_replicated:
+            return self.describe_replicated(known)
+        if self._is_led(known):
+            return self.describe(known.partition, now_ms=now_ms)
+        home = (known.partition.home,)
+        return PartitionInfo(partition=known.partition, leader=None, replicas=home, in_sync=home)
+
+    def _is_led(self, known: PartitionMetadata) -> bool:
+        """Whether a partition has a leader; note why not."""
+        if known.leader == NO_LEADER:
+            self._unreadable[known.partition] = _without_leader(known.isr)
+        return known.leader != NO_LEADER
+
+    def describe_replicated(self, known: PartitionMetadata) -> PartitionInfo:
+        """Return a partition with replicas, most of it from its leader.
+
+        A leader between two of its terms, or not told yet that it leads, is asked again, for two
+        seconds over all partitions.
+        """
+        partition = known.partition
+        leader, record = None, None
+        while record is None:
+            self._cluster.note_leader(partition, known.leader)
+            try:
+                leader = self._leader_of(known)
+                record = self._replica_record(leader, partition)
+            except _NO_FACTS as error:
+                self._failures[known.leader] = error
+                break
+            except errors.LeaderNotAvailableError as error:
+                self._unreadable[partition] = error
+                break
+            except errors.NotLeaderError as error:
+                now_s = time.monotonic()
+                self._give_up_s = self._give_up_s or now_s + _NEXT_TERM_S
+                if now_s >= self._give_up_s:
+                    self._unreadable[partition] = error
+                    break
+                time.sleep(_ASK_AGAIN_S)
+                self._statuses.pop(known.leader, None)
+                now = self.metadata([partition.topic]).get(partition.topic, ())
+                known = next((one for one in now if one.partition == partition), known)
+        found = PartitionInfo(
+            partition=partition,
+            leader=None if leader is None else leader.id,
+            address=None if leader is None else leader.text,
+            replicas=known.replicas,
+            in_sync=known.isr,
+            min_in_sync=known.min_isr,
+            leader_epoch=known.leader_epoch,
+            lags={id: None for id in known.replicas if leader is None or id != leader.id},
+            settings=self._settings_of(partition.topic),
+        )
+        if record is None:
+            return found
+        return replace(
+            found,
+            start=record["log_start"],
+            end=record["high_watermark"],
+            segments=record["segments"],
+            last_append=_moment(record["last_append_ms"]),
+            lags={**found.lags, **{int(id): lag for id, lag in record["lags"].items()}},
+        )
+
+    def _leader_of(self, known: PartitionMetadata) -> BrokerAddress:
+        """Return the address of the leader; raise if there is none, or it is not live."""
+        if known.leader == NO_LEADER:
+            raise _without_leader(known.isr)
+        return self._cluster.address(known.leader)
+
+    def _replica_record(self, leader: BrokerAddress, partition: TopicPartition) -> dict[str, Any]:
+        """Return the record of a partition in the status of its leader."""
+        for record in (self._status(leader) or {}).get("replicas", ()):
+            if (record["topic"], record["partition"]) == (partition.topic, partition.name):
+                if record["role"] == "leader":
+                    return dict(record)
+                break
+        raise errors.NotLeaderError(
+            f"broker {leader.id} does not lead {partition} any more, or not yet; try again", -1
+        )
+
+    def _settings_of(self, topic: str) -> dict[str, str] | None:
+        """Return the settings of a topic in effect on the first broker that responds."""
+        for status in self._statuses.values():
+            if status is not None:
+                return dict(status["topic_settings"].get(topic, {}))
+        for broker in self._cluster.brokers():
+            try:
+                status = self._status(broker)
+            except _SILENCE:
+                continue
+            if status is not None:
+                return dict(status["topic_settings"].get(topic, {}))
+        return None
+
+    def _status(self, broker: BrokerAddress) -> dict[str, Any] | None:
+        """Return the status of a broker, which is asked once; None for a 0.7 broker."""
+        if broker.id in self._silent:
+            raise self._silent[broker.id]
+        if broker.id not in self._statuses:
+            connection = self._connect(broker)
+            try:
+                is_07 = connection.hello() is None
+                document = b"null" if is_07 else DATA.decode(connection.call(_STATUS))
+            except _SILENCE as error:
+                self._silent[broker.id] = error
+                raise
+            finally:
+                connection.close()
+            self._statuses[broker.id] = json.loads(document)
+        return self._statuses[broker.id]
+
+    def ends(self, partition: TopicPartition) -> Ends:
+        """Return the first offset and the end of a partition."""
+
+        def ask() -> Ends:
+            return Ends(self.positions.earliest(partition), self.positions.latest(partition))
+
+        return self._ask(partition, ask)
+
+    def ends_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Ends]:
+        """Return the ends of those partitions whose brokers tell them."""
+        led: dict[int, list[TopicPartition]] = {}
+        for one in partitions:
+            led.setdefault(self._cluster.leader_id(one), []).append(one)
+        found: dict[TopicPartition, Ends] = {}
+        for some in led.values():
+            with suppress(*_NO_FACTS, errors.LeaderNotAvailableError):
+                told = self._ask(some[0], partial(self.positions.readable, some))
+                found |= {one: Ends(*ends) for one, ends in told.items()}
+            for one in some:
+                if one not in found:
+                    with suppress(*_NO_FACTS, errors.LeaderNotAvailableError):
+                        found[one] = self.ends(one)
+        return found
+
+    def summaries(self, topics: Topics) -> tuple[list[TopicInfo], dict[TopicPartition, Ends]]:
+        """Return the topics, and the ends of those partitions whose brokers tell them."""
+        led = [one for some in topics.values() for one in some if self._is_led(one)]
+        for one in led:
+            self._cluster.note_leader(one.partition, one.leader)
+        ends = self.ends_of([one.partition for one in led])
+        infos = []
+        for topic, partitions in topics.items():
+            known = [ends.get(one.partition) for one in partitions]
+            size = sum(one.end - one.start for one in known if one is not None)
+            infos.append(shape_of(topic, partitions, None if None in known else size))
+        return infos, ends
+
+    def describe(self, partition: TopicPartition, *, now_ms: int) -> PartitionInfo:
+        """Return an existing partition without replicas; `now_ms` is since 1970."""
+        leader = self._cluster.leader(partition)
+        home = (partition.home,)
+        silent = PartitionInfo(
+            partition=partition,
+            leader=leader.id,
+            address=leader.text,
+            replicas=home,
+            in_sync=home,
+        )
+
+        def ask() -> PartitionInfo:
+            starts = self.positions.segment_starts(partition)
+            return replace(
+                silent,
+                start=starts[0],
+                end=starts[-1],
+                segments=self._segment_count(partition, starts),
+                last_append=_moment(self._last_append_ms(partition, starts, now_ms)),
+            )
+
+        try:
+            return self._ask(partition, ask)
+        except _NO_FACTS:
+            return silent
+
+    def written_ms(self, partition: TopicPartition, offset: int, now_ms: int) -> int | None:
+        """Return about when the message at an offset was written, by the times of its segment.
+
+        None if unknown: in the first segment, which nothing tells the beginning of.
+        """
+
+        def ask() -> int | None:
+            starts = self.positions.segment_starts(partition)
+            index = bisect_right(starts, offset, hi=len(starts) - 1) - 1
+            if index < 1:
+                return None
+            begun_ms, ended_ms = (
+                self._modified_ms(partition, start, now_ms, is_rough=True)
+                for start in starts[index - 1 : index + 1]
+            )
+            share = (offset - starts[index]) / (starts[index + 1] - starts[index])
+            return round(begun_ms + share * (ended_ms - begun_ms))
+
+        try:
+            return self._ask(partition, ask)
+        except _NO_FACTS:
+            return None
+
+    def count_messages(
+        self, ends: Mapping[TopicPartition, Ends], advance: Callable[[int], None]
+    ) -> int:
+        """Count the messages between ends on message boundaries, as the function of this name."""
+        ranges = {
+            partition: ReadRange(MessagePosition(start), MessagePosition(end))
+            for partition, (start, end) in ends.items()
+        }
+        return sum(count_messages(self._cluster, self._connect, ranges, advance).values())
+
+    def _ask(self, partition: TopicPartition, request: Callable[[], _T]) -> _T:
+        """Ask the broker of a partition, unless it failed to respond earlier."""
+        broker_id = self._cluster.leader_id(partition)
+        if broker_id in self._silent:
+            self._failures[broker_id] = self._silent[broker_id]
+            raise self._silent[broker_id]
+        try:
+            return request()
+        except _SILENCE as error:
+            self._silent[broker_id] = self._failures[broker_id] = error
+            raise
+        except (errors.StorageError, errors.OffsetNotAvailableError) as error:
+            self._unreadable[partition] = error
+            raise
+
+    def _segment_count(self, partition: TopicPartition, starts: Sequence[int]) -> int:
+        """Return the number of segments."""
+        status = self._status(self._cluster.leader(partition))
+        if status is None:
+            # A 0.7 broker lists segment starts only, in which an empty last segment and the end of
+            # the log look the same: an empty last segment is not counted.
+            return max(1, len(starts) - 1)
+        attributes = status["metrics"].get(f"logs.{partition.topic}-{partition.index}")
+        return 0 if attributes is None else int(attributes["NumberOfSegments"])
+
+    def _last_append_ms(
+        self, partition: TopicPartition, starts: Sequence[int], now_ms: int
+    ) -> int | None:
+        """Return the modification time of the last segment file."""
+        if starts[0] == starts[-1]:
+            return None
+        time_ms = self._modified_ms(partition, starts[-2], now_ms)
+        return time_ms if time_ms < now_ms else None
+
+    def _modified_ms(
+        self, partition: TopicPartition, start: int, now_ms: int, *, is_rough: bool = False
+    ) -> int:
+        """Return the modification time of the segment at an offset, at most `now_ms`.
+
+        A rough one, at most 1 % of its age or a second too late, takes a dozen requests.
+        """
+
+        def is_written(time_ms: int) -> bool:
+            found = self.positions.by_time(partition, time_ms, rounded_up=False)
+            return found is not None and found >= start
+
+        # No request returns the time. An offsets request for a time returns the segments modified
+        # before it, so the time is found by bisection.
+        times_ms: Sequence[int] = range(now_ms)
+        if is_rough:
+            times_ms = [now_ms - age_ms for age_ms in _AGES_MS if age_ms <= now_ms]
+        index = bisect_left(times_ms, True, key=is_written)
+        return times_ms[index] if index < len(times_ms) else now_ms
+
+
+def metadata_of(
+    cluster: Cluster,
+    connect: Connect,
+    topics: tuple[str, ...] | None,
+    silent: dict[int, errors.BrokerError] | None = None,
+) -> Topics:
+    """Return the partitions of topics, of all for None; an unknown topic has none.
+
+    One broker that knows the whole cluster is asked, where there is none all of them. The errors of
+    those that do not respond are added to `silent`, by broker id.
+    """
+    found: dict[str, list[PartitionMetadata]] = {}
+    failures: list[errors.BrokerError] = []
+    for broker in (brokers := cluster.brokers()):
+        try:
+            metadata = cluster_metadata([broker], connect, topics)
+        except (*_SILENCE, errors.UnsupportedVersionError) as error:
+            failures.append(error)
+            if silent is not None and isinstance(error, _SILENCE):
+                silent[broker.id] = error
+            continue
+        if metadata.cluster_id:
+            return {topic.topic: topic.partitions for topic in metadata.topics}
+        for topic in metadata.topics:
+            found.setdefault(topic.topic, []).extend(topic.partitions)
+    if len(failures) < len(brokers):
+        return found
+    if all(isinstance(one, _SILENCE) for one in failures):
+        raise next(iter(failures), errors.BrokerUnreachableError("there is no live broker"))
+    return _metadata_of_07(cluster, topics)
+
+
+def _metadata_of_07(cluster: Cluster, topics: tuple[str, ...] | None) -> Topics:
+    """Return the partitions of topics on brokers of Kafka 0.7; a registry knows their names."""
+    names = cluster.topics() if topics is None else topics
+    if topics is None and not names:
+        raise errors.UnsupportedVersionError(
+            "brokers that speak only Kafka 0.7 cannot list their topics; their ZooKeeper can"
+        )
+    return {
+        name: [
+            PartitionMetadata(one, errors.NO_ERROR, one.home, (one.home,), (one.home,))
+            for one in cluster.partitions(name)
+        ]
+        for name in names
+    }
+
+
+def _moment(time_ms: int | None) -> datetime | None:
+    return None if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC)
+
+
+def _without_leader(candidates: Iterable[int]) -> errors.LeaderNotAvailableError:
+    # the same text for all partitions with this cause: it is shown once
+    which = " or ".join(map(str, candidates))
+    return errors.LeaderNotAvailableError(f"no leader until broker {which} is back")
+
+
+def brokers_of_07(cluster: Cluster, connect: Connect) -> list[BrokerAddress]:
+    """Return the brokers that know only 0.7's requests and so cannot list their topics."""
+    found = []
+    for broker in cluster.brokers():
+        connection = connect(broker)
+        try:
+            if connection.hello() is None:
+                found.append(broker)
+        finally:
+            connection.close()
+    return found
+
+
+def count_messages(
+    cluster: Cluster,
+    connect: Connect,
+    ranges: Mapping[TopicPartition, ReadRange],
+    advance: Callable[[int], None],  # called with the bytes of each chunk that was read
+) -> dict[TopicPartition, int]:
+    """Count messages by reading the ranges, which have ends; those in wrappers one by one."""
+    counts = dict.fromkeys(ranges, 0)
+    with ClusterReader(cluster, connect, ranges) as cluster_reader:
+        for readers in cluster_reader.polls():
+            for reader in readers:
+                data = reader.data
+                found = scan(data)
+                with naming_partition(reader.partition):
+                    wanted = slice_messages(
+                        data, found, reader.offset, skip=reader.inner, end=reader.end
+                    )
+                counts[reader.partition] += wanted.message_count
+                reader.take_valid(found.valid_bytes, found.fault)
+                advance(found.valid_bytes)
+    return counts
 
 
 def list_topics(cluster: Cluster, connect: Connect) -> list[TopicInfo]:
     """Return all topics, by name."""
-    return _infos(cluster, connect, metadata_of(cluster, connect, None))
+    known = metadata_of(cluster, connect, None)
+    with TopicFacts(cluster, connect) as facts:
+        return facts.summaries(dict(sorted(known.items())))[0]
 
 
 def topic_info(cluster: Cluster, connect: Connect, topic: str) -> TopicInfo:
@@ -119,8 +594,9 @@ def topic_info(cluster: Cluster, connect: Connect, topic: str) -> TopicInfo:
     found = metadata_of(cluster, connect, (topic,))
     if not found.get(topic):
         raise topic_without_partitions(cluster, topic)
-    (info,) = _infos(cluster, connect, found)
-    return info
+    with TopicFacts(cluster, connect) as facts:
+        (info,) = facts.summaries(found)[0]
+        return info
 
 
 def shape_of(
@@ -138,27 +614,6 @@ def shape_of(
         offline=sum(one.leader == NO_LEADER for one in partitions),
         under_replicated=sum(len(one.isr) < len(one.replicas) for one in partitions),
     )
-
-
-def _infos(cluster: Cluster, connect: Connect, topics: Topics) -> list[TopicInfo]:
-    led: dict[int, list[TopicPartition]] = {}
-    for partitions in topics.values():
-        for one in partitions:
-            if one.leader != NO_LEADER:
-                cluster.note_leader(one.partition, one.leader)
-                led.setdefault(one.leader, []).append(one.partition)
-    sizes: dict[TopicPartition, int] = {}
-    with OffsetLister(cluster, connect) as offsets:
-        for some in led.values():
-            with suppress(*_SILENCE, errors.LeaderNotAvailableError):
-                found = offsets.readable(some)
-                sizes |= {one: end - start for one, (start, end) in found.items()}
-    infos = []
-    for topic, partitions in sorted(topics.items()):
-        known = [sizes.get(one.partition) for one in partitions]
-        total = sum(size for size in known if size is not None)
-        infos.append(shape_of(topic, partitions, None if None in known else total))
-    return infos
 
 
 def await_shown(
@@ -206,30 +661,9 @@ def describe_topic(cluster: Cluster, connect: Connect, topic: str) -> list[Parti
     validate_topic_name(topic)
     with TopicFacts(cluster, connect) as facts:
         found = facts.describe_topic(topic, facts.metadata([topic]), now_ms=later_ms)
-        if not any(one.replicas for one in found):
+        if all(one.leader_epoch is None for one in found):
             facts.check_any_response(one.partition for one in found)
-        return [_partition_info(one, facts.problem_of(one.partition)) for one in found]
-
-
-def _partition_info(facts: PartitionFacts, problem: errors.BrokerError | None) -> PartitionInfo:
-    partition, replicas, ends = facts.partition, facts.replicas, facts.ends
-    appended_ms = facts.last_append_ms
-    return PartitionInfo(
-        partition=partition,
-        leader=None if facts.leader is None else facts.leader.id,
-        replicas=(partition.home,) if replicas is None else replicas.replicas,
-        in_sync=(partition.home,) if replicas is None else replicas.isr,
-        min_in_sync=1 if replicas is None else replicas.min_isr,
-        leader_epoch=None if replicas is None else replicas.leader_epoch,
-        start=None if ends is None else ends.start,
-        end=None if ends is None else ends.end,
-        segments=facts.segment_count,
-        last_append=None
-        if appended_ms is None
-        else datetime.fromtimestamp(appended_ms / 1000, UTC),
-        lags={} if replicas is None else dict(replicas.lags),
-        problem="" if problem is None else str(problem),
-    )
+        return found
 
 
 def count_in(cluster: Cluster, connect: Connect, ranges: Mapping[TopicPartition, ReadRange]) -> int:

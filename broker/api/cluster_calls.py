@@ -69,13 +69,11 @@ class ClusterCalls(Access):
             UnknownBroker: no broker has this id.
             Unreachable, TimedOut: it is down, or does not respond.
         """
-        from broker.admin.brokers import find_broker, request_status, status_of
+        from broker.admin.brokers import find_broker, require_status
 
         broker_id_of(id)
         return self._ask(
-            lambda cluster, connect: status_of(
-                request_status(connect, find_broker(cluster, connect, id))
-            ),
+            lambda cluster, connect: require_status(connect, find_broker(cluster, connect, id)),
             timeout,
         )
 

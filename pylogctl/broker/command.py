@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from pylogctl.broker.document import LIST, STATUS, BrokerRow, StatusRow, down_row, status_row
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli import options as shared
 from pylogctl.cli.columns import UNKNOWN
@@ -18,6 +18,10 @@ from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
+
+if TYPE_CHECKING:
+    from broker.admin.brokers import BrokerStatus
+    from pylogctl.broker.document import BrokerRow
 
 app = new_app("Start, stop and look at brokers.")
 
@@ -138,8 +142,10 @@ def status(
         find_away,
         find_broker,
         request_status,
+        status_of,
     )
     from broker.protocol.responses import BrokerAddress
+    from pylogctl.broker.document import STATUS
     from pylogctl.cli.failures import for_each
     from pylogctl.cli.report import failure_of
 
@@ -156,12 +162,12 @@ def status(
 
         wanted = ids or sorted(live.keys() | away.keys())
         responses, (failures, *_) = for_each(env, "brokers", wanted, look)
-    rows = [status_row(*response) for response in responses]
+    rows = list(map(status_of, responses))
     render(env, STATUS, rows)
     env.flush()
     for row in rows:
         for warning in _warnings(row):
-            env.warn(f"broker {row.broker}: {warning}")
+            env.warn(f"broker {row.id}: {warning}")
     down = [one.error for one in responses if one.error is not None]
     failures = [*failures, *down]
     if down and len(failures) == len(responses) == 1:
@@ -174,13 +180,13 @@ def status(
         raise typer.Exit(ExitStatus.UNREACHABLE if all_down else ExitStatus.PARTIAL)
 
 
-def _warnings(row: StatusRow) -> Iterator[str]:
+def _warnings(row: BrokerStatus) -> Iterator[str]:
     """Yield the problems of a broker; a failed directory once, not for each of its partitions."""
-    lost = [one["error"] for one in row.directories or () if one["error"]]
+    lost = [one.error for one in row.directories or () if one.error]
     yield from lost
     for failure in row.failures or ():
-        if not any(error in failure["error"] for error in lost):
-            yield failure["error"]
+        if not any(error in failure.error for error in lost):
+            yield failure.error
     if row.retention_waits:
         yield row.retention_waits
     for path, problem in (row.settings_problems or {}).items():
@@ -221,8 +227,10 @@ def decommission(
 def list_(env: Environment) -> None:
     """List the brokers of the cluster.
 
-    One that is not registered is DOWN, and listed as long as it has logs of topics.
+    One that is not registered is down, and listed as long as it has logs of topics.
     """
+    from pylogctl.broker.document import LIST
+
     records = _given_brokers(env) if env.settings.brokers else _registered(env)
     rows = sorted(records, key=lambda row: row.id or 0)
     render(env, LIST, rows)
@@ -230,6 +238,7 @@ def list_(env: Environment) -> None:
 
 def _registered(env: Environment) -> Iterator[BrokerRow]:
     from broker.admin.brokers import away_brokers, registered_brokers
+    from pylogctl.broker.document import BrokerRow, down_row
 
     with zookeeper_session(env) as session:
         for one in registered_brokers(session):
@@ -240,6 +249,7 @@ def _registered(env: Environment) -> Iterator[BrokerRow]:
 
 def _given_brokers(env: Environment) -> Iterator[BrokerRow]:
     from broker.admin.brokers import find_away, request_status
+    from pylogctl.broker.document import BrokerRow, down_row
 
     with open_cluster(env) as cluster:
         addresses = cluster.brokers()

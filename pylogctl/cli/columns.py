@@ -8,53 +8,30 @@ if the field is noted as `HIDDEN`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    NamedTuple,
-    dataclass_transform,
-    get_args,
-    get_type_hints,
-)
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
-
-class ColumnKind(Enum):
-    """The kind of values in a column: how tables show them; other formats have the plain value."""
-
-    TEXT = "text"
-    INTEGER = "integer"
-    BYTES = "bytes"
-    SECONDS = "seconds"
-    NUMBER = "number"
-    RATE = "rate"
-    BYTE_RATE = "byte_rate"
-    TIME = "time"
-    BOOLEAN = "boolean"
-
-
-class Fit(Enum):
-    """What becomes of a cell of text that is too wide for its column on a terminal."""
-
-    SHORTEN = "shorten"
-    """Its middle is left out: names, ids, owners."""
-    WRAP = "wrap"
-    """It continues on the next line: sentences and lists."""
-    WHOLE = "whole"
-    """The column is wide enough, or left out: addresses, offsets."""
-    STATE = "state"
-    """As `WHOLE`; a word, coloured by what it means."""
-
-
-class Rank(int):
-    """How early a column is left out where a table is too wide: the highest first.
-
-    A column of a rank from `RARE` on is left out before names are shortened to little.
-    """
-
-
-RARE = Rank(3)
+from broker.records import HIDDEN as HIDDEN
+from broker.records import RARE as RARE
+from broker.records import UNTOLD as UNTOLD
+from broker.records import ByteRate as ByteRate
+from broker.records import Bytes as Bytes
+from broker.records import ColumnKind as ColumnKind
+from broker.records import Count as Count
+from broker.records import Fit as Fit
+from broker.records import Flag as Flag
+from broker.records import Integer as Integer
+from broker.records import Millis as Millis
+from broker.records import Moment as Moment
+from broker.records import Number as Number
+from broker.records import Rank as Rank
+from broker.records import Rate as Rate
+from broker.records import Seconds as Seconds
+from broker.records import Size as Size
+from broker.records import Text as Text
+from broker.records import Title as Title
+from broker.records import fields_of, plain, values_of
+from broker.times import epoch_ms
 
 
 class _Unknown:
@@ -77,23 +54,6 @@ def if_known(value: Any) -> Any:
     return UNKNOWN if value is None else value
 
 
-# Types of fields; a field of any other type is text. Counts and sizes are always known, the values
-# of the other types may be unknown, or there is none.
-Count = Annotated[int, ColumnKind.INTEGER]
-Size = Annotated[int, ColumnKind.BYTES]
-Text = str | None
-Integer = Annotated[int | None, ColumnKind.INTEGER]
-Bytes = Annotated[int | None, ColumnKind.BYTES]
-Seconds = Annotated[float | None, ColumnKind.SECONDS]
-Number = Annotated[float | None, ColumnKind.NUMBER]
-Rate = Annotated[float | None, ColumnKind.RATE]  # of messages or requests, per second
-ByteRate = Annotated[float | None, ColumnKind.BYTE_RATE]  # per second
-Millis = Annotated[int | None, ColumnKind.TIME]  # since 1970
-Flag = Annotated[bool | None, ColumnKind.BOOLEAN]
-HIDDEN = object()
-"""Note on a field that is shown only in JSON, or where `--columns` names it."""
-
-
 class Column(NamedTuple):
     """A field of the rows; without `shown` it is only in JSON, or where `--columns` names it."""
 
@@ -104,6 +64,8 @@ class Column(NamedTuple):
     rank: int = 0  # of equal ones the last column is left out first
     noted_fit: Fit | None = None
     values: Any = None  # the type of its values; None for what the kind says
+    is_told: bool = True  # whether None is that there is none, not that nobody told it
+    title: str = ""  # instead of the name
 
     @property
     def fit(self) -> Fit:
@@ -112,8 +74,8 @@ class Column(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The heading in tables: `LAG-BYTES` for `lag_bytes`."""
-        return self.name.upper().replace("_", "-")
+        """The heading in tables: `LAG-BYTES` for `lag_bytes`, unless there is another."""
+        return self.title or self.name.upper().replace("_", "-")
 
 
 def known_values(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,6 +91,7 @@ class Row:
     tuples, costs each start of a command 0.2 ms.
     """
 
+    is_part: ClassVar = True  # a field of this type stands for its columns
     _fields: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
@@ -139,47 +102,56 @@ class Row:
 
     def by_column(self) -> dict[str, Any]:
         """Return the values by the names of their columns."""
-        values: dict[str, Any] = {}
-        for name in self._fields:
-            value = getattr(self, name)
-            if isinstance(value, Row):
-                values.update(value.by_column())
-            else:
-                values[name] = value
-        return values
+        return values_of(self)
 
-    @classmethod
-    def columns(cls) -> tuple[Column, ...]:
-        """Return the columns."""
-        columns: list[Column] = []
-        hints = get_type_hints(cls, include_extras=True)
-        for name in cls._fields:
-            kind, *notes = get_args(hints[name]) or (hints[name],)
-            shown = HIDDEN not in notes
-            if isinstance(kind, type) and issubclass(kind, Row):
-                columns += (one._replace(shown=one.shown and shown) for one in kind.columns())
-            else:
-                doc = next(note for note in notes if isinstance(note, str))
-                kinds = [note for note in notes if isinstance(note, ColumnKind)]
-                (rank,) = [note for note in notes if isinstance(note, Rank)] or (0,)
-                (fit,) = [note for note in notes if isinstance(note, Fit)] or (None,)
-                columns.append(
-                    Column(name, doc, (*kinds, ColumnKind.TEXT)[0], shown, rank, fit, kind)
-                )
-        return tuple(columns)
+
+def columns_of(record: type) -> tuple[Column, ...]:
+    """Return the columns of the noted fields of a record."""
+    columns: list[Column] = []
+    for name, kind, notes, _ in fields_of(record):
+        texts = {type(note): note for note in notes if isinstance(note, str)}
+        doc, title = texts.get(str), texts.get(Title, "")
+        if doc is not None:
+            kinds = [note for note in notes if isinstance(note, ColumnKind)]
+            (rank,) = [note for note in notes if isinstance(note, Rank)] or (0,)
+            (fit,) = [note for note in notes if isinstance(note, Fit)] or (None,)
+            shown, told = HIDDEN not in notes, UNTOLD not in notes
+            shape = (*kinds, ColumnKind.TEXT)[0]
+            columns.append(Column(name, doc, shape, shown, rank, fit, kind, told, title))
+    return tuple(columns)
+
+
+def by_column(record: Any) -> Mapping[str, Any]:
+    """Return the values of a row, or of another record, by the names of their columns."""
+    if isinstance(record, Mapping):
+        return record
+    values = values_of(record)
+    if isinstance(record, Row):
+        return values
+    return {one.name: _value(values[one.name], one) for one in columns_of(type(record))}
+
+
+def _value(value: Any, column: Column) -> Any:
+    if value is None:
+        return None if column.is_told else UNKNOWN
+    return epoch_ms(value) if isinstance(value, datetime) else plain(value)
 
 
 class Document(NamedTuple):
     """The columns of a command's rows; `empty` is the note that replaces an empty table."""
 
     schema: str
-    layout: type[Row] | tuple[Column, ...]  # a class of rows, or columns for rows that are mappings
+    layout: type | tuple[Column, ...]  # a class of records, or columns for rows that are mappings
     empty: str
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns in their order."""
-        return self.layout if isinstance(self.layout, tuple) else self.layout.columns()
+        return self.layout if isinstance(self.layout, tuple) else columns_of(self.layout)
+
+    def also(self, *columns: Column) -> Document:
+        """Return a document with more columns."""
+        return self._replace(layout=(*self.columns, *columns))
 
     def showing(self, *names: str) -> Document:
         """Return a document that shows these columns, too."""

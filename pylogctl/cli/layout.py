@@ -364,7 +364,7 @@ def _padded(text: str, width: int) -> str:
 def _colored(shown: str, value: str, column: Column, terminal: Terminal) -> str:
     if not terminal.has_color:
         return shown
-    color = _COLORS.get(value.lower()) if column.fit is Fit.STATE else None
+    color = _COLORS.get(value.lower()) if column.fit in (Fit.STATE, Fit.ALARM) else None
     if value == _UNKNOWN:
         color = _DIM
     return f"{color}{shown}{_RESET}" if color else shown

@@ -15,7 +15,7 @@ from typing import Annotated, Any, BinaryIO, cast
 
 from broker.errors import BrokerError, did_you_mean
 from broker.units import format_duration, format_rate, format_size, format_time
-from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind, Document, Row
+from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind, Document, Fit, Row, by_column
 from pylogctl.cli.environment import Environment, terminal_width
 from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.escapes import one_line, printable
@@ -34,12 +34,12 @@ class _ColumnRow(Row):
 def render(
     env: Environment,
     document: Document,
-    rows: Iterable[Row | Record],
+    rows: Iterable[Any],
     *,
-    total: Row | Record | None = None,
+    total: Any = None,
     is_part: bool = False,
 ) -> None:
-    """Write rows to standard output in the format of `--output`, in blocks unless sorted.
+    """Write rows, also records and mappings, in the format of `--output`, in blocks unless sorted.
 
     A missing field counts as unknown. `total` is a last row, in the formats for people only. With
     `is_part` more rows of the table come by further calls. A name in `--columns` or `--sort` that
@@ -49,7 +49,7 @@ def render(
         rows = [_ColumnRow(c.name, c.kind.value, c.doc) for c in document.columns]
         document = Document(f"columns/{document.schema}", _ColumnRow, "no columns")
         total = None
-    records: Iterable[Record] = map(_by_column, rows)
+    records: Iterable[Record] = map(by_column, rows)
     columns = chosen_columns(document, env.settings.columns)
     if env.settings.sort and env.settings.columns != ("help",):
         records = _sorted(records, document, env.settings.sort)
@@ -61,13 +61,9 @@ def render(
         _write_separated(env, columns, records)
     else:
         if total is not None and env.output != "name":
-            records = chain(records, (_by_column(total),))
+            records = chain(records, (by_column(total),))
         if not _write_for_people(env, columns, records, is_part=is_part) and document.empty:
             env.note(document.empty)
-
-
-def _by_column(row: Row | Record) -> Record:
-    return row.by_column() if isinstance(row, Row) else row
 
 
 def chosen_columns(document: Document, names: Sequence[str]) -> list[Column]:
@@ -188,6 +184,7 @@ def _plain_value(value: Any, column: Column) -> str:
     return str(value)
 
 
+_QUIET = ("ok", "up")  # words of an `ALARM` that stay as they are
 _SCALED: dict[ColumnKind, Callable[[Any], str]] = {
     ColumnKind.BYTES: format_size,
     ColumnKind.BYTE_RATE: lambda value: f"{format_size(value)}/s",
@@ -205,6 +202,8 @@ def _text(env: Environment, value: Any, column: Column, *, scaled: bool) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if column.fit is Fit.ALARM and value not in _QUIET:
+        return str(value).upper().replace(" ", "-")
     if scaled and (show := _SCALED.get(column.kind)):
         return show(value)
     if isinstance(value, dict):

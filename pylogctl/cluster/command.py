@@ -26,16 +26,16 @@ app = new_app("Look at the brokers, leaders and replicas of a whole cluster.")
 def describe(env: Environment) -> None:
     """Show the brokers, the controller, and how partitions are spread.
 
-    A broker that is not registered is DOWN, and shown as long as it has replicas or logs of
+    A broker that is not registered is down, and shown as long as it has replicas or logs of
     topics. Any one broker tells of the whole cluster.
     """
     from broker.admin.cluster import broker_infos, describe_cluster
     from pylogctl.cli.connections import Absence, connector, open_cluster
-    from pylogctl.cluster.document import DESCRIBE, broker_row
+    from pylogctl.cluster.document import DESCRIBE
 
     with open_cluster(env, absence=Absence.WARN) as cluster:
         metadata = describe_cluster(cluster, connector(env))
-    render(env, DESCRIBE, map(broker_row, broker_infos(metadata)))
+    render(env, DESCRIBE, broker_infos(metadata))
 
 
 @app.command("health", cls=Command)
@@ -60,13 +60,13 @@ def health(env: Environment) -> None:
     from broker.admin.cluster import check_health
     from broker.client.registry_cluster import RegistryCluster
     from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
-    from pylogctl.cluster.document import HEALTH, check_row
+    from pylogctl.cluster.document import HEALTH
 
     limit = deadlines.Limit(env.timeout_s(REQUEST_TIMEOUT_S))
     with limit, open_cluster(env, absence=Absence.WARN) as cluster:
         registry = cluster.registry if isinstance(cluster, RegistryCluster) else None
         found = check_health(cluster, connector(env), registry)
-    render(env, HEALTH, map(check_row, found.checks))
+    render(env, HEALTH, found.checks)
     if not found.ok:
         raise CliError(
             ExitStatus.THRESHOLD,

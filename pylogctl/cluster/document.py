@@ -11,44 +11,15 @@ from pylogctl.cli.columns import (
     HIDDEN,
     Document,
     Fit,
-    Flag,
     Integer,
     Millis,
     Rank,
     Row,
     Text,
-    if_known,
 )
 
 if TYPE_CHECKING:
     from broker.admin.cluster_keys import KeyInfo
-
-
-class BrokerFacts(Row):
-    """A broker, and how many partitions it leads and holds; no address if it is not registered."""
-
-    broker: Annotated[Integer, "number in the cluster"]
-    state: Annotated[str, "up, or DOWN: not registered", Fit.STATE]
-    live: Annotated[Flag, "whether it is registered", HIDDEN]
-    address: Annotated[Text, "address for clients; empty if it is not registered", Fit.WHOLE]
-    rack: Annotated[str, "where it stands; empty if not set", Rank(3)]
-    controller: Annotated[Flag, "whether it is the controller"]
-    leads: Annotated[Integer, "partitions that it leads"]
-    preferred: Annotated[Integer, "partitions that it should lead", Rank(3)]
-    replicas: Annotated[Integer, "partitions of which it has a replica", Rank(1)]
-    in_sync: Annotated[Integer, "those in which it is in sync", Rank(2)]
-    offline: Annotated[Integer, "partitions that nobody leads, if it is DOWN"] = 0
-    offline_partitions: Annotated[tuple[str, ...], "all of them", Fit.WRAP, HIDDEN] = ()
-
-
-class CheckRow(Row):
-    """A row of `cluster health`."""
-
-    check: Annotated[Text, "what is counted", Fit.WHOLE]
-    result: Annotated[Text, "ok, warn, fail, unknown, or hidden from this user", Fit.STATE]
-    count: Annotated[Integer, "how many there are"]
-    detail: Annotated[Text, "the first of them", Fit.WRAP]
-    all: Annotated[tuple[str, ...], "all of them", Fit.WRAP, HIDDEN]
 
 
 class StateChangeRow(Row):
@@ -85,34 +56,9 @@ class KeyRow(Row):
 
 
 KEYS = Document("cluster.keys/1", KeyRow, empty="no keys")
-DESCRIBE = Document("cluster.describe/1", BrokerFacts, empty="no brokers")
-HEALTH = Document("cluster.health/1", CheckRow, empty="no checks")
+DESCRIBE = Document("cluster.describe/2", BrokerInfo, empty="no brokers")
+HEALTH = Document("cluster.health/2", HealthCheck, empty="no checks")
 CHANGES = Document("cluster.changes/1", StateChangeRow, empty="no changes")
-
-
-def broker_row(one: BrokerInfo) -> BrokerFacts:
-    """Return a row of `DESCRIBE`."""
-    return BrokerFacts(
-        one.id,
-        "up" if one.is_live else "DOWN",
-        one.is_live,
-        one.address,
-        one.rack,
-        one.is_controller,
-        if_known(one.leads),
-        if_known(one.preferred),
-        if_known(one.replicas),
-        if_known(one.in_sync),
-        len(one.offline),
-        one.offline,
-    )
-
-
-def check_row(check: HealthCheck) -> CheckRow:
-    """Return a row of `HEALTH`."""
-    shown = ", ".join(check.found[:3])
-    detail = f"{shown}, ..." if len(check.found) > 3 else shown
-    return CheckRow(check.name, check.result, len(check.found), detail, check.found)
 
 
 def key_row(one: KeyInfo) -> KeyRow:

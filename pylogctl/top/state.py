@@ -15,7 +15,7 @@ from broker.admin.cluster import merged, partitions_of
 from broker.admin.groups import GroupSnapshot
 from broker.admin.lag import GroupLag, LagSamples, total
 from broker.admin.lag import partitions_of as partitions_of_group
-from broker.admin.topic_facts import Ends
+from broker.admin.topics import Ends
 from broker.ids import NO_CONTROLLER, NO_LEADER
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from broker.admin import topic_changes, topic_deletion
-from broker.admin.topic_facts import metadata_of
+from broker.admin.topics import metadata_of
 from broker.client.cluster import Cluster
 from broker.client.topic_creation import await_topic, create_on
 from broker.errors import TopicExistsError, TopicNotFoundError

@@ -12,7 +12,7 @@ from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.render import render
-from pylogctl.topic.document import ELECT, ElectRow, name_of
+from pylogctl.topic.document import ELECT, ElectRow
 
 
 def elect_leaders(
@@ -33,7 +33,7 @@ def elect_leaders(
         if not env.settings.dry_run:
             confirm_name(env, "topic elect --unclean", topics[0], confirmed)
     if not wanted or env.settings.dry_run:
-        render(env, ELECT, [ElectRow(name_of(one), "elect") for one in wanted])
+        render(env, ELECT, [ElectRow(one, "elect") for one in wanted])
         return
     outcomes = request_election(
         cluster, connect, wanted, kind, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
@@ -44,9 +44,7 @@ def elect_leaders(
 def render_outcomes(env: Environment, outcomes: Sequence[PartitionOutcome], done: str) -> None:
     """Render the outcome of a request for each partition; fail if some were refused."""
     rows = [
-        ElectRow(
-            name_of(one.partition), done if one.error == NO_ERROR else "refused", one.text or None
-        )
+        ElectRow(one.partition, done if one.error == NO_ERROR else "refused", one.text or None)
         for one in outcomes
     ]
     render(env, ELECT, rows)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from broker.admin.topic_facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages
+from broker.admin.topics import PartitionInfo, TopicFacts, brokers_of_07, count_messages
 from broker.client.cluster import Cluster
 from broker.client.selection import find_partitions
 from broker.consumer.boundaries import BoundaryFinder
@@ -52,21 +52,24 @@ def list_topics(env: Environment, selects: Callable[[str], bool], *, with_count:
             render(env, columns, [{"name": name} for name in names])
             return
         known = facts.metadata(names)
-        summaries = facts.summaries({name: known.get(name, ()) for name in names})
+        partitions = {name: known.get(name, ()) for name in names}
+        found, ends = facts.summaries(partitions)
         counts = {}
         if with_count:
-            total = sum(one.size_bytes or 0 for one in summaries)
-            with progress(env, "count", total) as meter:
+            with progress(env, "count", sum(one.size_bytes or 0 for one in found)) as meter:
                 counts = {
-                    one.topic: facts.count_messages(one.ends, meter.advance)
-                    for one in summaries
-                    if one.ends is not None
+                    one.name: facts.count_messages(
+                        {p.partition: ends[p.partition] for p in partitions[one.name]},
+                        meter.advance,
+                    )
+                    for one in found
+                    if one.size_bytes is not None
                 }
-        partitions = [one.partition for summary in summaries for one in summary.partitions]
-        facts.check_any_response(partitions)
-        rows = [document.topic_row(one, counts.get(one.topic)) for one in summaries]
+        asked = [one.partition for some in partitions.values() for one in some]
+        facts.check_any_response(asked)
+        rows = [document.topic_row(one, counts.get(one.name)) for one in found]
         render(env, columns, rows)
-        raise_failures(env, *_failures(facts, partitions))
+        raise_failures(env, *_failures(facts, asked))
 
 
 def _shows_names_only(env: Environment, columns: Document) -> bool:
@@ -97,22 +100,22 @@ def describe(env: Environment, topics: Iterable[str]) -> None:
         topics = list(topics)
         known = facts.metadata(topics)
 
-        def describe_one(topic: str) -> list[PartitionFacts]:
+        def describe_one(topic: str) -> list[PartitionInfo]:
             return facts.describe_topic(topic, known, now_ms=now_ms)
 
         described, done = for_each(env, "topics", topics, describe_one)
         found = [one for partitions in described for one in partitions]
         asked = [one.partition for one in found]
-        if not any(one.replicas for one in found):
+        if all(one.leader_epoch is None for one in found):
             facts.check_any_response(asked)
-        render(env, document.DESCRIBE, map(document.partition_row, found))
+        render(env, document.DESCRIBE, found)
         _note_settings(env, found)
         raise_failures(env, done, *_failures(facts, asked))
 
 
-def _note_settings(env: Environment, described: Iterable[PartitionFacts]) -> None:
+def _note_settings(env: Environment, described: Iterable[PartitionInfo]) -> None:
     """Write a note of the settings of topics; documents for programs have them in each record."""
-    settings = {one.partition.topic: one.replicas.settings for one in described if one.replicas}
+    settings = {one.partition.topic: one.settings for one in described}
     for topic, of_topic in settings.items():
         if of_topic:
             shown = ", ".join(f"{name}={value}" for name, value in sorted(of_topic.items()))

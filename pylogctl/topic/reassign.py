@@ -23,7 +23,7 @@ from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import render
-from pylogctl.topic.document import REASSIGN_PLAN, ReassignPlanRow, name_of
+from pylogctl.topic.document import REASSIGN_PLAN, ReassignPlanRow
 from pylogctl.topic.elect import render_outcomes
 
 
@@ -33,7 +33,7 @@ def show_plan(
     """Render a plan; `read_plan` reads its `--output json`."""
     rows = [
         ReassignPlanRow(
-            name_of(one),
+            one,
             ",".join(map(str, known[one].replicas)),
             ",".join(map(str, plan[one])),
         )

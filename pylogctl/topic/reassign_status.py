@@ -11,7 +11,7 @@ from pylogctl.cli.columns import if_known
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.render import render
-from pylogctl.topic.document import REASSIGN_STATUS, ReassignStatusRow, name_of
+from pylogctl.topic.document import REASSIGN_STATUS, ReassignStatusRow
 from pylogctl.topic.reassign import format_throttle
 
 
@@ -39,7 +39,7 @@ def show_status(env: Environment, cluster: Cluster, topics: Sequence[str]) -> No
 
 def _row(one: reassignment.MoveProgress) -> ReassignStatusRow:
     return ReassignStatusRow(
-        name_of(one.partition),
+        one.partition,
         ",".join(map(str, one.before)),
         ",".join(map(str, one.target)),
         ",".join(map(str, one.missing)),

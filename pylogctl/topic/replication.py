@@ -23,7 +23,7 @@ from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import render
-from pylogctl.topic.document import CREATE_REPLICATED, CreateReplicatedRow, name_of
+from pylogctl.topic.document import CREATE_REPLICATED, CreateReplicatedRow
 
 
 def create_replicated_topic(
@@ -119,7 +119,7 @@ def _ask(env: Environment, cluster: Cluster, request: PartitionsRequest) -> None
 def _row(one: ReplicatedPartition) -> CreateReplicatedRow:
     leader = one.state.leader
     return CreateReplicatedRow(
-        name_of(one.partition),
+        one.partition,
         None if leader == NO_LEADER else leader,
         ",".join(map(str, one.replicas)),
         ",".join(map(str, one.state.isr)),

@@ -10,14 +10,19 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from broker.admin.brokers import BrokerStatus, LogFailure
+from broker.admin.cluster import BrokerInfo, HealthCheck
+from broker.admin.topics import PartitionInfo, TopicInfo
+from broker.topic import TopicPartition
 from pylogctl.audit import document as audit
 from pylogctl.broker import document as broker
 from pylogctl.cli import property_lists
 from pylogctl.cli.columns import UNKNOWN, Document, Row
 from pylogctl.cli.environment import Environment, SharedOptions, Streams
-from pylogctl.cli.render import Record, render
+from pylogctl.cli.render import render
 from pylogctl.cluster import document as cluster
 from pylogctl.cluster import recover
 from pylogctl.config import document as config
@@ -58,34 +63,36 @@ class Listing(NamedTuple):
     """The rows of a document, and the last row if it has a total."""
 
     document: Document
-    rows: Sequence[Row | Record]
+    rows: Sequence[Any]
     total: Row | None = None
 
 
-def _brokers() -> Iterator[broker.StatusRow]:
+def _brokers() -> Iterator[BrokerStatus]:
     for id in BROKERS:
-        where = (id, _host(id), 9092)
+        where = (id, f"{_host(id)}:9092")
         if id == 7:
-            yield broker.StatusRow(*where, "down")
+            yield BrokerStatus(*where, "down")
         elif id == 8:
-            yield broker.StatusRow(*where, "running (0.7)")
+            yield BrokerStatus(*where, "running (0.7)")
         else:
-            yield broker.StatusRow(
+            yield BrokerStatus(
                 *where,
                 "running",
-                uptime=86_400.0 * id + 130.5,
+                uptime_s=86_400.0 * id + 130.5,
                 topics=412,
                 partitions=12_408 + id,
-                bytes=OFFSET + id * MIB,
+                size_bytes=OFFSET + id * MIB,
                 connections=1_024 + id,
-                produce_rate=3_217.4 + id,
-                fetch_rate=12.6,
-                last_flush=TIME_MS - id,
-                clean_start=id != 3,
+                produce_requests_per_s=3_217.4 + id,
+                fetch_requests_per_s=12.6,
+                last_flush=datetime.fromtimestamp(TIME_MS / 1000, UTC),
+                is_clean_start=id != 3,
                 session="suspended" if id == 5 else "connected",
-                registered=id != 5,
-                failing=2 if id == 3 else 0,
-                storage="full, unreadable" if id == 3 else "ok",
+                is_registered=id != 5,
+                failures=tuple(
+                    LogFailure(TopicPartition(TOPICS[0], 3, n), word, "no room")
+                    for n, word in enumerate(("full", "unreadable") if id == 3 else ())
+                ),
             )
 
 
@@ -133,9 +140,9 @@ def _figures() -> dict[str, Any]:
     }
 
 
-def _names() -> Iterator[topic.PartitionName]:
+def _names() -> Iterator[TopicPartition]:
     for number in range(6):
-        yield topic.PartitionName(TOPICS[number % 3], f"{number}-{number * 7}")
+        yield TopicPartition(TOPICS[number % 3], number, number * 7)
 
 
 NODES = [
@@ -201,18 +208,17 @@ LISTINGS: Mapping[str, Listing] = {
     "cluster describe": Listing(
         cluster.DESCRIBE,
         [
-            cluster.BrokerFacts(
+            BrokerInfo(
                 id,
-                "DOWN" if id == 7 else "up",
-                id != 7,
                 None if id == 7 else f"{_host(id)}:9092",
                 f"eu-central-1{'abc'[id % 3]}",
+                id != 7,
                 id == 4,
-                UNKNOWN if id == 8 else 0 if id == 7 else 412 + id,
-                UNKNOWN if id == 8 else 412,
-                UNKNOWN if id == 8 else 1_236,
-                UNKNOWN if id == 8 else 1_236,
-                412 * (id == 7),
+                None if id == 8 else 0 if id == 7 else 412 + id,
+                None if id == 8 else 412,
+                None if id == 8 else 1_236,
+                None if id == 8 else 1_236,
+                tuple(f"{TOPICS[0]}[7-{n}]" for n in range(3)) if id == 7 else (),
             )
             for id in BROKERS
         ],
@@ -220,12 +226,10 @@ LISTINGS: Mapping[str, Listing] = {
     "cluster health": Listing(
         cluster.HEALTH,
         [
-            cluster.CheckRow("brokers that are away", "ok", 0, "", ()),
-            cluster.CheckRow(
+            HealthCheck("brokers that are away", "ok", ()),
+            HealthCheck(
                 "partitions below min.insync.replicas",
                 "fail",
-                6,
-                ", ".join(f"{TOPICS[0]}/0-{n}" for n in range(3)) + ", ...",
                 tuple(f"{TOPICS[0]}/0-{n}" for n in range(6)),
             ),
         ],
@@ -324,29 +328,28 @@ LISTINGS: Mapping[str, Listing] = {
     "topic list": Listing(
         topic.LIST,
         [
-            topic.TopicRow(name, tuple(BROKERS), 400, *state, *sizes)
-            for name, state, sizes in (
-                (TOPICS[0], (3, 0, 0, "ok"), (OFFSET, None)),
-                (TOPICS[1], (3, 20, 120, "OFFLINE"), (UNKNOWN, None)),
-                (TOPICS[2], (None, 0, 0, "ok"), (0, None)),
-                ("t", (2, 0, 20, "UNDER-REPLICATED"), (12, None)),
+            topic.topic_row(TopicInfo(name, 400, replicas, tuple(BROKERS), size, *away), None)
+            for name, replicas, size, away in (
+                (TOPICS[0], 3, OFFSET, (0, 0)),
+                (TOPICS[1], 3, None, (20, 120)),
+                (TOPICS[2], None, 0, (0, 0)),
+                ("t", 2, 12, (0, 20)),
             )
         ],
     ),
     "topic describe": Listing(
         topic.DESCRIBE,
         [
-            topic.PartitionRow(
-                name,
-                None if number == 4 else number,
-                topic.PartitionState("OFFLINE" if number == 4 else "ok", number == 4, False),
-                f"{_host(number)}:9092",
-                *(0, (number,), (number,), 1, None, {}),
-                *(
-                    (UNKNOWN,) * 6
-                    if number == 4
-                    else (OFFSET - MIB, OFFSET + number, 12_408, MIB + number, TIME_MS, None)
-                ),
+            PartitionInfo(
+                partition=name,
+                leader=None if number == 4 else number,
+                address=f"{_host(number)}:9092",
+                replicas=(number,),
+                in_sync=(number,),
+                start=None if number == 4 else OFFSET - MIB - number,
+                end=None if number == 4 else OFFSET + number,
+                segments=12_408,
+                last_append=datetime.fromtimestamp(TIME_MS / 1000, UTC),
             )
             for number, name in enumerate(_names())
         ],
@@ -354,22 +357,19 @@ LISTINGS: Mapping[str, Listing] = {
     "topic describe with replicas": Listing(
         topic.DESCRIBE,
         [
-            topic.PartitionRow(
-                name,
-                None if number == 4 else number,
-                topic.PartitionState(
-                    ("ok", "UNDER-REPLICATED", "BELOW-MIN-IN-SYNC", "ok", "OFFLINE", "ok")[number],
-                    number == 4,
-                    number == 1,
-                ),
-                None,
-                4_095 + number,
-                (number, 9, 17),
-                (number, 17),
-                2,
-                UNKNOWN if number == 3 else OFFSET,
-                {"9": None if number == 3 else OFFSET, "17": 0},
-                *(OFFSET - MIB, OFFSET, 12, UNKNOWN if number == 3 else MIB, TIME_MS, {}),
+            PartitionInfo(
+                partition=name,
+                leader=None if number == 4 else number,
+                replicas=(number, 9, 17),
+                in_sync=((number, 9, 17), (number, 17), (number,))[number if number < 3 else 0],
+                min_in_sync=2,
+                leader_epoch=4_095 + number,
+                start=None if number == 3 else OFFSET - MIB,
+                end=OFFSET,
+                segments=12,
+                last_append=datetime.fromtimestamp(TIME_MS / 1000, UTC),
+                lags={9: None if number == 3 else OFFSET, 17: 0},
+                settings={},
             )
             for number, name in enumerate(_names())
         ],

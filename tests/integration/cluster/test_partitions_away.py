@@ -91,7 +91,7 @@ def test_topic_when_a_broker_is_dead_then_shows_all_partitions_and_one_line_for_
     assert result.status == ExitStatus.PARTIAL
     assert result.stderr.count(f"no leader until broker {DEAD} is back") == 1
     assert '"partitions":6' in result.text if command == "list" else result.text.count("\n") == 6
-    assert '"bytes":null' in result.text
+    assert '"size_bytes":null' in result.text
 
 
 def test_count_when_a_broker_is_dead_then_shows_no_total(

@@ -31,20 +31,20 @@ def test_broker_when_killed_then_all_that_show_brokers_name_it_until_it_is_back(
         expected = (ExitStatus.OK, ExitStatus.THRESHOLD if command == "health" else ExitStatus.OK)
         assert result.status in expected, result.stderr
         rows = json.loads(result.text)["data"]
-        return {row["check" if command == "health" else "broker"]: row for row in rows}
+        return {row["name" if command == "health" else "id"]: row for row in rows}
 
     cluster.kill(1)
-    wait_until(lambda: not ask("describe")[1]["live"], "the end of its session", deadline_s=60)
+    wait_until(lambda: not ask("describe")[1]["is_live"], "the end of its session", deadline_s=60)
     row = ask("describe")[1]
     assert (row["address"], row["leads"], row["replicas"]) == (None, 0, 1)
-    assert row["state"] == "DOWN"
-    assert ask("health")["brokers not there"]["all"] == ["broker 1"]
+    assert row["state"] == "down"
+    assert ask("health")["brokers not there"]["found"] == ["broker 1"]
     for where in ("-Z", cluster.zookeeper), ("-b", cluster.listed()):
         listed = invoke("broker", "list", *where, "--output", "json")
         here, away = json.loads(listed.text)["data"]
-        assert (here["state"], away["state"], away["first_topics"]) == ("up", "DOWN", "t"), where
+        assert (here["state"], away["state"], away["first_topics"]) == ("up", "down", "t"), where
         every = invoke("broker", "status", *where, "--output", "json")
-        phases = {row["broker"]: row["phase"] for row in json.loads(every.text)["data"]}
+        phases = {row["id"]: row["phase"] for row in json.loads(every.text)["data"]}
         assert (every.status, phases) == (ExitStatus.PARTIAL, {0: "running", 1: "down"}), where
         one = invoke("broker", "status", "1", *where)
         assert one.status == ExitStatus.UNREACHABLE, where
@@ -56,13 +56,13 @@ def test_broker_when_killed_then_all_that_show_brokers_name_it_until_it_is_back(
         assert "broker 1 is down" in doctor.text
 
     cluster.start(1)
-    wait_until(lambda: ask("describe")[1]["live"], "its registration", deadline_s=60)
+    wait_until(lambda: ask("describe")[1]["is_live"], "its registration", deadline_s=60)
     assert ask("health")["brokers not there"]["result"] == "ok"
 
 
 def lost_by_disks(cluster: ReplicatedCluster, invoke: Invoke) -> list[str]:
     result = invoke("cluster", "health", "-Z", cluster.zookeeper, "--output", "json")
-    rows = {row["check"]: row["all"] for row in json.loads(result.text)["data"]}
+    rows = {row["name"]: row["found"] for row in json.loads(result.text)["data"]}
     found: list[str] = rows["lost by disks"]
     return found
 

@@ -28,7 +28,7 @@ StartCluster = Callable[..., ReplicatedCluster]
 
 def rows(result: Result) -> list[dict[str, Any]]:
     document = json.loads(result.text)
-    assert document["schema"] == "pylogctl.topic.describe/1"
+    assert document["schema"] == "pylogctl.topic.describe/2"
     found: list[dict[str, Any]] = document["data"]
     return found
 
@@ -69,19 +69,18 @@ def test_describe_when_replicas_are_in_sync_then_shows_leader_and_lags(
         "partition": partition.name,
         "leader": state.leader,
         "state": "ok",
-        "offline": False,
-        "under_replicated": False,
         "address": f"127.0.0.1:{cluster.network.door_to_broker(state.leader)}",
-        "epoch": state.leader_epoch,
+        "leader_epoch": state.leader_epoch,
         "replicas": list(state.replicas),
-        "isr": list(state.isr),
-        "min_isr": 2,
+        "in_sync": list(state.isr),
+        "min_in_sync": 2,
         "lag": 0,
+        "problem": "",
         "lags": {str(id): 0 for id in followers},
         "start": 0,
         "end": 100,
         "segments": 1,
-        "bytes": 100,
+        "size_bytes": 100,
         "settings": {"min.insync.replicas": "2"},
     }
 
@@ -90,8 +89,8 @@ def test_describe_when_replicas_are_in_sync_then_shows_leader_and_lags(
     assert "settings of topic 't': min.insync.replicas=2" in table.stderr
     heading, line = table.text.splitlines()
     assert len(heading) <= 80
-    assert heading.split()[2:8] == ["LEADER", "STATE", "REPLICAS", "ISR", "LAG", "END"]
-    assert line.split()[6:8] == ["0", "100"]
+    assert heading.split()[2:8] == ["LEADER", "REPLICAS", "IN-SYNC", "END", "STATE", "SIZE"]
+    assert line.split()[5:7] == ["100", "ok"]
 
 
 def test_describe_when_the_home_broker_is_gone_then_the_new_leader_tells(
@@ -153,8 +152,8 @@ def test_describe_when_a_leader_does_not_respond_then_its_lags_are_unknown(
     assert f"broker {lost}" in result.stderr
     by_leader = {row["leader"]: row for row in rows(result)}
     assert set(by_leader[lost]["lags"].values()) == {None}
-    assert by_leader[lost]["bytes"] is None
-    assert by_leader[other]["bytes"] == 0
+    assert by_leader[lost]["size_bytes"] is None
+    assert by_leader[other]["size_bytes"] == 0
 
 
 def test_describe_when_there_is_no_leader_then_says_what_it_needs(
@@ -187,7 +186,7 @@ def test_describe_when_there_is_no_leader_then_says_what_it_needs(
     wanted = f"no leader until broker {last} is back"
     assert wanted in result.stderr
     (row,) = rows(result)
-    assert (row["leader"], row["isr"], row["state"]) == (None, [last], "OFFLINE")
+    assert (row["leader"], row["in_sync"], row["state"]) == (None, [last], "offline")
     assert row["lags"] == {str(id): None for id in state.replicas}
 
 

@@ -132,9 +132,9 @@ def lost_topics(invoke: Invoke, cluster: LosableCluster) -> list[str]:
     (check,) = (
         one
         for one in data_of(invoke, cluster, "cluster", "health")
-        if one["check"] == "lost by ZooKeeper"
+        if one["name"] == "lost by ZooKeeper"
     )
-    return list(check["all"])
+    return list(check["found"])
 
 
 def await_whole(cluster: LosableCluster, partitions: list[TopicPartition], sets: int = 1) -> None:

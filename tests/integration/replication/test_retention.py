@@ -69,8 +69,8 @@ def lead(cluster: ReplicatedCluster, invoke: Invoke, partition: TopicPartition) 
 def unhealthy(cluster: ReplicatedCluster, invoke: Invoke) -> list[str]:
     """Return what the check of retention finds."""
     result = invoke("cluster", "health", "-Z", cluster.zookeeper, "--output", "json")
-    rows = {row["check"]: row for row in json.loads(result.text)["data"]}
-    found: list[str] = rows["retention"]["all"]
+    rows = {row["name"]: row for row in json.loads(result.text)["data"]}
+    found: list[str] = rows["retention"]["found"]
     assert not found or result.status == ExitStatus.THRESHOLD
     return found
 

@@ -55,7 +55,7 @@ class Shell:
 
     def health(self) -> dict[str, dict[str, Any]]:
         result = self.run("cluster", "health", "--output", "json")
-        checks = {one["check"]: one for one in json.loads(result.text)["data"]}
+        checks = {one["name"]: one for one in json.loads(result.text)["data"]}
         has_failed = any(one["result"] == "fail" for one in checks.values())
         assert result.status == (ExitStatus.THRESHOLD if has_failed else ExitStatus.OK)
         return checks
@@ -115,7 +115,7 @@ def test_leader_when_its_reads_fail_then_another_leads_and_consumers_get_everyth
     reads.begin(directory)
     assert shell.consume() == LINES
     cluster.await_leader(partition, other_than=leader)
-    (found, *_) = shell.health()["storage"]["all"]
+    (found, *_) = shell.health()["storage"]["found"]
     assert f"broker {leader} unreadable: cannot read {partition} at offset" in found
     assert f"{directory}/" in found
     assert shell.storage(leader) == "unreadable"
@@ -146,7 +146,7 @@ def test_leader_when_its_disk_and_that_of_a_follower_are_full_then_the_third_lea
             disks.enter_context(full_disk(cluster, broker_id))
         shell.produce(["one more"])
         assert cluster.leader(partition) == roomy
-        found = shell.health()["storage"]["all"]
+        found = shell.health()["storage"]["found"]
         assert any(f"broker {full[0]} full: cannot append {partition}" in one for one in found)
         assert shell.storage(full[0]) == "full"
 
@@ -168,7 +168,7 @@ def test_leader_when_no_disk_has_room_then_stays_and_goes_on_once_there_is_some(
             disks.enter_context(full_disk(cluster, broker_id))
         result = shell.run("produce", "t", "--timeout", "8s", stdin=b"refused\n")
         assert result.status != ExitStatus.OK
-        found = shell.health()["storage"]["all"]
+        found = shell.health()["storage"]["found"]
         assert any("No space left" in one or "File too large" in one for one in found)
 
     shell.produce(["one more"])
@@ -259,7 +259,7 @@ def test_consume_when_all_replicas_are_damaged_in_one_place_then_stops_there_and
 
     words = ("consume", "t", "-o", "start", "-e")
     assert shell.run(*words).status == ExitStatus.CORRUPT
-    assert any("is damaged in" in one for one in shell.health()["storage"]["all"])
+    assert any("is damaged in" in one for one in shell.health()["storage"]["found"])
     shell.produce(["one more"])
     cluster.await_full_isr([partition])
     skipped = shell.run(*words, "--on-corrupt", "skip")

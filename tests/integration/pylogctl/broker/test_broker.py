@@ -592,13 +592,9 @@ def test_status_shows_what_the_broker_says(invoke: Invoke, running_broker: Broke
     address = f"127.0.0.1:{running_broker.port}"
     result = invoke("broker", "status", "-b", address, "--output", "json")
     (record,) = json.loads(result.text)["data"]
-    assert (record["broker"], record["port"], record["phase"]) == (
-        0,
-        running_broker.port,
-        "running",
-    )
+    assert (record["id"], record["address"], record["phase"]) == (0, address, "running")
     assert record["pid"] == os.getpid()
-    assert record["clean_start"] is True
+    assert record["is_clean_start"] is True
     assert "SocketServerStats" in record["metrics"]
 
 
@@ -690,7 +686,7 @@ def test_start_brings_a_registry_along_and_keeps_it_over_restarts(
         "data"
     ]
     assert (listed["id"], listed["port"]) == (0, int(broker.fields["port"]))
-    status = invoke("broker", "status", "-Z", zookeeper, "--columns", "session,registered")
+    status = invoke("broker", "status", "-Z", zookeeper, "--columns", "session,is_registered")
     assert status.text.splitlines()[1].split() == ["connected", "yes"]
     assert invoke("broker", "stop", "-Z", zookeeper, "--yes").status == 0
     assert broker.ended()[0] == 0

@@ -55,7 +55,7 @@ def test_health_when_a_broker_is_mute_then_it_is_asked_once_and_named_and_others
         first_frames(mute)
         result = invoke("cluster", "health", "-Z", zookeeper, "--timeout", "3s", "--output", "json")
         assert result.status == ExitStatus.THRESHOLD, result
-        return {row["check"]: row["all"] for row in json.loads(result.text)["data"]}
+        return {row["name"]: row["found"] for row in json.loads(result.text)["data"]}
 
     wait_until(lambda: any("broker 0" in one for one in found()["storage"]), "the registration")
     checks = found()

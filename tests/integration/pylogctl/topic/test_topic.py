@@ -78,8 +78,8 @@ def test_list_when_there_are_topics_shows_size_and_offsets(
     same = {"brokers": [0], "partitions": 1, "replicas": None, "offline": 0,
             "under_replicated": 0, "state": "ok", "messages": None}  # fmt: skip
     assert rows(topic("list", "--output", "json")) == [
-        {"name": "a", **same, "bytes": 22},
-        {"name": "b", **same, "bytes": 15},
+        {"name": "a", **same, "size_bytes": 22},
+        {"name": "b", **same, "size_bytes": 15},
     ]
 
 
@@ -147,7 +147,7 @@ def test_list_when_topics_are_on_several_brokers_sums_them_up(
     for broker in two_brokers:
         fill(broker, "t", [b"12345"])
     (record,) = rows(invoke("topic", "list", "-b", at(*two_brokers), "--output", "json"))
-    assert (record["brokers"], record["partitions"], record["bytes"]) == ([1, 2], 2, 30)
+    assert (record["brokers"], record["partitions"], record["size_bytes"]) == ([1, 2], 2, 30)
 
 
 def test_list_asks_a_broker_once_for_the_ends_of_all_partitions(
@@ -158,7 +158,7 @@ def test_list_asks_a_broker_once_for_the_ends_of_all_partitions(
         fill(broker, "t", [b"x" * index], index=index)
     fill(broker, "u", [b"one"])
     result = invoke("topic", "list", "-b", at(broker), "-vv", "--output", "json")
-    assert [row["bytes"] for row in rows(result)] == [8 * 10 + sum(range(8)), 13]
+    assert [row["size_bytes"] for row in rows(result)] == [8 * 10 + sum(range(8)), 13]
     assert result.stderr.count(": list offsets, ") == 1
 
 
@@ -187,7 +187,7 @@ def test_describe_shows_offsets_segments_and_age_of_each_partition(
         fill(broker, "t", [b"12345"], index=1)
     result = invoke("topic", "describe", "t", "-b", at(broker), "--output", "json")
     empty, filled = rows(result)
-    assert (empty["partition"], empty["bytes"], empty["last_append"]) == ("0-0", 0, None)
+    assert (empty["partition"], empty["size_bytes"], empty["last_append"]) == ("0-0", 0, None)
     assert (filled["partition"], filled["start"], filled["end"]) == ("0-1", 0, 45)
     assert filled["segments"] == 2
     assert filled["address"] == at(broker)
@@ -500,7 +500,7 @@ def test_offsets_turns_an_expression_into_numbers(
 ) -> None:
     fill(running_broker, "t", [b"1", b"2", b"3"])
     (record,) = rows(topic("offsets", "t", *spec, "--output", "json"))
-    assert (record["start"], record["end"], record["bytes"]) == (start, end, end - start)
+    assert (record["start"], record["end"], record["size_bytes"]) == (start, end, end - start)
 
 
 def test_offsets_when_verbose_logs_the_time_of_the_request(
@@ -558,6 +558,6 @@ def test_offsets_in_csv_has_a_header_and_raw_numbers(running_broker: Broker, top
     fill(running_broker, "t", [b"1"])
     result = topic("offsets", "t", "--output", "csv")
     assert list(csv.reader(result.text.splitlines())) == [
-        ["topic", "partition", "start", "end", "bytes"],
+        ["topic", "partition", "start", "end", "size_bytes"],
         ["t", "0-0", "0", "11", "11"],
     ]

@@ -75,7 +75,7 @@ def test_list_and_describe_when_one_of_two_home_brokers_is_away_then_mark_its_pa
             "offline": 1,
             "state": "OFFLINE",
         }
-        assert (row["brokers"], row["bytes"]) == ([0, 7], None)
+        assert (row["brokers"], row["size_bytes"]) == ([0, 7], None)
         described = invoke("topic", "describe", "live", *where)
         assert described.status == ExitStatus.PARTIAL, where
         assert [line.split()[1:5] for line in described.text.splitlines()[1:]] == [

@@ -261,7 +261,7 @@ def test_nodes_when_they_are_open_then_the_broker_and_health_name_them_until_the
 
     def health() -> tuple[int, list[str]]:
         result = invoke("cluster", "health", *where, "--output", "json")
-        rows = {row["check"]: row["all"] for row in json.loads(result.text)["data"]}
+        rows = {row["name"]: row["found"] for row in json.loads(result.text)["data"]}
         return result.status, rows["access"]
 
     wait_until(lambda: broker.status()["security"]["open_nodes"], "its look")

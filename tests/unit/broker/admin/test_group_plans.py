@@ -19,7 +19,7 @@ from broker.admin.group_plans import (
     parse_shift_time,
 )
 from broker.admin.groups import GroupSnapshot, StoredOffset
-from broker.admin.topic_facts import Ends
+from broker.admin.topics import Ends
 from broker.errors import ArgumentError
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError

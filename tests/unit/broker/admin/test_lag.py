@@ -21,7 +21,7 @@ from broker.admin.lag import (
     within_window,
     worst,
 )
-from broker.admin.topic_facts import Ends
+from broker.admin.topics import Ends
 from broker.topic import TopicPartition
 
 NUMBERS = st.integers(0, 1 << 40)

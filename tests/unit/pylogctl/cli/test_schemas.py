@@ -61,7 +61,7 @@ def test_fields_are_shown_without_a_cluster_or_an_argument(invoke: Invoke) -> No
     result = invoke("topic", "offsets", "--help-fields", "--no-header")
     assert result.status == 0
     assert result.text.splitlines()[2].split() == [
-        *("topic.offsets/1", "start", "integer,", "or", "null", "offset", "that", "START", "means")
+        *("topic.offsets/2", "start", "integer,", "or", "null", "offset", "that", "START", "means")
     ]
 
 
