@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from broker.admin.groups import GroupSnapshot
 from broker.admin.lag import GroupLag, LagStatus, ObservedPartition, consumer_of
+from broker.records import Bytes
 from broker.topic import TopicPartition
 
 _NO_LAG = (LagStatus.NO_OFFSET, LagStatus.GONE)
@@ -71,7 +72,7 @@ class Lag:
     time: datetime
 
     @property
-    def total_bytes(self) -> int | None:
+    def total_bytes(self) -> Annotated[Bytes, "bytes not yet consumed, where that is known of all"]:
         """The lag of all partitions with an offset; None if that of one, or of all, is unknown."""
         numbers = [one.lag_bytes or 0 for one in self.partitions]
         unknown = (one.lag_bytes is None and one.status not in _NO_LAG for one in self.partitions)

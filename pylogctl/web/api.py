@@ -16,13 +16,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from broker.admin.cluster import FAIL, Health, HealthCheck
 from broker.admin.settings import Setting
 from broker.admin.topics import TopicInfo
 from broker.api.client import Client
 from broker.api.errors import TimedOut, Unreachable
 from broker.topic import MessagePosition, TopicPartition
 from pylogctl.web import documents as docs
-from pylogctl.web.documents import document_of, offset_text
+from pylogctl.web.documents import document_of, list_document, struct_of
 from pylogctl.web.exchange import listed, query_of, respond
 from pylogctl.web.messages import (
     Budget,
@@ -54,10 +55,8 @@ async def health(request: Request) -> Response:
     try:
         found = await site_of(request).read(lambda client: client.health())
     except (Unreachable, TimedOut) as error:
-        silence = docs.Check("brokers not there", "fail", [str(error)])
-        return respond(docs.HealthDocument(ok=False, checks=[silence]), 503)
-    checks = [document_of(docs.Check, one) for one in found.checks]
-    return respond(docs.HealthDocument(found.ok, checks), 200 if found.ok else 503)
+        found = Health((HealthCheck("brokers not there", FAIL, (str(error),)),))
+    return respond(document_of(docs.HealthDocument, found, ok=found.ok), 200 if found.ok else 503)
 
 
 async def cluster(request: Request) -> Response:
@@ -95,8 +94,7 @@ async def brokers(request: Request) -> Response:
     """List the brokers."""
     query_of(request, docs.NoQuery)
     found = await site_of(request).read(lambda client: client.brokers())
-    rows = [document_of(docs.BrokerRow, one) for one in found]
-    return respond(docs.BrokerList(rows, len(rows)))
+    return respond(list_document(docs.BrokerList, found))
 
 
 async def broker(request: Request) -> Response:
@@ -104,20 +102,8 @@ async def broker(request: Request) -> Response:
     query_of(request, docs.NoQuery)
     broker_id = request.path_params["id"]
     found = await site_of(request).read(lambda client: client.broker(broker_id))
-    failures = [
-        document_of(docs.DiskFailure, one, topic=one.partition.topic, partition=one.partition.name)
-        for one in found.failures or ()
-    ]
-    return respond(
-        document_of(
-            docs.BrokerDocument,
-            found,
-            directories=[document_of(docs.Directory, one) for one in found.directories or ()],
-            failures=failures,
-            figures=_figures(request, f"broker/{broker_id}/"),
-            metrics={name: dict(some) for name, some in (found.metrics or {}).items()},
-        )
-    )
+    figures = _figures(request, f"broker/{broker_id}/")
+    return respond(document_of(docs.BrokerDocument, found, figures=figures))
 
 
 async def broker_settings(request: Request) -> Response:
@@ -138,7 +124,7 @@ async def _settings(request: Request, read: Callable[[Client], Mapping[str, Sett
     rows = [
         document_of(docs.SettingDocument, one, name=name) for name, one in sorted(found.items())
     ]
-    return respond(docs.SettingList(rows, len(rows)))
+    return respond(list_document(docs.SettingList, rows))
 
 
 async def topics(request: Request) -> Response:
@@ -146,8 +132,7 @@ async def topics(request: Request) -> Response:
     query = query_of(request, docs.ListQuery)
     found = await site_of(request).read(lambda client: client.topics())
     page, following, total = listed(query, found, lambda one: one.name)
-    rows = [document_of(docs.TopicDocument, one) for one in page]
-    return respond(docs.TopicList(rows, following, total))
+    return respond(list_document(docs.TopicList, page, next=following, total=total))
 
 
 async def topic(request: Request) -> Response:
@@ -155,7 +140,7 @@ async def topic(request: Request) -> Response:
     query_of(request, docs.NoQuery)
     name = request.path_params["topic"]
     found = await site_of(request).read(lambda client: topic_of(client, name))
-    return respond(document_of(docs.TopicDocument, found), headers={"ETag": etag_of(found)})
+    return respond(document_of(struct_of(TopicInfo), found), headers={"ETag": etag_of(found)})
 
 
 def topic_of(client: Client, name: str) -> TopicInfo:
@@ -185,13 +170,7 @@ async def partitions(request: Request) -> Response:
     query_of(request, docs.NoQuery)
     name = request.path_params["topic"]
     found = await site_of(request).read(lambda client: client.describe(name))
-    rows = [
-        document_of(
-            docs.PartitionDocument, one, start=offset_text(one.start), end=offset_text(one.end)
-        )
-        for one in found
-    ]
-    return respond(docs.PartitionList(rows, len(rows)))
+    return respond(list_document(docs.PartitionList, found))
 
 
 async def messages(request: Request) -> Response:
@@ -269,8 +248,8 @@ def message_document(row: Row, shown_as: _As, max_bytes: int) -> docs.MessageDoc
     encoding, value = _shown(data, is_cut, shown_as)
     return docs.MessageDocument(
         partition=row.partition.name,
-        offset=str(row.offset),
-        next_offset=str(row.next_offset),
+        offset=row.offset,
+        next_offset=row.next_offset,
         inner=row.inner,
         size=len(row.value),
         value=value,
@@ -372,16 +351,10 @@ async def groups(request: Request) -> Response:
     rows = []
     for one in page:
         lag = lags.get(one.name)
-        rows.append(
-            document_of(
-                docs.GroupRow,
-                one,
-                members=len(one.members),
-                status=None if lag is None else str(lag.status),
-                lag_bytes=None if lag is None else lag.total_bytes,
-            )
-        )
-    return respond(docs.GroupList(rows, following, total))
+        known = (None, None) if lag is None else (lag.status, lag.total_bytes)
+        row = dict(zip(("status", "lag_bytes"), known, strict=True))
+        rows.append(document_of(docs.GroupRow, one, members=len(one.members), **row))
+    return respond(list_document(docs.GroupList, rows, next=following, total=total))
 
 
 async def group(request: Request) -> Response:
@@ -389,22 +362,17 @@ async def group(request: Request) -> Response:
     query_of(request, docs.NoQuery)
     name = request.path_params["group"]
     found = await site_of(request).read(lambda client: client.describe_group(name))
-    members = [
-        document_of(docs.MemberDocument, one, partitions=list(map(str, one.partitions)))
-        for one in found.members
-    ]
     offsets = [
         document_of(
             docs.Committed,
             one,
             topic=partition.topic,
             partition=partition.name,
-            offset=offset_text(one.offset),
             owner=found.owners.get(partition),
         )
         for partition, one in sorted(found.offsets.items())
     ]
-    return respond(document_of(docs.GroupDocument, found, members=members, offsets=offsets))
+    return respond(document_of(docs.GroupDocument, found, offsets=offsets))
 
 
 async def lag(request: Request) -> Response:
@@ -413,29 +381,10 @@ async def lag(request: Request) -> Response:
     name = request.path_params["group"]
     site = site_of(request)
     found = site.sampler.judged(await site.read(lambda client: client.lag(name)))
-    rows = [
-        document_of(
-            docs.PartitionLagDocument,
-            one,
-            topic=one.partition.topic,
-            partition=one.partition.name,
-            status=str(one.status),
-            offset=offset_text(one.offset),
-            end=offset_text(one.end),
-        )
-        for one in found.partitions
-    ]
     since_s = time.time() - query.window
-    samples = [
-        docs.Sample(*point)
-        for point in site.sampler.points(f"group/{name}/lag")
-        if point.time_s >= since_s
-    ]
-    return respond(
-        document_of(
-            docs.LagDocument, found, status=str(found.status), partitions=rows, samples=samples
-        )
-    )
+    points = site.sampler.points(f"group/{name}/lag")
+    samples = [point for point in points if point.time_s >= since_s]
+    return respond(document_of(docs.LagDocument, found, samples=samples))
 
 
 async def openapi(request: Request) -> Response:
@@ -456,7 +405,7 @@ ROUTES = (
     Route("GET", f"{BASE}/brokers/{{id:int}}", broker, response=docs.BrokerDocument),
     Route("GET", f"{BASE}/brokers/{{id:int}}/settings", broker_settings, response=docs.SettingList),
     Route("GET", f"{BASE}/topics", topics, query=docs.ListQuery, response=docs.TopicList),
-    Route("GET", f"{BASE}/topics/{{topic}}", topic, response=docs.TopicDocument),
+    Route("GET", f"{BASE}/topics/{{topic}}", topic, response=struct_of(TopicInfo)),
     Route("GET", f"{BASE}/topics/{{topic}}/settings", topic_settings, response=docs.SettingList),
     Route("GET", f"{BASE}/topics/{{topic}}/partitions", partitions, response=docs.PartitionList),
     Route(

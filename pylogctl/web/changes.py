@@ -11,21 +11,24 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from broker.admin.group_changes import OffsetChange
 from broker.admin.settings_changes import SettingChange
+from broker.admin.topic_deletion import Deletion
 from broker.admin.topics import TopicInfo
 from broker.api.client import Client
 from broker.api.errors import TopicExists, UnknownGroup
 from broker.api.producer import Delivery
 from broker.errors import BrokerError
 from broker.protocol.client_requests import Acks
+from broker.records import plain
 from broker.topic import TopicPartition
 from pylogctl.web import documents as docs
 from pylogctl.web.api import BASE, etag_of, topic_of
-from pylogctl.web.documents import document_of, offset_text
+from pylogctl.web.documents import document_of, struct_of
 from pylogctl.web.exchange import body_of, query_of, respond
 from pylogctl.web.problems import ProblemError
 from pylogctl.web.site import Route, site_of
@@ -51,7 +54,7 @@ async def create_topic(request: Request) -> Response:
 
     found = await site_of(request).change(request, _what("create topic", new.name, new), work)
     headers = {} if new.dry_run else {"Location": f"{BASE}/topics/{quote(new.name, safe='')}"}
-    return respond(document_of(docs.TopicDocument, found), 200 if new.dry_run else 201, headers)
+    return respond(document_of(struct_of(TopicInfo), found), 200 if new.dry_run else 201, headers)
 
 
 async def change_topic(request: Request) -> Response:
@@ -76,9 +79,8 @@ async def change_topic(request: Request) -> Response:
 
     site = site_of(request)
     found, changed = await site.change(request, _what("change topic", name, wanted), work)
-    settings = [document_of(docs.SettingChangeDocument, one) for one in changed]
-    topic = document_of(docs.TopicDocument, found)
-    return respond(docs.ChangedTopic(topic, settings), headers={"ETag": etag_of(found)})
+    document = docs.ChangedTopic(topic=plain(found), settings=plain(changed))
+    return respond(document, headers={"ETag": etag_of(found)})
 
 
 async def delete_topic(request: Request) -> Response:
@@ -86,13 +88,12 @@ async def delete_topic(request: Request) -> Response:
     name = request.path_params["topic"]
     query = query_of(request, docs.DeleteQuery)
 
-    def work(client: Client) -> docs.DeletionDocument:
+    def work(client: Client) -> Deletion:
         _matching(request, client, name)
-        found = client.delete_topic(name, with_offsets=query.with_offsets, plan=query.dry_run)
-        return document_of(docs.DeletionDocument, found)
+        return client.delete_topic(name, with_offsets=query.with_offsets, plan=query.dry_run)
 
-    what = _what("delete topic", name, query)
-    return respond(await site_of(request).change(request, what, work))
+    found = await site_of(request).change(request, _what("delete topic", name, query), work)
+    return respond(document_of(struct_of(Deletion), found))
 
 
 def _matching(request: Request, client: Client, name: str) -> TopicInfo:
@@ -130,7 +131,7 @@ async def produce(request: Request) -> Response:
                 except BrokerError as error:
                     results.append(docs.Sent(None, None, str(error)))
                 else:
-                    sent = docs.Sent(receipt.partition.name, offset_text(receipt.offset), "")
+                    sent = docs.Sent(receipt.partition.name, receipt.offset, "")
                     results.append(sent)
         return docs.SentList(any(one.problem for one in results), results)
 
@@ -158,19 +159,18 @@ class _Plan:
     made_s: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def document(self, id: str) -> docs.ResetPlan:
+    def document(self, id: str) -> msgspec.Struct:
         items = [
-            docs.PlannedOffset(
-                one.partition.topic,
-                one.partition.name,
-                offset_text(one.before),
-                offset_text(one.after),
-                None if one.before is None or one.after is None else one.after - one.before,
-                one.note,
+            document_of(
+                docs.PlannedOffset,
+                one,
+                difference=None
+                if one.before is None or one.after is None
+                else one.after - one.before,
             )
             for one in self.changes
         ]
-        return docs.ResetPlan(id, self.group, self.state, items)
+        return docs.ResetPlan(id=id, group=self.group, state=self.state, items=items)
 
 
 async def plan_reset(request: Request) -> Response:
@@ -278,7 +278,7 @@ ROUTES = (
         create_topic,
         changes=True,
         request=docs.NewTopic,
-        response=docs.TopicDocument,
+        response=struct_of(TopicInfo),
         status=201,
         also=(200,),
     ),
@@ -296,7 +296,7 @@ ROUTES = (
         delete_topic,
         changes=True,
         query=docs.DeleteQuery,
-        response=docs.DeletionDocument,
+        response=struct_of(Deletion),
     ),
     Route(
         "POST",

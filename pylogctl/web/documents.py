@@ -1,19 +1,30 @@
-"""The JSON documents of the API. Offsets are text: JavaScript has no numbers of their size."""
+"""The JSON documents of the API, most of them made from the records of `broker.admin`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from functools import cache, reduce
+from inspect import cleandoc
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
 
+from broker.admin.brokers import BrokerStatus
+from broker.admin.cluster import BrokerInfo, HealthCheck
+from broker.admin.group_changes import OffsetChange
+from broker.admin.group_info import CommittedOffset, GroupInfo, Lag
+from broker.admin.settings import Setting
+from broker.admin.settings_changes import SettingChange
+from broker.admin.topics import PartitionInfo, TopicInfo
+from broker.records import Field, fields_of, plain, values_of
 from broker.topic import TopicPartition
+from pylogctl.web.sampler import Point
 
 Document = TypeVar("Document", bound=Struct)
 
-_Offset = Annotated[str, Meta(description="an offset", pattern=r"^\d+$")]
 _Name = Annotated[str, Meta(min_length=1, max_length=255)]
 _Count = Annotated[int, Meta(ge=1, le=10_000)]
 _Limit = Annotated[int, Meta(ge=1, le=500)]
@@ -23,28 +34,57 @@ _Place = Annotated[
 ]
 
 
+@cache
+def struct_of(record: type) -> type[Struct]:
+    """Return the struct of a record's fields."""
+    return _struct(record.__name__, record)
+
+
+def _struct(name: str, record: type, without: str = "", /, **more: Any) -> type[Struct]:
+    """Return a struct of a record's fields `without` one, and with more or others."""
+    fields = {one.name: _described(one) for one in fields_of(record) if one.name != without}
+    return _new(name, cleandoc(record.__doc__ or ""), **(fields | more))
+
+
+def _described(field: Field) -> Any:
+    """Return the type of a field, with what it means."""
+    kind = _type_of(field.kind)
+    meaning = next((note for note in field.notes if type(note) is str), None)
+    return Annotated[kind, Meta(description=meaning)] if meaning else kind
+
+
+def _new(name: str, doc: str | None, /, **fields: Any) -> type[Struct]:
+    return msgspec.defstruct(name, fields.items(), namespace={"__doc__": doc}, module=__name__)
+
+
+def _type_of(kind: Any) -> Any:
+    """Return the type of a field in JSON; a list of records is one of their structs."""
+    if kind is TopicPartition:
+        return str
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return reduce(or_, map(_type_of, inner))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return dict[str, _type_of(inner[1])]  # type: ignore[misc]  # mypy takes it for a type
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return list[_type_of(inner[0])]  # type: ignore[misc]
+    is_record = hasattr(kind, "__dataclass_fields__") or hasattr(kind, "_fields")
+    return struct_of(kind) if is_record else kind
+
+
+def _list_of(name: str, kind: type[Struct], /, **more: Any) -> type[Struct]:
+    return _new(name, "Items of a list.", items=list[kind], **more, total=int)  # type: ignore[valid-type]
+
+
 def document_of(kind: type[Document], value: object, **given: Any) -> Document:
-    """Return a document with the attributes of a value that have its names, and what is given."""
-    fields = {
-        name: given[name] if name in given else _plain(getattr(value, name))
-        for name in kind.__struct_fields__
-    }
-    return kind(**fields)
+    """Return a document with the values of a record that have its names, and what is given."""
+    values = values_of(value) | given
+    return kind(**{name: plain(values[name]) for name in kind.__struct_fields__})
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, TopicPartition):
-        return value.name
-    if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    return value
-
-
-def offset_text(offset: int | None) -> str | None:
-    """Return an offset as it stands in documents."""
-    return None if offset is None else str(offset)
+def list_document(kind: type[Document], items: Sequence[object], **given: Any) -> Document:
+    """Return the document of a list, which has all items unless a `total` is given."""
+    return kind(**{"items": plain(items), "total": len(items), **given})
 
 
 class Live(Struct):
@@ -53,19 +93,13 @@ class Live(Struct):
     ok: bool
 
 
-class Check(Struct):
-    """A check of the cluster."""
-
-    name: str
-    result: Literal["ok", "warn", "fail", "unknown"]
-    found: list[str]
-
-
-class HealthDocument(Struct):
-    """The checks of the cluster; `ok` if none fails."""
-
-    ok: bool
-    checks: list[Check]
+Check = struct_of(HealthCheck)
+HealthDocument = _new(
+    "HealthDocument",
+    "The checks of the cluster; `ok` if none fails.",
+    ok=bool,
+    checks=list[Check],  # type: ignore[valid-type]
+)
 
 
 class ClusterDocument(Struct):
@@ -82,147 +116,20 @@ class ClusterDocument(Struct):
     allow_changes: bool
 
 
-class BrokerRow(Struct):
-    """A broker, and what it leads and holds."""
-
-    id: int
-    address: str | None
-    rack: str
-    is_live: bool
-    is_controller: bool
-    leads: int | None
-    preferred: int | None
-    replicas: int | None
-    in_sync: int | None
-    offline: list[str]
-
-
-class BrokerList(Struct):
-    """All brokers, by id."""
-
-    items: list[BrokerRow]
-    total: int
-
-
-class Directory(Struct):
-    """A data directory of a broker."""
-
-    path: str
-    partitions: int
-    free_bytes: int | None
-    error: str | None
-
-
-class DiskFailure(Struct):
-    """A partition that a disk fails."""
-
-    topic: str
-    partition: str
-    state: str
-    error: str
-
-
-class BrokerDocument(Struct):
-    """A broker that responds."""
-
-    id: int
-    address: str
-    phase: str
-    started: datetime | None
-    uptime_s: float | None
-    topics: int | None
-    partitions: int | None
-    size_bytes: int | None
-    connections: int | None
-    produce_requests_per_s: float | None
-    fetch_requests_per_s: float | None
-    last_flush: datetime | None
-    is_clean_start: bool | None
-    session: str | None
-    is_registered: bool | None
-    zookeeper: str | None
-    runs_zookeeper: bool | None
-    directories: list[Directory]
-    failures: list[DiskFailure]
-    retention_waits: str | None
-    software: str | None
-    pid: int | None
-    figures: dict[str, float]
-    metrics: dict[str, dict[str, Any]]
-
-
-class SettingDocument(Struct):
-    """A setting in effect."""
-
-    name: str
-    value: str | int | float | bool | None
-    origin: str
-    default: str | int | float | bool | None
-
-
-class SettingList(Struct):
-    """All settings, by name."""
-
-    items: list[SettingDocument]
-    total: int
-
-
-class TopicDocument(Struct):
-    """A topic; `size_bytes` is null if a broker has not told its part.
-
-    Partitions that are `offline` have no leader, those `under_replicated` a replica not in sync.
-    """
-
-    name: str
-    partitions: int
-    replicas: int | None
-    brokers: list[int]
-    size_bytes: int | None
-    offline: int
-    under_replicated: int
-    state: Literal["ok", "under-replicated", "offline"]
-
-
-class TopicList(Struct):
-    """Topics; `next` is the cursor of those that follow."""
-
-    items: list[TopicDocument]
-    next: str | None
-    total: int
-
-
-class PartitionDocument(Struct):
-    """A partition; what a broker has not told is null, and `problem` says why."""
-
-    partition: str
-    state: Literal["ok", "under-replicated", "below min in-sync", "offline"]
-    leader: int | None
-    replicas: list[int]
-    in_sync: list[int]
-    min_in_sync: int
-    leader_epoch: int | None
-    start: str | None
-    end: str | None
-    size_bytes: int | None
-    segments: int | None
-    last_append: datetime | None
-    lags: dict[str, int | None]
-    problem: str
-
-
-class PartitionList(Struct):
-    """All partitions of a topic, by home broker and index."""
-
-    items: list[PartitionDocument]
-    total: int
+BrokerList = _list_of("BrokerList", struct_of(BrokerInfo))
+BrokerDocument = _struct("BrokerDocument", BrokerStatus, figures=dict[str, float])
+SettingDocument = _struct("SettingDocument", Setting, name=str)
+SettingList = _list_of("SettingList", SettingDocument)
+TopicList = _list_of("TopicList", struct_of(TopicInfo), next=str | None)
+PartitionList = _list_of("PartitionList", struct_of(PartitionInfo))
 
 
 class MessageDocument(Struct, kw_only=True):
     """A message; with a `problem` a place where none can be read."""
 
     partition: str
-    offset: _Offset
-    next_offset: _Offset
+    offset: int
+    next_offset: int
     inner: int = 0
     size: int
     value: str
@@ -241,88 +148,20 @@ class MessageList(Struct):
     scanned: int
 
 
-class MemberDocument(Struct):
-    """A member of a group."""
-
-    id: str
-    topics: list[str]
-    thread_count: int
-    partitions: list[str]
-    joined: datetime
-
-
-class Committed(Struct):
-    """An offset that a group has committed."""
-
-    topic: str
-    partition: str
-    offset: str | None
-    owner: str | None
-    committed: datetime
-    problem: str
-
-
-class GroupRow(Struct):
-    """A group in a list; its lag is as of some seconds ago, null if not known."""
-
-    name: str
-    state: str
-    members: int
-    topics: list[str]
-    status: str | None
-    lag_bytes: int | None
-
-
-class GroupList(Struct):
-    """Groups; `next` is the cursor of those that follow."""
-
-    items: list[GroupRow]
-    next: str | None
-    total: int
-
-
-class GroupDocument(Struct):
-    """A group with its members and offsets."""
-
-    name: str
-    state: str
-    topics: list[str]
-    members: list[MemberDocument]
-    offsets: list[Committed]
-
-
-class PartitionLagDocument(Struct):
-    """How far a group is behind in a partition."""
-
-    topic: str
-    partition: str
-    status: str
-    owner: str | None
-    offset: str | None
-    committed: datetime | None
-    end: str | None
-    lag_bytes: int | None
-    bytes_per_s: float | None
-    eta_s: float | None
-    age_s: float | None
-
-
-class Sample(Struct):
-    """The lag of a group at a moment, in seconds since 1970."""
-
-    time_s: float
-    lag_bytes: float
-
-
-class LagDocument(Struct):
-    """How far a group is behind."""
-
-    group: str
-    status: str
-    total_bytes: int | None
-    time: datetime
-    partitions: list[PartitionLagDocument]
-    samples: list[Sample]
+Committed = _struct("Committed", CommittedOffset, topic=str, partition=str, owner=str | None)
+GroupRow = _new(
+    "GroupRow",
+    "A group; its lag is as of some seconds ago, null if not known.",
+    name=str,
+    state=str,
+    topics=list[str],
+    members=int,
+    status=str | None,
+    lag_bytes=int | None,
+)
+GroupList = _list_of("GroupList", GroupRow, next=str | None)
+GroupDocument = _struct("GroupDocument", GroupInfo, "owners", offsets=list[Committed])  # type: ignore[valid-type]
+LagDocument = _struct("LagDocument", Lag, samples=list[struct_of(Point)])  # type: ignore[misc]
 
 
 class ListQuery(Struct, forbid_unknown_fields=True):
@@ -417,19 +256,12 @@ class TopicChange(Struct, forbid_unknown_fields=True):
     dry_run: bool = False
 
 
-class SettingChangeDocument(Struct):
-    """A setting before and after; null where it is not set."""
-
-    name: str
-    before: str | int | float | bool | None
-    after: str | int | float | bool | None
-
-
-class ChangedTopic(Struct):
-    """A topic as it is, or with `dry_run` would be, and the settings that changed."""
-
-    topic: TopicDocument
-    settings: list[SettingChangeDocument]
+ChangedTopic = _new(
+    "ChangedTopic",
+    "A topic as it is, or with `dry_run` would be, and the settings that changed.",
+    topic=struct_of(TopicInfo),
+    settings=list[struct_of(SettingChange)],  # type: ignore[misc]
+)
 
 
 class DeleteQuery(Struct, forbid_unknown_fields=True):
@@ -437,17 +269,6 @@ class DeleteQuery(Struct, forbid_unknown_fields=True):
 
     dry_run: bool = False
     with_offsets: Annotated[bool, Meta(description="those that groups have stored too")] = False
-
-
-class DeletionDocument(Struct):
-    """What was deleted, or with `dry_run` would be."""
-
-    topic: str
-    partitions: int
-    brokers: list[int]
-    groups: list[str]
-    kept_groups: list[str]
-    notes: list[str]
 
 
 class NewMessage(Struct, forbid_unknown_fields=True):
@@ -470,7 +291,7 @@ class Sent(Struct):
     """Where a message is, or why it was not sent."""
 
     partition: str | None
-    offset: str | None
+    offset: int | None
     problem: str
 
 
@@ -490,24 +311,15 @@ class NewResetPlan(Struct, forbid_unknown_fields=True):
     shift: Annotated[str, Meta(max_length=100)] | None = None
 
 
-class PlannedOffset(Struct):
-    """An offset of a group now, and by the plan; `note` says what was adjusted."""
-
-    topic: str
-    partition: str
-    present: str | None
-    new: str | None
-    difference: int | None
-    note: str
-
-
-class ResetPlan(Struct):
-    """A plan to move a group, bound to the offsets that it saw."""
-
-    id: str
-    group: str
-    state: Literal["planned", "applied", "undone"]
-    items: list[PlannedOffset]
+PlannedOffset = _struct("PlannedOffset", OffsetChange, difference=int | None)
+ResetPlan = _new(
+    "ResetPlan",
+    "A plan to move a group, bound to the offsets that it saw.",
+    id=str,
+    group=str,
+    state=Literal["planned", "applied", "undone"],
+    items=list[PlannedOffset],  # type: ignore[valid-type]
+)
 
 
 class Nothing(Struct, forbid_unknown_fields=True):

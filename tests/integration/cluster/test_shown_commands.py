@@ -354,7 +354,7 @@ def test_create_when_run_twice_at_once_and_again_then_one_makes_the_topic(
 
 
 STATES: dict[str, tuple[str, ExitStatus, str]] = {
-    "topic list": (r"web\S* +0,1,2 +6 ", ExitStatus.PARTIAL, r"web\S* +0,1,2 +6 .*OFFLINE"),
+    "topic list": (r"web\S* +6 .* 0,1,2 ", ExitStatus.PARTIAL, r"web\S* +6 .* 0,1,2 .*OFFLINE"),
     "group list": (r"billing\S* +empty +0 +web\S* +0 ", ExitStatus.PARTIAL, r"billing\S* +empty"),
     "group lag billing": (r"total .* OK", ExitStatus.PARTIAL, r"total .* UNKNOWN"),
     "broker list": (r"2 .* up ", ExitStatus.OK, r"2 .* DOWN "),

@@ -107,7 +107,7 @@ def test_describe_when_the_home_broker_is_gone_then_the_new_leader_tells(
 
     wait_until(lambda: describe().status == ExitStatus.OK, "the new leader's term", deadline_s=60)
     (row,) = rows(describe())
-    assert (row["leader"], row["state"]) == (leader, "UNDER-REPLICATED")
+    assert (row["leader"], row["state"]) == (leader, "under-replicated")
     assert row["lags"][str(partition.home)] is None
     assert row["replicas"][0] == partition.home
 

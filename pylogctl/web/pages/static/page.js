@@ -313,7 +313,7 @@ customElements.define("group-reset", class extends ChangeForm {
     const rows = plan.items.map((one) => {
       const cell = (label, value) => element("td", { class: "number", "data-label": label }, value ?? "-");
       return element("tr", {}, element("th", { scope: "row" }, `${one.topic} ${one.partition}`),
-        cell("Now", one.present), cell("Then", one.new), cell("Difference", one.difference === null ? "-" : String(one.difference)),
+        cell("Now", one.before), cell("Then", one.after), cell("Difference", one.difference === null ? "-" : String(one.difference)),
         element("td", { "data-label": "Note" }, one.note ?? ""));
     });
     const head = ["Partition", "Now", "Then", "Difference", "Note"].map((one) => element("th", { scope: "col" }, one));

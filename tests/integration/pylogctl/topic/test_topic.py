@@ -136,7 +136,7 @@ def test_list_when_a_pattern_is_malformed_is_a_usage_error(topic: Invoke) -> Non
 def test_list_writes_the_same_record_in_every_format(running_broker: Broker, topic: Invoke) -> None:
     fill(running_broker, "t", [b"12345"])
     for form in ("table", "plain", "tsv", "csv", "jsonl", "markdown"):
-        text = topic("list", "--output", form, "--columns", "name,bytes", "--raw-numbers").text
+        text = topic("list", "--output", form, "--columns", "name,size_bytes", "--raw-numbers").text
         assert "t" in text
         assert "15" in text
 

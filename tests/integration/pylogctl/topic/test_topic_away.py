@@ -73,14 +73,14 @@ def test_list_and_describe_when_one_of_two_home_brokers_is_away_then_mark_its_pa
             "partitions": 2,
             "replicas": None,
             "offline": 1,
-            "state": "OFFLINE",
+            "state": "offline",
         }
         assert (row["brokers"], row["size_bytes"]) == ([0, 7], None)
         described = invoke("topic", "describe", "live", *where)
         assert described.status == ExitStatus.PARTIAL, where
         assert [line.split()[1:5] for line in described.text.splitlines()[1:]] == [
             ["0-0", "0", "ok", "0"],
-            ["7-0", "-", "OFFLINE", "7"],
+            ["7-0", "-", "offline", "7"],
         ]
         assert "  offline 1  " in invoke("top", "--batch", "1", *where).text.splitlines()[1]
     with pylogctl.connect(f"127.0.0.1:{here.port}") as client:

@@ -112,8 +112,8 @@ def test_group_when_reset_by_plan_then_it_moves_and_undo_moves_it_back(
     plans = f"{API}/groups/readers/reset-plans"
     status, plan, headers = call(site, "POST", plans, {"to": "start"})
     assert (status, plan["state"]) == (201, "planned"), plan
-    assert [(one["present"], one["new"]) for one in plan["items"]] == [
-        (str(end[one]), str(start[one])) for one in end
+    assert [(one["before"], one["after"]) for one in plan["items"]] == [
+        (end[one], start[one]) for one in end
     ]
     assert client.offsets_of("readers") == end
     path = headers["location"]
