@@ -359,7 +359,7 @@ STATES: dict[str, tuple[str, ExitStatus, str]] = {
     "group lag billing": (r"total .* OK", ExitStatus.PARTIAL, r"total .* UNKNOWN"),
     "broker list": (r"2 .* up ", ExitStatus.OK, r"2 .* DOWN "),
     "broker status 2": (r"2 .* running ", ExitStatus.UNREACHABLE, r"2 .* down "),
-    "cluster describe": (r"2  up ", ExitStatus.OK, r"2  DOWN "),
+    "cluster describe": (r"2  .* up", ExitStatus.OK, r"2  .* DOWN"),
     "cluster health": (r"brokers not there +ok", ExitStatus.THRESHOLD, r"fail +1 +broker 2"),
 }
 """What commands show, and the status and what they show once a broker is dead."""
