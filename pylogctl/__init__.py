@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from broker.admin.copies import CopyReport as CopyReport
     from broker.admin.decommission import Decommission as Decommission
     from broker.admin.group_changes import OffsetChange as OffsetChange
-    from broker.admin.group_info import CommittedOffset as CommittedOffset
-    from broker.admin.group_info import GroupInfo as GroupInfo
-    from broker.admin.group_info import GroupMember as GroupMember
-    from broker.admin.group_info import Lag as Lag
-    from broker.admin.group_info import PartitionLag as PartitionLag
+    from broker.admin.lag import CommittedOffset as CommittedOffset
+    from broker.admin.lag import GroupInfo as GroupInfo
+    from broker.admin.lag import GroupMember as GroupMember
+    from broker.admin.lag import Lag as Lag
     from broker.admin.lag import LagStatus as LagStatus
+    from broker.admin.lag import PartitionLag as PartitionLag
     from broker.admin.log_moves import LogMove as LogMove
     from broker.admin.reassignment import Move as Move
     from broker.admin.reassignment import MoveProgress as MoveProgress
@@ -110,10 +110,9 @@ else:
         "broker.aio.producer": ("AsyncDelivery", "AsyncProducer"),
         "broker.aio.reader": ("AsyncBatches", "AsyncReader"),
         "broker.admin.group_changes": ("OffsetChange",),
-        "broker.admin.group_info": (
-            *("CommittedOffset", "GroupInfo", "GroupMember", "Lag", "PartitionLag"),
+        "broker.admin.lag": (
+            *("CommittedOffset", "GroupInfo", "GroupMember", "Lag", "LagStatus", "PartitionLag"),
         ),
-        "broker.admin.lag": ("LagStatus",),
         "broker.admin.rebalance": ("GroupProblem", "OwnerChange"),
         "broker.admin.copies": ("CopiedPartition", "CopyReport"),
         "broker.admin.decommission": ("Decommission",),

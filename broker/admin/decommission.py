@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from broker import errors
 from broker.admin import reassignment
-from broker.admin.reassignment import Move
-from broker.admin.reassignment_plan import Plan
+from broker.admin.reassignment import Move, Plan
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.ids import NO_LEADER

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from broker import errors
-from broker.admin.reassignment_plan import Plan, plan_replicas
 from broker.admin.replicas import (
     ASK_AGAIN_S,
     Replicas,
@@ -25,6 +24,7 @@ from broker.admin.topics import PartitionInfo, TopicFacts
 from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.controller.assignment import validate_target
+from broker.errors import InvalidReplicationFactorError
 from broker.protocol.cluster_requests import (
     OUTCOMES,
     REASSIGNMENTS,
@@ -37,6 +37,7 @@ from broker.protocol.cluster_requests import (
     ReplicaTarget,
 )
 from broker.protocol.responses import PartitionMetadata
+from broker.records import UNTOLD, ByteRate, Bytes, Fit, Integer, Rank, Title
 from broker.topic import TopicPartition
 
 _SHOWN_WITHIN_S = 2.0
@@ -45,12 +46,16 @@ _SAMPLE_S = 1.0
 """The time over which the rate of arriving messages is measured."""
 
 
+_BEFORE = "ids of the brokers it had, the preferred leader first"
+_TARGET = "ids of the brokers it gets"
+
+
 class Move(NamedTuple):
     """A partition that gets other replicas: broker ids, the preferred leader first."""
 
     partition: TopicPartition
-    before: tuple[int, ...]
-    target: tuple[int, ...]
+    before: Annotated[tuple[int, ...], _BEFORE, Fit.WRAP]
+    target: Annotated[tuple[int, ...], _TARGET, Fit.WRAP]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +63,18 @@ class MoveProgress:
     """How far a partition is that gets other replicas: broker ids, the preferred leader first."""
 
     partition: TopicPartition
-    before: tuple[int, ...]
-    target: tuple[int, ...]
-    missing: tuple[int, ...]  # those of the target that are not in sync yet
-    # of the replica furthest behind; None if the leader does not tell
-    left_bytes: int | None  # what it lacks
-    percent: int | None  # how much of the partition it has
-    throttle_bytes_per_s: int | None  # None without a limit
+    before: Annotated[tuple[int, ...], _BEFORE, Fit.WRAP, Rank(2)]
+    target: Annotated[tuple[int, ...], _TARGET, Fit.WRAP]
+    missing: Annotated[tuple[int, ...], "those of the target that are not in sync yet", Fit.WRAP]
+    # None if the leader does not tell
+    left_bytes: Annotated[Bytes, "what the last of these still has to copy", Title("LEFT"), UNTOLD]
+    percent: Annotated[Integer, "how much of the partition that one has", UNTOLD]
+    throttle_bytes_per_s: Annotated[
+        ByteRate,
+        "bytes per second that a broker may copy; none without a limit",
+        Title("THROTTLE"),
+        Rank(1),
+    ]
 
 
 class Progress(NamedTuple):
@@ -395,3 +405,95 @@ def _left(missing: Sequence[int], facts: PartitionInfo) -> tuple[int | None, int
     # The leader knows no lag of a replica that has not fetched yet: it counts as empty.
     left = max((size if lag is None else lag for lag in lags), default=0)
     return left, max(size, left)
+
+
+Plan = dict[TopicPartition, tuple[int, ...]]
+"""The target replicas of each partition, the preferred leader first."""
+
+
+def plan_replicas(
+    present: Mapping[TopicPartition, tuple[int, ...]],
+    racks: Mapping[int, str],
+    *,
+    replication_factor: int | None = None,
+    hints: Iterable[str] = (),
+) -> Plan:
+    """Return the target replicas of all partitions of `present`, also of unchanged ones.
+
+    `racks` has the brokers that may have replicas; their rack is empty if not set. None as
+    replication factor keeps that of each partition. `hints` are those of the error for too few
+    brokers.
+    """
+    most = replication_factor or max(map(len, present.values()), default=0)
+    if most > len(racks):
+        raise InvalidReplicationFactorError(
+            f"{most} replicas of a partition need as many brokers; there are {len(racks)} to "
+            f"choose from: {', '.join(map(str, racks)) or 'none'}",
+            hints=hints,
+        )
+    loads: Counter[int] = Counter()
+    targets: dict[TopicPartition, list[int]] = {}
+    for partition, replicas in sorted(present.items()):
+        kept = [one for one in replicas if one in racks]
+        targets[partition] = kept[: replication_factor or len(replicas)]
+        loads.update(targets[partition])
+    for partition, target in targets.items():
+        wanted = replication_factor or len(present[partition])
+        while len(target) < wanted:
+            target.append(_best_broker(target, racks, loads))
+            loads[target[-1]] += 1
+    _even_out(targets, racks, loads)
+    return {
+        partition: tuple(target) for partition, target in _lead_evenly(present, targets).items()
+    }
+
+
+def _best_broker(target: list[int], racks: Mapping[int, str], loads: Counter[int]) -> int:
+    """Return the broker for one more replica: in a new rack if possible, with few replicas."""
+    used = Counter(racks[one] for one in target)
+    candidates = (one for one in racks if one not in target)
+    return min(candidates, key=lambda one: (used[racks[one]], loads[one], one))
+
+
+def _even_out(
+    targets: dict[TopicPartition, list[int]], racks: Mapping[int, str], loads: Counter[int]
+) -> None:
+    """Move replicas from brokers with many to brokers with few, until they differ by one."""
+    moved = True
+    while moved:
+        moved = False
+        for target in targets.values():
+            for place, one in enumerate(target):
+                others = [*target[:place], *target[place + 1 :]]
+                used = Counter(racks[other] for other in others)
+                better = [
+                    candidate
+                    for candidate in racks
+                    if candidate not in target
+                    and loads[candidate] + 1 < loads[one]
+                    and used[racks[candidate]] <= used[racks[one]]
+                ]
+                if better:
+                    best = min(better, key=lambda candidate: (loads[candidate], candidate))
+                    target[place] = best
+                    loads[one] -= 1
+                    loads[best] += 1
+                    moved = True
+
+
+def _lead_evenly(
+    present: Mapping[TopicPartition, tuple[int, ...]], targets: dict[TopicPartition, list[int]]
+) -> dict[TopicPartition, list[int]]:
+    """Give each partition a preferred leader: the present one if it stays, else one with few."""
+    leads: Counter[int] = Counter(
+        target[0]
+        for partition, target in targets.items()
+        if target and target[0] == present[partition][0]
+    )
+    for partition, target in targets.items():
+        if target and target[0] != present[partition][0]:
+            first = min(target, key=lambda one: (leads[one], target.index(one)))
+            target.remove(first)
+            target.insert(0, first)
+            leads[first] += 1
+    return targets

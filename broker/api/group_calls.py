@@ -27,9 +27,8 @@ from broker.topic import TopicPartition
 
 if TYPE_CHECKING:  # what does the work is imported by the calls, as it loads kazoo
     from broker.admin.group_changes import OffsetChange
-    from broker.admin.group_info import GroupInfo, Lag
     from broker.admin.group_plans import OffsetRecord, Target
-    from broker.admin.lag import GroupObserver
+    from broker.admin.lag import GroupInfo, GroupObserver, Lag
     from broker.admin.rebalance import GroupProblem, OwnerChange
 
 
@@ -46,8 +45,8 @@ class GroupCalls(Access):
         Raises:
             NoZooKeeper, Unreachable: see there.
         """
-        from broker.admin.group_info import info_of
         from broker.admin.groups import list_groups
+        from broker.admin.lag import info_of
 
         with self._call():
             observer = self._observer()
@@ -60,7 +59,7 @@ class GroupCalls(Access):
             UnknownGroup: there is none of this name.
             NoZooKeeper, Unreachable: see there.
         """
-        from broker.admin.group_info import info_of
+        from broker.admin.lag import info_of
 
         group_of(group)
         with self._call():
@@ -97,7 +96,7 @@ class GroupCalls(Access):
             UnknownGroup: there is none of this name.
             NoZooKeeper, Unreachable: see there.
         """
-        from broker.admin.group_info import lag_of
+        from broker.admin.lag import lag_of
 
         group_of(group)
         number_of("window", window, 0)
@@ -109,7 +108,7 @@ class GroupCalls(Access):
 
     def _look_at_group(self, group: str) -> tuple[GroupInfo, Lag]:
         """Return a group and its lag by one reading of it."""
-        from broker.admin.group_info import info_of, lag_of
+        from broker.admin.lag import info_of, lag_of
 
         group_of(group)
         with self._call():

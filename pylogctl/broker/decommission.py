@@ -12,17 +12,17 @@ from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.progress import announced_wait, progress
-from pylogctl.topic import reassign
+from pylogctl.topic import replication
 
 
 def decommission(env: Environment, broker_id: int, throttle: str | None) -> None:
     """Move all replicas away from a broker, which may be dead, and wait until that is done."""
-    limit = THROTTLE_STAYS if throttle is None else reassign.parse_throttle(throttle)
+    limit = THROTTLE_STAYS if throttle is None else replication.parse_throttle(throttle)
     connect, timeout_s = connector(env), env.timeout_s(REQUEST_TIMEOUT_S)
     with open_cluster(env, absence=Absence.WARN) as cluster:
         found = admin.find_replicas(cluster, connect, broker_id, timeout_s=timeout_s)
         is_live = found.is_live
-        reassign.show_plan(env, found.plan, found.known)
+        replication.show_plan(env, found.plan, found.known)
         env.flush()
         if env.settings.dry_run:
             _name_plain(env, broker_id, found.plain)

@@ -211,7 +211,7 @@ def changes(
     if follow:
         if files:
             raise UsageError("--follow asks the brokers; it cannot be given with files")
-        from pylogctl.cluster.follow import follow_cluster
+        from pylogctl.cluster.changes import follow_cluster
 
         raise typer.Exit(follow_cluster(env, selects))
     if files:

@@ -238,7 +238,7 @@ def alter(
         open_cluster,
         zookeeper_session,
     )
-    from pylogctl.topic import reassign
+    from pylogctl.topic import replication
     from pylogctl.topic.changes import set_partition_count
     from pylogctl.topic.replication import add_partitions, has_replicas, replicate_topic
 
@@ -279,7 +279,7 @@ def alter(
                 replication_factor=replication_factor,
                 timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
             )
-            reassign.execute(env, cluster, plan)
+            replication.execute(env, cluster, plan)
 
 
 @app.command("elect", cls=Command)
@@ -309,7 +309,7 @@ def elect(
     """
     from broker.protocol.cluster_requests import ElectionKind
     from pylogctl.cli.connections import Absence, open_cluster
-    from pylogctl.topic.elect import elect_leaders
+    from pylogctl.topic.replication import elect_leaders
 
     if unclean and len(topics or ()) != 1:
         raise UsageError("--unclean needs one topic")
@@ -361,8 +361,8 @@ def reassign_replicas(
     from broker.admin.replicas import replicas_of
     from broker.protocol.cluster_requests import THROTTLE_STAYS
     from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
-    from pylogctl.topic import reassign
-    from pylogctl.topic.reassign_status import show_status
+    from pylogctl.topic import replication
+    from pylogctl.topic.replication import show_status
 
     if plan is not None and action is not ReassignAction.EXECUTE:
         raise UsageError("--plan is for `topic reassign execute`")
@@ -370,17 +370,17 @@ def reassign_replicas(
         raise UsageError("--throttle RATE is missing", hints=["--throttle none lifts it"])
     if throttle is not None and action not in (ReassignAction.EXECUTE, ReassignAction.THROTTLE):
         raise UsageError("--throttle is for `topic reassign execute` and `throttle`")
-    limit = THROTTLE_STAYS if throttle is None else reassign.parse_throttle(throttle)
+    limit = THROTTLE_STAYS if throttle is None else replication.parse_throttle(throttle)
     with open_cluster(env, absence=Absence.WARN) as cluster:
         match action:
             case ReassignAction.STATUS:
                 show_status(env, cluster, topics or [])
             case ReassignAction.THROTTLE:
-                reassign.change_throttle(env, cluster, limit)
+                replication.change_throttle(env, cluster, limit)
             case ReassignAction.CANCEL:
-                reassign.cancel(env, cluster, topics or [])
+                replication.cancel(env, cluster, topics or [])
             case ReassignAction.EXECUTE if plan is not None:
-                reassign.execute(env, cluster, reassign.read_plan(env, plan), throttle=limit)
+                replication.execute(env, cluster, replication.read_plan(env, plan), throttle=limit)
             case _:
                 connect = connector(env)
                 made = make_plan(
@@ -392,9 +392,9 @@ def reassign_replicas(
                     timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
                 )
                 if action is ReassignAction.EXECUTE:
-                    reassign.execute(env, cluster, made, throttle=limit)
+                    replication.execute(env, cluster, made, throttle=limit)
                 else:
-                    reassign.show_plan(env, made, replicas_of(cluster, connect, topics or []))
+                    replication.show_plan(env, made, replicas_of(cluster, connect, topics or []))
 
 
 def _broker_ids(text: str | None) -> list[int]:

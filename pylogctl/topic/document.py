@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
+from broker.admin.reassignment import Move, MoveProgress
 from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.columns import (
     HIDDEN,
     UNKNOWN,
-    ByteRate,
     Bytes,
     Column,
     ColumnKind,
@@ -44,8 +44,8 @@ class CreateReplicatedRow(Row):
 
     partition: TopicPartition
     leader: Annotated[Integer, "id of the broker that leads it"]
-    replicas: Annotated[Text, "ids of its brokers, the preferred leader first", Fit.WRAP]
-    in_sync: Annotated[Text, "ids of the in-sync replicas", Fit.WRAP]
+    replicas: Annotated[tuple[int, ...], "ids of its brokers, the preferred leader first", Fit.WRAP]
+    in_sync: Annotated[tuple[int, ...], "ids of the in-sync replicas", Fit.WRAP]
     min_in_sync: Annotated[Integer, "fewest in-sync replicas to commit a message", Rank(1)]
 
 
@@ -55,26 +55,6 @@ class ElectRow(Row):
     partition: TopicPartition
     result: Annotated[Text, "elect, elected, begun, throttled, not throttled or refused", Fit.STATE]
     reason: Annotated[Text, "why it was refused", Fit.WRAP] = None
-
-
-class ReassignPlanRow(Row):
-    """A partition that would move."""
-
-    partition: TopicPartition
-    replicas: Annotated[Text, "ids of its brokers, the preferred leader first", Fit.WRAP]
-    target: Annotated[Text, "ids of the brokers it would get", Fit.WRAP]
-
-
-class ReassignStatusRow(Row):
-    """A partition whose replicas are changed."""
-
-    partition: TopicPartition
-    original: Annotated[Text, "ids of the brokers it had", Fit.WRAP, Rank(2)]
-    target: Annotated[Text, "ids of the brokers it gets", Fit.WRAP]
-    copying: Annotated[Text, "those that are not in sync yet", Fit.WRAP]
-    left: Annotated[Bytes, "what the last of them still has to copy"]
-    percent: Annotated[Integer, "how much of the partition that one has"]
-    throttle: Annotated[ByteRate, "bytes per second that a broker may copy", Rank(1)]
 
 
 class DeleteRow(Row):
@@ -132,9 +112,9 @@ CREATE_REPLICATED = Document(
     "topic.create-replicated/2", CreateReplicatedRow, empty="nothing to create"
 )
 ELECT = Document("topic.elect/1", ElectRow, empty="nothing to do")
-REASSIGN_PLAN = Document("topic.reassign-plan/1", ReassignPlanRow, empty="nothing would move")
+REASSIGN_PLAN = Document("topic.reassign-plan/2", Move, empty="nothing would move")
 REASSIGN_STATUS = Document(
-    "topic.reassign-status/1", ReassignStatusRow, empty="no change of replicas is under way"
+    "topic.reassign-status/2", MoveProgress, empty="no change of replicas is under way"
 )
 DELETE = Document("topic.delete/1", DeleteRow, empty="nothing to delete")
 OFFSETS = Document("topic.offsets/2", OffsetsRow, empty="no partitions")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from broker.admin.replicas import replicas_of
+from broker.admin import reassignment
+from broker.admin.reassignment import Plan
+from broker.admin.replicas import plan_election, raise_refused, replicas_of, request_election
 from broker.admin.topic_changes import (
     PartitionsRequest,
     ask_for_partitions,
@@ -13,17 +17,32 @@ from broker.admin.topic_changes import (
 )
 from broker.client.cluster import Cluster
 from broker.cluster_state import ReplicatedPartition
-from broker.errors import ConfigError, NotReplicatedError, TopicExistsError
+from broker.errors import NO_ERROR, ConfigError, NotReplicatedError, TopicExistsError
 from broker.ids import NO_LEADER
-from broker.protocol.cluster_requests import ReplicateTopicRequest
+from broker.properties import INT64_MAX
+from broker.protocol.cluster_requests import (
+    THROTTLE_STAYS,
+    ElectionKind,
+    PartitionOutcome,
+    ReplicateTopicRequest,
+)
+from broker.protocol.responses import PartitionMetadata
+from broker.topic import TopicPartition
 from broker.topic_settings import normalize
-from broker.units import counted
-from pylogctl.cli.confirmation import confirm
+from broker.units import counted, format_size, parse_rate
+from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import render
-from pylogctl.topic.document import CREATE_REPLICATED, CreateReplicatedRow
+from pylogctl.topic.document import (
+    CREATE_REPLICATED,
+    ELECT,
+    REASSIGN_PLAN,
+    REASSIGN_STATUS,
+    CreateReplicatedRow,
+    ElectRow,
+)
 
 
 def create_replicated_topic(
@@ -121,7 +140,160 @@ def _row(one: ReplicatedPartition) -> CreateReplicatedRow:
     return CreateReplicatedRow(
         one.partition,
         None if leader == NO_LEADER else leader,
-        ",".join(map(str, one.replicas)),
-        ",".join(map(str, one.state.isr)),
+        one.replicas,
+        one.state.isr,
         one.min_isr,
     )
+
+
+def elect_leaders(
+    env: Environment,
+    cluster: Cluster,
+    topics: Sequence[str],
+    kind: ElectionKind,
+    *,
+    confirmed: str | None,
+) -> None:
+    """Have the controller elect leaders, and render the outcome for each partition."""
+    connect = connector(env)
+    known = replicas_of(cluster, connect, topics)
+    wanted = plan_election(known, kind)
+    # An unclean election can lose messages: only without a leader, and confirmed by name.
+    if kind is ElectionKind.UNCLEAN:
+        env.warn(f"messages of {', '.join(map(str, wanted))} that were acknowledged may be lost")
+        if not env.settings.dry_run:
+            confirm_name(env, "topic elect --unclean", topics[0], confirmed)
+    if not wanted or env.settings.dry_run:
+        render(env, ELECT, [ElectRow(one, "elect") for one in wanted])
+        return
+    outcomes = request_election(
+        cluster, connect, wanted, kind, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
+    )
+    render_outcomes(env, outcomes, "elected")
+
+
+def render_outcomes(env: Environment, outcomes: Sequence[PartitionOutcome], done: str) -> None:
+    """Render the outcome of a request for each partition; fail if some were refused."""
+    rows = [
+        ElectRow(one.partition, done if one.error == NO_ERROR else "refused", one.text or None)
+        for one in outcomes
+    ]
+    render(env, ELECT, rows)
+    raise_refused(outcomes)
+
+
+def show_plan(
+    env: Environment, plan: Plan, known: Mapping[TopicPartition, PartitionMetadata]
+) -> None:
+    """Render a plan; `read_plan` reads its `--output json`."""
+    moves = [reassignment.Move(one, known[one].replicas, plan[one]) for one in sorted(plan)]
+    render(env, REASSIGN_PLAN, moves)
+
+
+def read_plan(env: Environment, path: Path) -> Plan:
+    """Read a plan that `topic reassign plan --output json` has written; `-` is standard input."""
+    if str(path) == "-":
+        text = env.streams.stdin.read() if env.streams.stdin is not None else b""
+    else:
+        text = path.read_bytes()
+    plan: Plan = {}
+    try:
+        for one in json.loads(text)["data"]:
+            home, index = map(int, one["partition"].split("-"))
+            partition = TopicPartition(one["topic"], home, index)
+            plan[partition] = tuple(map(int, one["target"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise UsageError(
+            f"'{path}' is no plan: {reason}",
+            hints=["try: pylogctl topic reassign plan --output json > FILE"],
+        ) from error
+    return plan
+
+
+def execute(
+    env: Environment, cluster: Cluster, plan: Plan, *, throttle: int = THROTTLE_STAYS
+) -> None:
+    """Have the controller begin to move partitions, and render the outcome for each."""
+    if env.settings.dry_run:
+        reassignment.validate_plan(cluster, connector(env), plan)
+        env.note(f"{len(plan)} partitions would get other replicas; nothing changed")
+        return
+    outcomes = reassignment.request_reassignment(
+        cluster,
+        connector(env),
+        plan,
+        throttle=throttle,
+        timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
+    )
+    render_outcomes(env, outcomes, "begun")
+
+
+def change_throttle(env: Environment, cluster: Cluster, throttle: int) -> None:
+    """Change the throttle of the reassignments that are under way, and render these."""
+    connect, timeout_s = connector(env), env.timeout_s(REQUEST_TIMEOUT_S)
+    changes = reassignment.list_reassignments(cluster, connect, timeout_s=timeout_s).changes
+    limit = format_throttle(throttle)
+    if not changes:
+        env.note("no change of replicas is under way")
+    elif env.settings.dry_run:
+        env.note(f"the throttle would be {limit}; nothing changed")
+        return
+    else:
+        reassignment.request_reassignment(
+            cluster, connect, {}, throttle=throttle, timeout_s=timeout_s
+        )
+        env.note(f"the throttle is {limit}")
+    outcomes = [PartitionOutcome(one.partition, NO_ERROR, "") for one in sorted(changes)]
+    render_outcomes(env, outcomes, "throttled" if throttle else "not throttled")
+
+
+def parse_throttle(text: str) -> int:
+    """Return the value of `--throttle` in bytes per second, 0 for `none`."""
+    if text == "none":
+        return 0
+    rate = parse_rate(text)
+    if not rate.in_bytes or rate.per_second > INT64_MAX:
+        raise UsageError(
+            f"not a throttle: '{text}'", hints=["valid: 50MB/s, 512KiB/s, none to lift it"]
+        )
+    return int(rate.per_second)
+
+
+def format_throttle(bytes_per_s: int) -> str:
+    """Return a throttle for people."""
+    return f"{format_size(bytes_per_s)}/s" if bytes_per_s else "none"
+
+
+def cancel(env: Environment, cluster: Cluster, topics: Sequence[str]) -> None:
+    """Cancel the reassignments of some topics, or all that are under way."""
+    changes = reassignment.list_reassignments(
+        cluster, connector(env), timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
+    ).changes
+    plan = reassignment.plan_cancellation(changes, topics)
+    if not plan:
+        env.note("no change of replicas is under way")
+        return
+    execute(env, cluster, plan)
+
+
+def show_status(env: Environment, cluster: Cluster, topics: Sequence[str]) -> None:
+    """Render the reassignments under way, of `topics` or all, with the bytes left to copy."""
+    connect = connector(env)
+    found = reassignment.progress(
+        cluster, connect, topics, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
+    )
+    for error in found.failures:
+        env.leave_out(str(error))
+    render(env, REASSIGN_STATUS, found.moves)
+    throttle = found.throttle_bytes_per_s
+    if not throttle:
+        return
+    env.flush()
+    for broker_id, bytes_per_s in reassignment.arriving(cluster, connect, found).items():
+        if bytes_per_s >= throttle:
+            env.warn(
+                f"broker {broker_id} cannot catch up: {format_size(bytes_per_s)}/s arrive in "
+                f"the partitions that it copies with {format_throttle(throttle)}; raise that: "
+                "pylogctl topic reassign throttle --throttle RATE"
+            )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.admin import users
-from broker.admin.quotas import read_quotas, set_quotas
+from broker.admin.users import read_quotas, set_quotas
 from broker.errors import ArgumentError
 from broker.properties import Secret
 from broker.security.principal import ANONYMOUS

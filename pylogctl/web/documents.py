@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from broker.admin.brokers import BrokerStatus
 from broker.admin.cluster import BrokerInfo, HealthCheck
 from broker.admin.group_changes import OffsetChange
-from broker.admin.group_info import CommittedOffset, GroupInfo, Lag
+from broker.admin.lag import CommittedOffset, GroupInfo, Lag
 from broker.admin.settings import Setting
 from broker.admin.settings_changes import SettingChange
 from broker.admin.topics import PartitionInfo, TopicInfo

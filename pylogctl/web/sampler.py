@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from broker.admin.brokers import request_status
 from broker.admin.cluster import Health
-from broker.admin.group_info import Lag, PartitionLag
 from broker.admin.lag import (
+    Lag,
     LagSample,
     LagStatus,
+    PartitionLag,
     age_s,
     consume_rate,
     eta_s,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from broker.admin import registry_nodes
-from broker.admin.registry_nodes import Action, NodeChange
+from broker.admin.registry_nodes import Action, NodeChange, change_acls, check_brokers, compare_acls
 from broker.errors import CoordinationError, RegistryConflictError
 from broker.files import write_atomically
 from broker.units import counted
@@ -31,9 +31,11 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.cli.undo import new_undo_file, tell_undo
 from pylogctl.zk.document import (
+    ACLS,
     CHANGES,
     CHANGES_OF_VALUES,
     DIFF,
+    AclRow,
     ChangeRow,
     DifferenceRow,
     change_row,
@@ -285,3 +287,35 @@ class _Undo:
             tell_undo(self._env, self._path, ["zk", "import"])
         else:
             self._path.unlink()
+
+
+def change_acls_of_brokers(env: Environment, *, is_secured: bool) -> None:
+    """Give all nodes of the brokers the ACL of a secured, or open, cluster, and check it."""
+    verb, done = ("secure", "closed") if is_secured else ("open", "opened")
+    with zookeeper_session(env) as session:
+        if is_secured and session.user is None:
+            raise UsageError(
+                "nodes are closed to all but the user of a credential, and none is given",
+                hints=["give that of the brokers: --zk-credential FILE"],
+            )
+        check_brokers(session, is_secured=is_secured)
+        found = list(compare_acls(session, is_secured=is_secured))
+        render(env, ACLS, (AclRow(*one) for one in found))
+        count = sum(one.differing_count for one in found)
+        if not count:
+            env.note("nothing to change")
+            return
+        if env.settings.dry_run:
+            env.note("nothing changed; this was a dry run")
+            return
+        env.flush()
+        confirm(env, f"zk {verb}", f"{verb} {counted(count, 'node')} of {env.zookeeper}?")
+        changed = change_acls(session, is_secured=is_secured)
+        left = sum(one.differing_count for one in compare_acls(session, is_secured=is_secured))
+        env.note(f"{counted(changed, 'node')} {done}")
+        if left:
+            raise CliError(
+                ExitStatus.PARTIAL,
+                f"{counted(left, 'node')} were made with another ACL meanwhile",
+                hints=[f"run it again: pylogctl zk {verb}"],
+            )

@@ -294,9 +294,9 @@ def secure(env: Environment) -> None:
     All brokers must run with zookeeper.set.acl=true already. /consumers and /mirrors stay open;
     interrupted, it goes on when run again.
     """
-    from pylogctl.zk import acls
+    from pylogctl.zk import changes
 
-    acls.change(env, is_secured=True)
+    changes.change_acls_of_brokers(env, is_secured=True)
 
 
 @app.command("open", cls=Command)
@@ -310,9 +310,9 @@ def open_(env: Environment) -> None:
 
     All brokers must run with zookeeper.set.acl=false, and still with the credential.
     """
-    from pylogctl.zk import acls
+    from pylogctl.zk import changes
 
-    acls.change(env, is_secured=False)
+    changes.change_acls_of_brokers(env, is_secured=False)
 
 
 @app.command("start", cls=Command)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from broker.admin.brokers import BrokerStatus, LogFailure
 from broker.admin.cluster import BrokerInfo, HealthCheck
+from broker.admin.reassignment import Move, MoveProgress
 from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.topic import TopicPartition
 from pylogctl.audit import document as audit
@@ -379,7 +380,7 @@ LISTINGS: Mapping[str, Listing] = {
     ),
     "topic create with replicas": Listing(
         topic.CREATE_REPLICATED,
-        [topic.CreateReplicatedRow(n, 17, "17,9,3", "17,9,3", 2) for n in _names()],
+        [topic.CreateReplicatedRow(n, 17, (17, 9, 3), (17, 9, 3), 2) for n in _names()],
     ),
     "topic elect": Listing(
         topic.ELECT,
@@ -392,18 +393,18 @@ LISTINGS: Mapping[str, Listing] = {
     ),
     "topic reassign": Listing(
         topic.REASSIGN_PLAN,
-        [topic.ReassignPlanRow(name, "0,9,17", "10,11,12") for name in _names()],
+        [Move(name, (0, 9, 17), (10, 11, 12)) for name in _names()],
     ),
     "topic reassign status": Listing(
         topic.REASSIGN_STATUS,
         [
-            topic.ReassignStatusRow(
+            MoveProgress(
                 name,
-                "0,9,17",
-                "10,11,12",
-                "11,12",
-                UNKNOWN if number == 1 else OFFSET,
-                UNKNOWN if number == 1 else 71,
+                (0, 9, 17),
+                (10, 11, 12),
+                (11, 12),
+                None if number == 1 else OFFSET,
+                None if number == 1 else 71,
                 12_998_144,
             )
             for number, name in enumerate(_names())

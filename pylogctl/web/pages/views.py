@@ -12,8 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from broker.admin.brokers import BrokerStatus
 from broker.admin.cluster import FAIL, WARN, BrokerInfo, Health
-from broker.admin.group_info import GroupInfo, Lag
-from broker.admin.lag import MEANINGS, LagStatus, total
+from broker.admin.lag import MEANINGS, GroupInfo, Lag, LagStatus, total
 from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.api.client import Client
 from broker.api.errors import NoZooKeeper

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import pyte
@@ -23,9 +24,9 @@ from broker.consumer.config import ConsumerConfig
 from broker.producer.config import ProducerConfig
 from broker.protocol.codec import encode
 from broker.zk.session import Session
-from pylogctl.cli.columns import Column, ColumnKind, Document, Fit, Row
+from pylogctl.cli.columns import Column, ColumnKind, Document, Fit, by_column
 from pylogctl.cli.environment import Environment, Streams
-from pylogctl.cli.render import Record, _text
+from pylogctl.cli.render import _text
 from tests.integration.pylogctl.group.group_fixtures import await_topic
 from tests.integration.pylogctl.topic.test_topic import fill
 from tests.support.command_line import REPOSITORY, Invoke, process_environment
@@ -105,9 +106,9 @@ def test_screens_are_of_listings_that_there_are() -> None:
     assert {_file_of(name) for name in LISTINGS} == set(SCREENS.iterdir())
 
 
-def _cells(document: Document, rows: Iterable[Row | Record]) -> Iterator[tuple[Column, list[str]]]:
+def _cells(document: Document, rows: Iterable[Any]) -> Iterator[tuple[Column, list[str]]]:
     """Yield the columns that are shown, with their cells as they are when there is room."""
-    records = [row.by_column() if isinstance(row, Row) else row for row in rows]
+    records = list(map(by_column, rows))
     for column in document.columns:
         if column.shown:
             values = [record.get(column.name) for record in records]

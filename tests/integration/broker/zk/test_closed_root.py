@@ -12,7 +12,7 @@ from kazoo.exceptions import NoAuthError
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, Id, make_digest_acl
 
 from broker.admin.cluster import access_problems_of
-from broker.admin.registry_acls import change_acls
+from broker.admin.registry_nodes import change_acls
 from broker.admin.rules import add_rules
 from broker.errors import RegistryAccessError
 from broker.security.principal import ANONYMOUS, Principal

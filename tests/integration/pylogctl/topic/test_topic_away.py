@@ -78,9 +78,10 @@ def test_list_and_describe_when_one_of_two_home_brokers_is_away_then_mark_its_pa
         assert (row["brokers"], row["size_bytes"]) == ([0, 7], None)
         described = invoke("topic", "describe", "live", *where)
         assert described.status == ExitStatus.PARTIAL, where
+        assert "OFFLINE" in described.text.splitlines()[2]
         assert [line.split()[1:5] for line in described.text.splitlines()[1:]] == [
-            ["0-0", "0", "ok", "0"],
-            ["7-0", "-", "offline", "7"],
+            ["0-0", "0", "0", "0"],
+            ["7-0", "-", "7", "7"],
         ]
         assert "  offline 1  " in invoke("top", "--batch", "1", *where).text.splitlines()[1]
     with pylogctl.connect(f"127.0.0.1:{here.port}") as client:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.admin.reassignment_plan import plan_replicas
+from broker.admin.reassignment import plan_replicas
 from broker.errors import InvalidReplicationFactorError
 from broker.topic import TopicPartition
 
