@@ -106,15 +106,6 @@ class GroupCalls(Access):
                 observer.sample(group, samples=10)
             return lag_of(observer.lag(group)[0])
 
-    def _look_at_group(self, group: str) -> tuple[GroupInfo, Lag]:
-        """Return a group and its lag by one reading of it."""
-        from broker.admin.lag import info_of, lag_of
-
-        group_of(group)
-        with self._call():
-            found = self._observer(group).lag(group)[0]
-            return info_of(found.snapshot), lag_of(found)
-
     def verify_group(self, group: str) -> list[GroupProblem]:
         """Return what is wrong with how a group's partitions are assigned; nothing if it is sound.
 
@@ -292,6 +283,15 @@ class GroupCalls(Access):
         # only now, as this gives the call the time that it waits on purpose, too
         connect = self._connect_in(timeout, window_s + wait_s)
         return GroupObserver(registry, connect, SystemClock(), round(1000 * window_s))
+
+
+def look_at_group(client: GroupCalls, group: str) -> tuple[GroupInfo, Lag]:
+    """Return a group and its lag by one reading of it."""
+    from broker.admin.lag import info_of, lag_of
+
+    with client._call():
+        found = client._observer(group_of(group)).lag(group)[0]
+        return info_of(found.snapshot), lag_of(found)
 
 
 def _target_of(to: Start | None, shift: object) -> Target:

@@ -22,6 +22,7 @@ from pylogctl.cli.columns import (
     Row,
     Seconds,
     Text,
+    Title,
     if_known,
 )
 
@@ -33,19 +34,23 @@ _Partition = Annotated[Text, "partition as home broker and index", Fit.WHOLE]
 
 class _Lag(Row):
     lag_bytes: Annotated[Bytes, "bytes not yet consumed"] = None
-    lag_msgs: Annotated[Integer, "messages not yet consumed, if they were counted"] = None
+    lag_messages: Annotated[Integer, "messages not yet consumed, if they were counted"] = None
 
 
 class _Pace(Row):
-    age: Annotated[Seconds, "seconds since the next message was written", Rank(2), HIDDEN] = None
-    rate: Annotated[ByteRate, "bytes consumed a second over the window", Rank(4), HIDDEN] = None
-    eta: Annotated[Seconds, "seconds until the lag is consumed at this rate", Rank(3), HIDDEN] = (
-        None
-    )
+    age_s: Annotated[
+        Seconds, "seconds since the next message was written", Title("AGE"), Rank(2), HIDDEN
+    ] = None
+    bytes_per_s: Annotated[
+        ByteRate, "bytes consumed a second over the window", Title("RATE"), Rank(4), HIDDEN
+    ] = None
+    eta_s: Annotated[
+        Seconds, "seconds until the lag is consumed at this rate", Title("ETA"), Rank(3), HIDDEN
+    ] = None
     status: Annotated[Text, "status; see the manual", Fit.STATE] = None
 
 
-PACE = ("age", "rate", "eta")  # shown where a group is observed for a while
+PACE = ("age_s", "bytes_per_s", "eta_s")  # shown where a group is observed for a while
 _IDLE = _Pace(status="IDLE")
 
 
@@ -60,7 +65,9 @@ class LagRow(Row):
     stored: Annotated[Text, "value of the offset's node", HIDDEN] = None
     end: Annotated[Integer, "offset after the last readable message", Rank(3)] = None
     lag: _Lag = _Lag()
-    commit_age: Annotated[Seconds, "seconds since the offset was committed", Rank(4)] = None
+    commit_age_s: Annotated[
+        Seconds, "seconds since the offset was committed", Title("COMMIT-AGE"), Rank(4)
+    ] = None
     pace: _Pace = _Pace()
 
 
@@ -69,8 +76,11 @@ class Sums(Row):
 
     partitions: Annotated[Integer, "number of partitions", Rank(1)]
     lag: _Lag = _Lag()
-    commit_age: Annotated[
-        Seconds, "seconds since the oldest of its offsets was committed", Rank(4)
+    commit_age_s: Annotated[
+        Seconds,
+        "seconds since the oldest of its offsets was committed",
+        Title("COMMIT-AGE"),
+        Rank(4),
     ] = None
     pace: _Pace = _Pace()
 
@@ -181,11 +191,13 @@ class ProblemRow(Row):
     detail: Annotated[str, "what is wrong", Fit.WRAP]
 
 
-DESCRIBE = Document("group.describe/1", LagRow, empty="the group has no partitions").without("age")
-BY_TOPIC = Document("group.describe-topic/1", TopicLagRow, empty="no topics").without("age")
-BY_MEMBER = Document("group.describe-member/1", MemberLagRow, empty="no members").without("age")
-BY_GROUP = Document("group.describe-group/1", GroupLagRow, empty="no group").without("age")
-LAG = Document("group.lag/1", LagRow, empty="no partitions").without("owner", "commit_age")
+DESCRIBE = Document("group.describe/2", LagRow, empty="the group has no partitions").without(
+    "age_s"
+)
+BY_TOPIC = Document("group.describe-topic/2", TopicLagRow, empty="no topics").without("age_s")
+BY_MEMBER = Document("group.describe-member/2", MemberLagRow, empty="no members").without("age_s")
+BY_GROUP = Document("group.describe-group/2", GroupLagRow, empty="no group").without("age_s")
+LAG = Document("group.lag/2", LagRow, empty="no partitions").without("owner", "commit_age_s")
 LIST = Document("group.list/1", GroupRow, empty="no groups")
 MEMBERS = Document("group.members/1", MemberRow, empty="no members")
 RESET = Document("group.reset/1", OffsetChangeRow, empty="")
@@ -265,7 +277,7 @@ def total_row(group: GroupLag, *, allowed_lag: int = 0) -> LagRow:
     """Return the last row of `DESCRIBE` and of `LAG`."""
     sums = sums_of(group.partitions, group, allowed_lag=allowed_lag)
     return LagRow(
-        group.snapshot.name, "total", lag=sums.lag, commit_age=sums.commit_age, pace=sums.pace
+        group.snapshot.name, "total", lag=sums.lag, commit_age_s=sums.commit_age_s, pace=sums.pace
     )
 
 

@@ -46,7 +46,10 @@ _HEADINGS = {
     "segments": "segs",
     "stalled": "stall",
     "lag_bytes": "lag",
-    "commit_age": "commit",
+    "commit_age_s": "commit",
+    "age_s": "age",
+    "bytes_per_s": "rate",
+    "eta_s": "eta",
     "not_in_sync": "out",
     "truncations": "cuts",
     "offline": "off",
@@ -264,7 +267,7 @@ def _table(
     for line in lines:
         values = line.row.by_column()
         rows.append([cell_text(values.get(one.name), one) for one in columns])
-    columns = [one._replace(name=_heading(one.name, place)) for one in columns]
+    columns = [one._replace(name=_heading(one.name, place), title="") for one in columns]
     if view.has_trend:
         columns.append(_TREND)
         for row, line in zip(rows, lines, strict=True):

@@ -487,7 +487,7 @@ VIEWS: Mapping[str, View] = {
         sort="-lag_bytes",
         drill="group",
         has_trend=True,
-        headings={"rate": "out/s"},
+        headings={"bytes_per_s": "out/s"},
     ),
     "group": View(document.GROUP, _group, of="group"),
     "replication": View(document.REPLICATION, _replication, _REPLICAS, sort="-lag"),

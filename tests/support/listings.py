@@ -456,8 +456,8 @@ LISTINGS: Mapping[str, Listing] = {
             GROUP,
             "total",
             lag=group._Lag(OFFSET),
-            commit_age=130.4,
-            pace=group._Pace(rate=33_554_432, eta=86_500.0, status="OUT-OF-RANGE"),
+            commit_age_s=130.4,
+            pace=group._Pace(bytes_per_s=33_554_432, eta_s=86_500.0, status="OUT-OF-RANGE"),
         ),
     ),
     "group describe of one topic": Listing(

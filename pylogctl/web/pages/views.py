@@ -16,6 +16,7 @@ from broker.admin.lag import MEANINGS, GroupInfo, Lag, LagStatus, total
 from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.api.client import Client
 from broker.api.errors import NoZooKeeper
+from broker.api.group_calls import look_at_group
 from broker.errors import BrokerError, PartialError, UnsupportedVersionError
 from pylogctl.web.pages.charts import Line, chart, spark, thinned
 from pylogctl.web.pages.messages_view import show_message, show_messages
@@ -427,7 +428,7 @@ async def show_group(request: Request) -> Response:
     """A group: its lag over time, members, and a reset."""
     site, name = site_of(request), request.path_params["group"]
     sampler = site.sampler
-    group, found = await site.read(lambda client: client._look_at_group(name))
+    group, found = await site.read(lambda client: look_at_group(client, name))
     lag = sampler.judged(found)
     return page(
         request,

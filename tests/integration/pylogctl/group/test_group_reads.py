@@ -205,7 +205,10 @@ def test_describe_when_counting_shows_messages_and_offsets_inside_a_message(
 ) -> None:
     store(session, "g", {"0-0": 88, "0-1": 5})
     found = rows(command("describe", "g", "--count", "--output", "json"))
-    assert [(row["lag_msgs"], row["status"]) for row in found] == [(2, "LAG"), (None, "MISALIGNED")]
+    assert [(row["lag_messages"], row["status"]) for row in found] == [
+        (2, "LAG"),
+        (None, "MISALIGNED"),
+    ]
 
 
 def test_lag_without_options_has_messages_and_seconds_by_the_times_of_segments(
@@ -240,9 +243,9 @@ def test_lag_without_options_has_messages_and_seconds_by_the_times_of_segments(
         return row
 
     second, first = lag("second"), lag("first")
-    assert (second["lag_msgs"], first["lag_msgs"]) == (15, 29)
-    assert 5300 < second["age"] < 5500, "halfway between the ends of two segments"
-    assert first["age"] is None, "nothing tells when the first segment began"
+    assert (second["lag_messages"], first["lag_messages"]) == (15, 29)
+    assert 5300 < second["age_s"] < 5500, "halfway between the ends of two segments"
+    assert first["age_s"] is None, "nothing tells when the first segment began"
     traced = invoke("group", "lag", "second", "-Z", zookeeper, "-vv").stderr
     assert 15 < traced.count("offsets") < 40, traced
 
@@ -250,7 +253,7 @@ def test_lag_without_options_has_messages_and_seconds_by_the_times_of_segments(
 def test_describe_with_a_window_shows_rate_and_eta(session: Session, command: Invoke) -> None:
     store(session, "g", {"0-0": 88})
     row = rows(command("describe", "g", "--window", "200ms", "--output", "json"))[0]
-    assert (row["rate"], row["eta"], row["status"]) == (0, None, "STOP")
+    assert (row["bytes_per_s"], row["eta_s"], row["status"]) == (0, None, "STOP")
 
 
 def test_describe_when_a_broker_is_down_leaves_gaps_and_is_partial(

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from broker.api.group_calls import look_at_group
 from pylogctl.pytest_plugin import MakeBroker
 from pylogctl.testing import memory_cluster
 from pylogctl.web.app import ROUTES
@@ -310,9 +311,11 @@ def test_overview_and_group_are_of_one_reading(
 
         return noting
 
-    for name in ("topics", "brokers", "health", "describe_group", "lag", "_look_at_group"):
+    for name in ("topics", "brokers", "health", "describe_group", "lag"):
         monkeypatch.setattr(client, name, noted(name, getattr(client, name)))
-    for path, reading in (("/", "health"), ("/groups/billing", "_look_at_group")):
+    looking = noted("look_at_group", look_at_group)
+    monkeypatch.setattr("pylogctl.web.pages.views.look_at_group", looking)
+    for path, reading in (("/", "health"), ("/groups/billing", "look_at_group")):
         asked.clear()
         assert served.get(path)[0] == 200
         assert asked == [reading]
