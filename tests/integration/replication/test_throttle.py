@@ -77,9 +77,9 @@ def test_throttle_when_copy_may_not_go_on_then_in_sync_partitions_of_the_connect
     assert (state.isr, set(state.replicas)) == ((leader,), {0, 1})
     assert throttles(cluster) == {1}
     (row,) = [one for one in reassign(invoke, cluster, "status") if one["partition"] == moved.name]
-    assert (row["copying"], row["throttle"]) == (str(added), 1)
+    assert (row["missing"], row["throttle_bytes_per_s"]) == ([added], 1)
     assert 0 <= row["percent"] < 60
-    assert MIB < row["left"] < 3 * MIB
+    assert MIB < row["left_bytes"] < 3 * MIB
 
     # raised while it runs, it ends; and with the last change the throttle does
     reassign(invoke, cluster, "throttle", "--throttle", "100MB/s")
@@ -141,7 +141,7 @@ def test_throttle_when_the_controller_dies_then_the_next_one_keeps_it(
 
     wait_until(lambda: throttles(cluster) == {1}, "the throttle of the next controller")
     (row,) = reassign(invoke, cluster, "status")
-    assert (row["copying"], row["throttle"]) == (str(others[1]), 1)
+    assert (row["missing"], row["throttle_bytes_per_s"]) == ([others[1]], 1)
     reassign(invoke, cluster, "throttle", "--throttle", "none")
     wait_until(lambda: cluster.leader(moved) == others[1], "the move")
     wait_until(lambda: throttles(cluster) == {0}, "the end of the throttle")
