@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from itertools import chain
 
 from broker.client.selection import Selected, find_partitions, partitions_of
-from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import InvalidMessageError
 from broker.tools.audit import (
     AuditEvent,
@@ -33,6 +32,7 @@ from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
 from pylogctl.cli.offsets import make_span
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
+from pylogctl.comparison import read_chunks
 
 _LOG_TIER = "log"
 
@@ -203,10 +203,6 @@ def _messages(
     side: Side, ranges: _Ranges, advance: _Advance
 ) -> Iterator[tuple[TopicPartition, int, bytes]]:
     """Yield partition, offset and payload of every message in the ranges."""
-    with ClusterReader(side.cluster, side.connect, ranges) as cluster_reader:
-        for readers in cluster_reader.polls():
-            for reader in readers:
-                before = reader.offset
-                for offset, _, payload in reader.take_messages():
-                    yield reader.partition, offset, payload
-                advance(reader.offset - before)
+    for reader in read_chunks(side, ranges, advance):
+        for offset, _, payload in reader.take_messages():
+            yield reader.partition, offset, payload

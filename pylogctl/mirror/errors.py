@@ -12,17 +12,16 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from broker.errors import BrokerError, CoordinationError
 from broker.threads import LoopThread
+from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.cli.errors import CliError
-
-if TYPE_CHECKING:
-    from broker.tools.mirror import RouteStatus
 
 logger = logging.getLogger(__name__)
 
@@ -44,40 +43,31 @@ def load_errors(
 ) -> dict[TopicPartition, RouteError]:
     """Return the last error of each route from `partitions` that had one."""
     nodes = {paths.mirror_error(group, one): one for one in partitions}
-    found: dict[TopicPartition, RouteError] = {}
-    if not nodes:
-        return found
-    for path, (value, _) in session.get_many(nodes).items():
-        error = _decode(value)
-        if error is not None:
-            found[nodes[path]] = error
-    return found
+    values = session.get_many(nodes) if nodes else {}
+    decoded = {nodes[path]: _decode(value) for path, (value, _) in values.items()}
+    return {partition: error for partition, error in decoded.items() if error is not None}
 
 
+@dataclass(eq=False)
 class ErrorBoard:
     """Keeps the errors of one mirror's routes in ZooKeeper.
 
-    Args:
+    Attributes:
         session: started, of the source.
         group: the mirror's consumer group.
     """
 
-    def __init__(self, session: Session, group: str) -> None:
-        self._session = session
-        self._group = group
-        self._published: dict[TopicPartition, RouteError | None] = {}
+    session: Session
+    group: str
+    _published: dict[TopicPartition, RouteError | None] = field(default_factory=dict, init=False)
 
     def publish(self, routes: Sequence[RouteStatus]) -> None:
         """Write changed errors; if ZooKeeper does not respond, the next call writes all of them."""
         errors = {route.source: _error_of(route) for route in routes if route.error_ms is not None}
-        changed = {
-            source: error
-            for source, error in errors.items()
-            if self._published.get(source) != error
-        }
+        changed = {one: e for one, e in errors.items() if self._published.get(one) != e}
         running = {route.source for route in routes if route.next_offset is not None}
         first_seen = running - errors.keys() - self._published.keys()
-        before = load_errors(self._session, self._group, first_seen | changed.keys())
+        before = load_errors(self.session, self.group, first_seen | changed.keys())
         written = {source: self._added(source, error, before) for source, error in changed.items()}
         # a route that works now ends the errors of an earlier mirror
         written |= {
@@ -102,11 +92,11 @@ class ErrorBoard:
 
     def _write(self, errors: Mapping[TopicPartition, RouteError]) -> None:
         nodes = {
-            paths.mirror_error(self._group, source): json.dumps(error._asdict()).encode()
+            paths.mirror_error(self.group, source): json.dumps(error._asdict()).encode()
             for source, error in errors.items()
         }
-        existing = self._session.create_many(nodes, ephemeral=False)
-        self._session.set_many({path: (nodes[path], -1) for path in existing})
+        existing = self.session.create_many(nodes, ephemeral=False)
+        self.session.set_many({path: (nodes[path], -1) for path in existing})
 
 
 @contextmanager

@@ -12,12 +12,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.client.registry_cluster import RegistryCluster
 from broker.errors import (
     BrokerError,
-    ConfigError,
     InvalidTopicError,
     RegistryAccessError,
     RegistryNodeNotFoundError,
@@ -45,35 +45,31 @@ class _Running(NamedTuple):
     selection: MirrorSelection
 
 
+@dataclass(eq=False)
 class Presence:
     """The node of a mirror, and its search for one of the other direction.
 
-    Args:
+    Attributes:
         group: of the mirror.
         selection: what it mirrors.
         source: the started registry that it reads from.
         target: that of the target; None if there is none, or it cannot be reached from here.
         target_brokers: addresses.
+        failure: why the mirror has to end.
     """
 
-    def __init__(
-        self,
-        group: str,
-        selection: MirrorSelection,
-        source: Registry,
-        target: Registry | None,
-        target_brokers: Sequence[str],
-    ) -> None:
-        self.failure: CliError | None = None
-        """Why the mirror has to end."""
-        self._id = uuid.uuid4().hex
-        self._path = f"{paths.running_mirrors(group)}/{self._id}"
-        self._is_claimed = False
-        self._selection = selection
-        self._source = source
-        self._target = target
-        self._target_brokers = target_brokers
-        self._found_s: float | None = None
+    group: str
+    selection: MirrorSelection
+    source: Registry
+    target: Registry | None
+    target_brokers: Sequence[str]
+    failure: CliError | None = field(default=None, init=False)
+    _id: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
+    _is_claimed: bool = field(default=False, init=False)
+    _found_s: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._path = f"{paths.running_mirrors(self.group)}/{self._id}"
 
     def claim(self, env: Environment) -> None:
         """Write the node; `CliError` if a mirror of the other direction runs and does not end.
@@ -81,7 +77,7 @@ class Presence:
         Of two that start at once, one goes on.
         """
         self._write()
-        give_up_s = time.monotonic() + self._source.session.session_timeout_s + _GRACE_S
+        give_up_s = time.monotonic() + self.source.session.session_timeout_s + _GRACE_S
         with announced_wait(env, "a mirror of the other direction to end"):
             while (found := self._facing()) is not None:
                 other, error = found
@@ -91,7 +87,7 @@ class Presence:
                     raise error
                 time.sleep(_POLL_S)
         self._is_claimed = True
-        self._source.session.set(self._path, self._value())
+        self.source.session.set(self._path, self._value())
 
     def keep(self, stop: Callable[[], object]) -> None:
         """Write the node again if it is lost, and stop the mirror if it meets another one."""
@@ -103,32 +99,32 @@ class Presence:
         now_s = time.monotonic()
         self._found_s = self._found_s or now_s
         # one of two is enough, unless it cannot see this one
-        if other.id < self._id or now_s - self._found_s > self._source.session.session_timeout_s:
+        if other.id < self._id or now_s - self._found_s > self.source.session.session_timeout_s:
             self.failure = error
             stop()
 
     def end(self) -> None:
         """Remove the node."""
         with suppress(BrokerError):  # else it ends with the session
-            self._source.session.delete(self._path)
+            self.source.session.delete(self._path)
 
     def _write(self) -> None:
-        if self._source.session.exists(self._path) is None:
-            self._source.session.create_many({self._path: self._value()})
+        if self.source.session.exists(self._path) is None:
+            self.source.session.create_many({self._path: self._value()})
 
     def _value(self) -> bytes:
         fields = {
             "claimed": self._is_claimed,
-            "brokers": list(self._target_brokers),
-            "selection": [list(one) for one in self._selection.options],
+            "brokers": list(self.target_brokers),
+            "selection": [list(one) for one in self.selection.options],
         }
         return json.dumps(fields).encode()
 
     def _facing(self) -> tuple[_Running, CliError] | None:
-        if self._target is None:
+        if self.target is None:
             return None
-        here = {f"{one.host}:{one.port}" for one in self._source.brokers()}
-        for one in _running(self._target):
+        here = {f"{one.host}:{one.port}" for one in self.source.brokers()}
+        for one in _running(self.target):
             if one.id == self._id or not here.intersection(one.brokers):
                 continue
             if (topic := self._circle(one)) is not None:
@@ -147,12 +143,12 @@ class Presence:
 
     def _circle(self, other: _Running) -> str | None:
         """Return a topic of the source that comes back and is mirrored again, None if none is."""
-        mine, its = self._selection, other.selection
-        assert self._target is not None
+        mine, its = self.selection, other.selection
+        assert self.target is not None
         # the id stands for topics to come
-        topics = [*self._source.topics(), self._id]
+        topics = [*self.source.topics(), self._id]
         with suppress(InvalidTopicError):
-            topics += [its.rename(one) for one in self._target.topics() if its.chosen.allows(one)]
+            topics += [its.rename(one) for one in self.target.topics() if its.chosen.allows(one)]
         for topic in filter(mine.chosen.allows, topics):
             with suppress(InvalidTopicError):  # it goes no further
                 there = mine.rename(topic)
@@ -186,7 +182,7 @@ def _decode(child: str, group: str, value: bytes) -> _Running | None:
         selection = make_selection(*fields["selection"])
         brokers = fields["brokers"]
         is_claimed = fields["claimed"]
-    except (ConfigError, CliError, ValueError, KeyError, TypeError, RecursionError):
+    except (CliError, ValueError, KeyError, TypeError, RecursionError):
         return None
     if not isinstance(brokers, list) or not all(isinstance(one, str) for one in brokers):
         return None

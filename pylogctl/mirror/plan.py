@@ -6,19 +6,24 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from broker.admin.groups import GroupSnapshot
+from broker.admin.groups import read_group
 from broker.client.cluster import are_same
 from broker.client.list_offsets import OffsetLister
+from broker.client.registry_cluster import RegistryCluster
 from broker.consumer.membership import TopicFilter, Whitelist
 from broker.consumer.offset_store import RegistryOffsets
+from broker.errors import ConfigError
 from broker.tools.mirror_routes import TopicMap, counts_like
 from broker.topic import TopicPartition
+from broker.units import format_size
 from broker.zk.session import Session
-from pylogctl.cli.connections import Side
+from pylogctl.cli.connections import Side, connector, open_registry, open_side
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.render import render
 from pylogctl.cli.selection import TopicPatterns, group_pattern
-from pylogctl.mirror.document import Errors, PlanRow, StatusRow
-from pylogctl.mirror.errors import RouteError
+from pylogctl.mirror.document import PLAN, STATUS, Errors, PlanRow, StatusRow
+from pylogctl.mirror.errors import RouteError, load_errors
 
 
 class MirrorSelection(NamedTuple):
@@ -39,7 +44,10 @@ def make_selection(
     """Return the selection of the options; all topics without any."""
     options = (include, exclude, substitutions)
     pattern = group_pattern(TopicPatterns(tuple(include), tuple(exclude)))
-    return MirrorSelection(Whitelist(pattern), TopicMap(substitutions), options)
+    try:
+        return MirrorSelection(Whitelist(pattern), TopicMap(substitutions), options)
+    except ConfigError as error:
+        raise UsageError(str(error)) from error
 
 
 def check_no_loop(selection: MirrorSelection, source: Side, target: Side) -> bool:
@@ -60,8 +68,16 @@ def check_no_loop(selection: MirrorSelection, source: Side, target: Side) -> boo
     return True
 
 
-def plan_rows(selection: MirrorSelection, source: Side, target: Side) -> Iterator[PlanRow]:
-    """Give a row for each topic that would be mirrored."""
+def show_plan(
+    env: Environment, source_env: Environment, target_env: Environment, selection: MirrorSelection
+) -> None:
+    """Render the topics that would be mirrored."""
+    with open_side(source_env) as source, open_side(target_env) as target:
+        check_no_loop(selection, source, target)
+        render(env, PLAN, _plan_rows(selection, source, target))
+
+
+def _plan_rows(selection: MirrorSelection, source: Side, target: Side) -> Iterator[PlanRow]:
     with OffsetLister(source.cluster, source.connect) as offsets:
         for topic in selection.topics(source):
             renamed = selection.rename(topic)
@@ -114,14 +130,43 @@ def take_sample(session: Session, group: str, side: Side, topics: Iterable[str])
     return MirrorSample(time.monotonic(), found)
 
 
-def check_has_mirrored(group: GroupSnapshot) -> None:
-    """Raise `CliError` if the group has, and had, no mirror."""
-    if group.state == "dead":
+def show_status(
+    env: Environment,
+    source_env: Environment,
+    patterns: TopicPatterns,
+    group: str,
+    interval_s: float | None,
+    fail_above: int | None,
+) -> None:
+    """Sample once, or twice with an interval, and render how far each topic is mirrored."""
+    selection = make_selection(patterns.include, patterns.exclude, [])
+    with open_registry(source_env) as registry:
+        source = Side(RegistryCluster(registry), connector(source_env))
+        topics = selection.topics(source)
+        snapshot = read_group(registry.session, group, all_topics=topics)
+        if snapshot.state == "dead":
+            raise CliError(
+                ExitStatus.NOT_FOUND,
+                f"group '{group}' not found: nothing was mirrored with it",
+                hints=["name the mirror's: --group GROUP", "try: pylogctl group list"],
+                code="GROUP_NOT_FOUND",
+            )
+        if not patterns.include:
+            topics = [topic for topic in topics if topic in snapshot.topics]
+        samples = [take_sample(registry.session, group, source, topics)]
+        if interval_s is not None:
+            time.sleep(interval_s)
+            samples.append(take_sample(registry.session, group, source, topics))
+        partitions = [one.partition for one in samples[-1].partitions]
+        errors = load_errors(registry.session, group, partitions)
+    rows = status_rows(samples, len(snapshot.members), errors)
+    render(env, STATUS, rows)
+    lag = sum(row.lag_bytes for row in rows)
+    if fail_above is not None and lag > fail_above:
         raise CliError(
-            ExitStatus.NOT_FOUND,
-            f"group '{group.name}' not found: nothing was mirrored with it",
-            hints=["name the mirror's: --group GROUP", "try: pylogctl group list"],
-            code="GROUP_NOT_FOUND",
+            ExitStatus.THRESHOLD,
+            f"the lag is {format_size(lag)}; the limit is {format_size(fail_above)}",
+            details={"lag_bytes": lag, "limit": fail_above},
         )
 
 

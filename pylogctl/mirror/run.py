@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from broker.client.cluster import locked
@@ -19,7 +19,8 @@ from broker.metrics_server import served_metrics
 from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings
 from broker.tools.mirror import Mirror, Route, RouteLog
-from broker.units import count_text, format_duration, format_size, format_time
+from broker.units import count_text, counted, format_duration, format_size, format_time
+from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import (
     STREAM_TIMEOUT_S,
     Absence,
@@ -36,12 +37,13 @@ from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.cli.security import zookeeper_properties
+from pylogctl.cli.selection import TopicPatterns
 from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
 from pylogctl.mirror.facing import Presence, registry_of
 from pylogctl.mirror.metrics import LagTimes, exposition, source_ends
 from pylogctl.mirror.options import RunChoice
-from pylogctl.mirror.plan import MirrorSelection, check_no_loop
+from pylogctl.mirror.plan import check_no_loop, make_selection, show_plan
 
 _CONNECT_TIMEOUT_S = 2.0
 _PRODUCE_TIMEOUT_S = 30.0
@@ -50,16 +52,6 @@ _SCRAPE_TIMEOUT_S = 2.0
 _MAX_IN_FLIGHT = 8
 _STREAM_TIMEOUT_MS = 200
 _COMMIT_INTERVAL_MS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorPlan:
-    """How to mirror."""
-
-    selection: MirrorSelection
-    group: str  # in the source
-    choice: RunChoice
-    config: ConsumerConfig
 
 
 def consumer_config(env: Environment, group: str) -> ConsumerConfig:
@@ -85,45 +77,88 @@ def run(
     env: Environment,
     source_env: Environment,
     target_env: Environment,
-    plan: MirrorPlan,
-    confirm: Callable[[list[str]], None],
+    patterns: TopicPatterns,
+    topic_map: Sequence[str] | None,
+    group: str,
+    choice: RunChoice,
 ) -> ExitStatus:
     """Mirror until a signal asks to stop, then complete the requests in flight.
 
-    Returns PARTIAL if corrupt messages were left out, else OK.
+    With `--dry-run` only the plan is shown. Returns PARTIAL if corrupt messages were left out, else
+    OK.
 
     Args:
         env: for output.
         source_env: names the registry of the cluster to read from.
         target_env: names the cluster to write to.
-        plan: how to mirror.
-        confirm: asks whether to begin, given the topics that exist now; raises if not.
+        patterns: choose topics.
+        topic_map: substitutions that make the names of target topics.
+        group: the mirror's, in the source.
+        choice: how to mirror.
     """
+    selection = make_selection(patterns.include, patterns.exclude, topic_map or [])
+    config = consumer_config(source_env, group)
+    if env.settings.dry_run:
+        show_plan(env, source_env, target_env, selection)
+        return ExitStatus.OK
+    where = f"{cluster_name(source_env)} to {cluster_name(target_env)}"
     with ExitStack() as stack:
         registry = stack.enter_context(open_registry(source_env))
         connect = stream_connector(source_env)
         source = Side(RegistryCluster(registry, connect), connect)
         target = stack.enter_context(open_side(target_env, absence=Absence.WARN, is_stream=True))
-        is_one = check_no_loop(plan.selection, source, target)
-        confirm(plan.selection.topics(source))
+        is_one = check_no_loop(selection, source, target)
+        topics = counted(len(selection.topics(source)), "topic")
+        confirm(env, "mirror run", f"mirror {topics} from {where}?")
         set_up_logging(env, None)
         target_registry = stack.enter_context(registry_of(target_env, target))
         addresses = [f"{one.host}:{one.port}" for one in target.cluster.brokers()]
-        presence = Presence(plan.group, plan.selection, registry, target_registry, addresses)
+        presence = Presence(group, selection, registry, target_registry, addresses)
         presence.claim(env)
         stack.callback(presence.end)
         stop = stack.enter_context(graceful_stop())
         log = RouteLog(env.clock)
         keep = partial(presence.keep, stop.wake)
-        stack.enter_context(published_errors(registry.session, plan.group, log.routes, keep))
+        stack.enter_context(published_errors(registry.session, group, log.routes, keep))
         metrics = None
         counts = ClientCounts()
-        if plan.choice.metrics_port is not None:
+        if choice.metrics_port is not None:
             figures = partial(_figures, source_env, source, log, LagTimes(), counts)
-            metrics = stack.enter_context(served_metrics(figures, plan.choice.metrics_port))
-        mirror = _make_mirror(source, target, target_env, plan, log, counts, is_one=is_one)
-        where = f"{cluster_name(source_env)} to {cluster_name(target_env)}"
-        env.note(f"mirroring from {where} in group '{plan.group}'")
+            metrics = stack.enter_context(served_metrics(figures, choice.metrics_port))
+        produce_connect = connector(
+            target_env, timeout_s=STREAM_TIMEOUT_S, connect_timeout_s=_CONNECT_TIMEOUT_S
+        )
+        target_cluster = locked(target.cluster)
+        route = Route(
+            source.cluster,
+            target_cluster,
+            produce_connect,
+            selection.rename,
+            is_read=lambda topic: is_one and selection.chosen.allows(topic),
+        )
+        consumer = ConsumerConnector(config, connect=source.connect)
+        mirror = Mirror(
+            consumer,
+            consumer.create_message_streams_by_filter(selection.chosen, choice.streams),
+            route,
+            partial(
+                Producer,
+                target_cluster,
+                produce_connect,
+                ProducerSettings(
+                    delivery_timeout_s=math.inf,
+                    max_in_flight=_MAX_IN_FLIGHT,
+                    timeout_s=target_env.timeout_s(_PRODUCE_TIMEOUT_S),
+                ),
+                counts=counts,
+            ),
+            producer_count=choice.producers,
+            queue_size=choice.queue,
+            drain_s=_DRAIN_S,
+            skips_corrupt=choice.on_corrupt == "skip",
+            log=log,
+        )
+        env.note(f"mirroring from {where} in group '{group}'")
         if metrics is not None:
             env.note(f"metrics at {metrics}")
         started_s = time.monotonic()
@@ -132,7 +167,7 @@ def run(
         except InvalidMessageError as error:
             raise _stopped_at(error, log) from error
         finally:
-            _tell(env, plan, mirror, time.monotonic() - started_s)
+            _tell(env, group, mirror, time.monotonic() - started_s)
         if presence.failure is not None:
             raise presence.failure
     return ExitStatus.PARTIAL if mirror.corrupt_count else ExitStatus.OK
@@ -153,50 +188,6 @@ def _stopped_at(error: InvalidMessageError, log: RouteLog) -> BrokerError | CliE
     )
 
 
-def _make_mirror(
-    source: Side,
-    target: Side,
-    target_env: Environment,
-    plan: MirrorPlan,
-    log: RouteLog,
-    counts: ClientCounts,
-    *,
-    is_one: bool,
-) -> Mirror:
-    connect = connector(
-        target_env, timeout_s=STREAM_TIMEOUT_S, connect_timeout_s=_CONNECT_TIMEOUT_S
-    )
-    limit_s = target_env.timeout_s(_PRODUCE_TIMEOUT_S)
-    target_cluster = locked(target.cluster)
-    route = Route(
-        source.cluster,
-        target_cluster,
-        connect,
-        plan.selection.rename,
-        is_read=lambda topic: is_one and plan.selection.chosen.allows(topic),
-    )
-    consumer = ConsumerConnector(plan.config, connect=source.connect)
-    streams = consumer.create_message_streams_by_filter(plan.selection.chosen, plan.choice.streams)
-    return Mirror(
-        consumer,
-        streams,
-        route,
-        lambda: Producer(
-            target_cluster,
-            connect,
-            ProducerSettings(
-                delivery_timeout_s=math.inf, max_in_flight=_MAX_IN_FLIGHT, timeout_s=limit_s
-            ),
-            counts=counts,
-        ),
-        producer_count=plan.choice.producers,
-        queue_size=plan.choice.queue,
-        drain_s=_DRAIN_S,
-        skips_corrupt=plan.choice.on_corrupt == "skip",
-        log=log,
-    )
-
-
 def _figures(
     source_env: Environment, source: Side, log: RouteLog, times: LagTimes, counts: ClientCounts
 ) -> str:
@@ -210,7 +201,7 @@ def _figures(
     return exposition(routes, ends, lags_s, counts.producers.total())
 
 
-def _tell(env: Environment, plan: MirrorPlan, mirror: Mirror, seconds: float) -> None:
+def _tell(env: Environment, group: str, mirror: Mirror, seconds: float) -> None:
     failed = [route for route in mirror.log.routes() if route.error_ms is not None]
     last = max(failed, key=lambda route: route.error_ms or 0, default=None)
     if env.settings.output is None:
@@ -223,7 +214,7 @@ def _tell(env: Environment, plan: MirrorPlan, mirror: Mirror, seconds: float) ->
             env.note(f"last error, of {last.source} at {format_time(last.error_ms)}: {last.error}")
         return
     row = SummaryRow(
-        plan.group,
+        group,
         mirror.message_count,
         mirror.size_bytes,
         round(seconds, 3),

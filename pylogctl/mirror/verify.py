@@ -1,118 +1,82 @@
-"""Compares topics of two clusters, message by message but in any order.
-
-Messages are identified by CRC and length. Both sides are read in step, so that few messages of one
-side are remembered until they are read from the other.
-"""
+"""`pylogctl mirror verify`: compares topics with their mirrors, and renders the differences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
 
-from broker.consumer.cluster_reader import ClusterReader
-from broker.protocol.codec import scan
-from broker.protocol.message_set import iter_payload_crcs
-from broker.protocol.primitives import Buffer
-from broker.topic import ReadRange, TopicPartition
-from pylogctl.cli.connections import Side
-from pylogctl.mirror.document import VerifyRow
+from broker.client.selection import causes_of_absence, partitions_of
+from broker.units import count_text
+from pylogctl.cli.connections import Side, open_side
+from pylogctl.cli.environment import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
+from pylogctl.cli.offsets import Span, make_span
+from pylogctl.cli.progress import progress
+from pylogctl.cli.render import render
+from pylogctl.comparison import Ranges, compare_topics
+from pylogctl.mirror.document import VERIFY, VerifyRow
+from pylogctl.mirror.plan import MirrorSelection
 
-_MASK_64 = (1 << 64) - 1
-
-Ranges = Mapping[TopicPartition, ReadRange]
-
-
-class TopicRead:
-    """What was read of one of the topics."""
-
-    def __init__(self) -> None:
-        self.message_count = 0
-        self.read_bytes = 0
-        self.checksum = 0  # the sum of the CRCs, in 64 bits, which is the same in any order
+Given = tuple[Environment, Sequence[str] | None]  # a cluster, and `--offset` for it
 
 
-class Difference:
-    """Compares the messages of a source and of its copy, as multisets."""
-
-    def __init__(self) -> None:
-        self.source = TopicRead()
-        self.target = TopicRead()
-        # how often a message, by CRC and length, was read from the source more than from the copy
-        self._surplus_in_source: dict[tuple[int, int], int] = {}
-
-    def add(self, topic: TopicRead, message_set: Buffer) -> None:
-        """Count messages of the source or of the target: a set of valid entries."""
-        counts = self._surplus_in_source
-        step = 1 if topic is self.source else -1
-        topic.read_bytes += len(message_set)
-        for key in iter_payload_crcs(message_set):
-            topic.message_count += 1
-            topic.checksum = (topic.checksum + key[0]) & _MASK_64
-            count = counts.get(key, 0) + step
-            if count:
-                counts[key] = count
-            else:
-                del counts[key]
-
-    @property
-    def missing_count(self) -> int:
-        """Return the number of messages of the source that are missing in the copy."""
-        return sum(count for count in self._surplus_in_source.values() if count > 0)
-
-    @property
-    def surplus_count(self) -> int:
-        """Return the number of messages of the copy that are not in the source."""
-        return -sum(count for count in self._surplus_in_source.values() if count < 0)
+def verify(
+    env: Environment, selection: MirrorSelection, source: Given, target: Given, *, exact: bool
+) -> None:
+    """Compare the selected topics; raise if messages are missing, with `exact` if any surplus."""
+    (source_env, _), (target_env, _) = source, target
+    spans = [
+        make_span(env, texts or [], from_beginning=False, exit_at_end=True)
+        for _, texts in (source, target)
+    ]
+    with open_side(source_env) as source_side, open_side(target_env) as target_side:
+        names = {topic: selection.rename(topic) for topic in selection.topics(source_side)}
+        broken = _report_away(env, source_side, names)
+        broken_copies = _report_away(env, target_side, names.values())
+        rows = [
+            _verify_topic(env, (topic, source_side, spans[0]), (renamed, target_side, spans[1]))
+            for topic, renamed in names.items()
+            if topic not in broken and renamed not in broken_copies
+        ]
+    render(env, VERIFY, rows)
+    missing = sum(row.missing for row in rows)
+    surplus = sum(row.surplus for row in rows)
+    if missing or (exact and surplus):
+        raise CliError(
+            ExitStatus.CORRUPT,
+            f"the target lacks {count_text(missing)} and has {surplus} more than the source",
+            code="VERIFY_MISMATCH",
+            details={"missing": missing, "surplus": surplus},
+        )
 
 
-def compare_topics(
-    source: Side,
-    source_ranges: Ranges,
-    target: Side,
-    target_ranges: Ranges,
-    advance: Callable[[int], None],
-) -> Difference:
-    """Return the difference of two topics in ranges that end between entries.
-
-    `advance` is called with the number of bytes read.
-    """
-    difference = Difference()
-    with ExitStack() as stack:
-        sets = {
-            topic: _message_sets(
-                stack.enter_context(ClusterReader(side.cluster, side.connect, ranges))
-            )
-            for topic, side, ranges in (
-                (difference.source, source, source_ranges),
-                (difference.target, target, target_ranges),
-            )
-        }
-        while sets:
-            behind = min(sets, key=lambda topic: topic.read_bytes)
-            message_set = next(sets[behind], None)
-            if message_set is None:
-                del sets[behind]
-            else:
-                difference.add(behind, message_set)
-                advance(len(message_set))
-    return difference
+def _report_away(env: Environment, side: Side, topics: Iterable[str]) -> set[str]:
+    """Report partitions that cannot be read, and return their topics, which are not compared."""
+    away = [one for topic in topics for one in partitions_of(side.cluster, topic).away]
+    for cause in causes_of_absence(side.cluster, away):
+        env.leave_out(cause)
+    return {one.topic for one in away}
 
 
-def _message_sets(cluster_reader: ClusterReader) -> Iterator[memoryview]:
-    """Give the valid entries of each chunk; raise at a corrupt one."""
-    for readers in cluster_reader.polls():
-        for reader in readers:
-            found = scan(reader.data)
-            yield reader.data[: found.valid_bytes]
-            reader.take_valid(found.valid_bytes, found.fault)
+def _ranges_of(env: Environment, topic: str, side: Side, span: Span) -> Ranges:
+    ranges = resolve_ranges(env, side, partitions_of(side.cluster, topic), span)
+    for one in ranges.values():
+        if one.start.inner or (one.end is not None and one.end.inner):
+            raise UsageError("an offset lies inside a compressed set; use ~N, a time or a size")
+    return ranges
 
 
-def verify_row(topic: str, renamed: str, found: Difference) -> VerifyRow:
-    """Return the row of a topic."""
+def _verify_topic(
+    env: Environment, source: tuple[str, Side, Span], target: tuple[str, Side, Span]
+) -> VerifyRow:
+    ranges = [_ranges_of(env, *side) for side in (source, target)]
+    with progress(env, f"verify {source[0]}", sum(map(total_bytes, ranges))) as meter:
+        sides = (source[1], ranges[0]), (target[1], ranges[1])
+        found = compare_topics(*sides, meter.advance)
     missing, surplus = found.missing_count, found.surplus_count
     return VerifyRow(
-        topic,
-        renamed,
+        source[0],
+        target[0],
         found.source.message_count,
         found.target.message_count,
         missing,

@@ -9,7 +9,7 @@ from broker.protocol.checksum import crc32
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT32
-from pylogctl.mirror.verify import Difference
+from pylogctl.comparison import Difference
 
 MAGIC0 = INT32.pack(5 + 3) + b"\x00" + crc32(b"old").to_bytes(4, "big") + b"old"
 
