@@ -28,7 +28,7 @@ from broker.tools.retry import (
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
-from pylogctl.consume.exec_options import ExecChoice
+from pylogctl.consume.options import ExecChoice
 from pylogctl.format.envelope import MessageFacts
 
 _PLACES: dict[str, Callable[[RetryMessage], str]] = {
@@ -160,10 +160,7 @@ class ExecOptions:
 def make_exec_options(choice: ExecChoice, *, is_in_group: bool) -> ExecOptions:
     """Return the values of `--exec` and its related options, of which at least one is given."""
     if choice.retry_dir is None:
-        given = {
-            "--retries": choice.retries,
-            "--max-attempts": choice.max_attempts,
-        }
+        given = {"--retries": choice.retries, "--max-attempts": choice.max_attempts}
         for option, value in given.items():
             if value is not None:
                 raise UsageError(f"{option} says how --retry-dir works, which is not given")
@@ -193,10 +190,10 @@ def make_retry_options(
 @contextmanager
 def open_executor(env: Environment, options: ExecOptions, stop: StopRequest) -> Iterator[Executor]:
     """Give the executor, with its retry store open and locked until the end of the block."""
-    if options.retry is None:
+    retry = options.retry
+    if retry is None:
         yield _CommandExecutor(env, options.command)
         return
-    retry = options.retry
     with RetryStore(retry.directory) as store:
         handler = RetryingHandler(
             options.command.run, store, retry.in_place, retry.policy, env.clock, stop.wait
@@ -204,18 +201,18 @@ def open_executor(env: Environment, options: ExecOptions, stop: StopRequest) -> 
         yield _RetryExecutor(env, handler)
 
 
+@dataclass(frozen=True, slots=True)
 class _CommandExecutor:
     """Runs a command for each message; failures are reported on standard error."""
 
-    def __init__(self, env: Environment, command: ExecCommand) -> None:
-        self._env = env
-        self._command = command
+    env: Environment
+    command: ExecCommand
 
     def take(self, message: MessageFacts) -> bool:
         try:
-            self._command.run(_retry_message(message))
+            self.command.run(_retry_message(message))
         except _CommandFailedError as error:
-            self._env.error(f"{message.partition} at {message.offset}: {error}")
+            self.env.error(f"{message.partition} at {message.offset}: {error}")
             return False
         return True
 
@@ -227,27 +224,27 @@ class _CommandExecutor:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
 class _RetryExecutor:
     """Runs a command for each message, and keeps messages for which it fails; never fails."""
 
-    def __init__(self, env: Environment, handler: RetryingHandler) -> None:
-        self._env = env
-        self._handler = handler
+    env: Environment
+    handler: RetryingHandler
 
     def take(self, message: MessageFacts) -> bool:
-        outcome = self._handler.handle(_retry_message(message))
+        outcome = self.handler.handle(_retry_message(message))
         if outcome is not RetryOutcome.DONE:
-            where = self._handler.store.directory
-            self._env.warn(f"{message.partition} at {message.offset} is {outcome.value} in {where}")
+            where = self.handler.store.directory
+            self.env.warn(f"{message.partition} at {message.offset} is {outcome.value} in {where}")
         return True
 
     def work(self) -> None:
-        self._handler.retry_due()
+        self.handler.retry_due()
 
     @property
     def remark(self) -> str:
-        count = len(self._handler.store)
-        return f"{count} left in {self._handler.store.directory}" if count else ""
+        count = len(self.handler.store)
+        return f"{count} left in {self.handler.store.directory}" if count else ""
 
 
 def _retry_message(message: MessageFacts) -> RetryMessage:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import chain
 
 from broker import errors
@@ -37,18 +37,19 @@ from broker.zk.security import security_of
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.offsets import Span
-from pylogctl.cli.process import StopRequest, graceful_stop
+from pylogctl.cli.process import graceful_stop
 from pylogctl.consume.output import Consumption
-from pylogctl.consume.plan import GroupOptions, Request
+from pylogctl.consume.plan import Request
 
 _POLL_MS = 200
 _NEVER_MS = 1 << 40
 
 
+@dataclass(eq=False)
 class GroupReader:
     """Reads the partitions that the group assigns to this member.
 
-    Args:
+    Attributes:
         connector: has joined the group, with a timeout so that ends and signals are noticed.
         stream: the connector's only stream.
         ends: the end offset of each partition; None without `--exit-at-end`.
@@ -59,42 +60,34 @@ class GroupReader:
             of a broker that is not registered are assigned to no member.
     """
 
-    def __init__(
-        self,
-        connector: ConsumerConnector,
-        stream: ConsumerStream,
-        ends: Mapping[TopicPartition, int] | None,
-        offsets: OffsetLister,
-        *,
-        patience_s: float,
-        unowned: Callable[[Collection[TopicPartition]], Collection[TopicPartition]],
-        unowned_limit_s: float,
-    ) -> None:
-        self._connector = connector
-        self._stream = stream
-        self._ends = ends
-        self._offsets = offsets
-        self._patience_s = patience_s
-        self._certain_at_s = time.monotonic()
-        self._unowned = unowned
-        self._unowned_limit_s = unowned_limit_s
-        self._unowned_since_s: float | None = None
-        self.next_good_message = offsets.next_good_message
-        self.seek = stream.seek
+    connector: ConsumerConnector
+    stream: ConsumerStream
+    ends: Mapping[TopicPartition, int] | None
+    offsets: OffsetLister
+    _: KW_ONLY
+    patience_s: float
+    unowned: Callable[[Collection[TopicPartition]], Collection[TopicPartition]]
+    unowned_limit_s: float
+    _certain_at_s: float = field(default_factory=time.monotonic, init=False)
+    _unowned_since_s: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.next_good_message = self.offsets.next_good_message
+        self.seek = self.stream.seek
 
     @property
     def partition_count(self) -> int:
         """Return how many partitions this member reads."""
-        return len(self._connector.positions)
+        return len(self.connector.positions)
 
     @property
     def left_bytes(self) -> int | None:
         """Return the bytes up to the ends of this member's partitions; None without ends."""
-        if self._ends is None:
+        if self.ends is None:
             return None
-        positions = self._connector.positions
+        positions = self.connector.positions
         return sum(
-            max(0, self._ends.get(one, 0) - (0 if position is None else position.offset))
+            max(0, self.ends.get(one, 0) - (0 if position is None else position.offset))
             for one, position in positions.items()
         )
 
@@ -103,13 +96,13 @@ class GroupReader:
 
         The data must be decoded, and `take` called, before the next poll.
         """
-        chunks = self._stream.chunks()
+        chunks = self.stream.chunks()
         while not self._is_done():
             self._check_progress()
             try:
                 assigned = next(chunks)
             except errors.ConsumerTimeoutError:
-                chunks = self._stream.chunks()
+                chunks = self.stream.chunks()
                 yield ()
                 continue
             except StopIteration:
@@ -119,34 +112,34 @@ class GroupReader:
     def _check_progress(self) -> None:
         """Raise the reason if no more chunks can arrive: see `patience_s`."""
         now_s = time.monotonic()
-        if self._connector.is_certain or self._ends is None:
+        if self.connector.is_certain or self.ends is None:
             self._certain_at_s = now_s
-        elif now_s - self._certain_at_s > self._patience_s:
+        elif now_s - self._certain_at_s > self.patience_s:
             raise errors.RegistryUnreachableError(
-                f"the registry is away for {self._patience_s:g}s longer than the session lasts, "
+                f"the registry is away for {self.patience_s:g}s longer than the session lasts, "
                 "and what this member owned may be read by others"
             )
 
     def _is_done(self) -> bool:
         """Return whether partitions are assigned, and all of them are read to their end."""
-        if self._ends is None:
+        if self.ends is None:
             return False
-        if not self._connector.await_assignment(0):
+        if not self.connector.await_assignment(0):
             self._unowned_since_s = None
             return False
         beyond = []
-        positions = self._connector.positions
+        positions = self.connector.positions
         for partition, position in positions.items():
-            offset, end = 0 if position is None else position.offset, self._ends.get(partition, 0)
+            offset, end = 0 if position is None else position.offset, self.ends.get(partition, 0)
             if offset < end:
                 return False
             if offset > end:
                 beyond.append((partition, offset))
         # Beyond the end: either the group has processed newer messages since, or its stored offset
         # is out of range, and the fetcher will reset it and read the whole partition.
-        if not all(offset <= self._offsets.latest(partition) for partition, offset in beyond):
+        if not all(offset <= self.offsets.latest(partition) for partition, offset in beyond):
             return False
-        others = [one for one, end in self._ends.items() if end and one not in positions]
+        others = [one for one, end in self.ends.items() if end and one not in positions]
         return not others or self._are_owned(others)
 
     def _are_owned(self, partitions: Collection[TopicPartition]) -> bool:
@@ -155,7 +148,7 @@ class GroupReader:
         A partition is assigned to no member while its broker's session has expired.
         """
         try:
-            unowned = self._unowned(partitions)
+            unowned = self.unowned(partitions)
         except errors.RegistryUnreachableError:
             return False  # `_check_progress` ends the wait
         if not unowned:
@@ -163,7 +156,7 @@ class GroupReader:
         now_s = time.monotonic()
         if self._unowned_since_s is None:
             self._unowned_since_s = now_s
-        elif now_s - self._unowned_since_s > self._unowned_limit_s:
+        elif now_s - self._unowned_since_s > self.unowned_limit_s:
             names = ", ".join(map(str, sorted(unowned)))
             raise errors.BrokerUnreachableError(
                 f"no member of the group can read {names} to the end: the broker is not in the "
@@ -191,18 +184,16 @@ class CommitAhead:
 
 
 def run_in_group(
-    env: Environment,
-    request: Request,
-    group: GroupOptions,
-    connect: Connect,
-    consumption: Consumption,
-    stop: StopRequest,
+    request: Request, pattern: str, connect: Connect, consumption: Consumption
 ) -> ExitStatus:
     """Join the group and write the messages of the partitions assigned to this member.
 
+    If no topic is named, the group consumes those that match `pattern`.
     The first SIGINT or SIGTERM ends the reading: written messages are committed, and this member
     leaves the group.
     """
+    env, given = request.env, request.membership
+    group, commits_ahead = given.group or "", given.commit == "before"
     patience_s = request.config.zk_connection_timeout_ms / 1000
     registry = Registry(
         env.zookeeper,
@@ -217,32 +208,32 @@ def run_in_group(
         cluster = RegistryCluster(registry, connect)
         leader_wait_s = request.config.leader_wait_ms / 1000
         offsets = stack.enter_context(OffsetLister(cluster, connect, leader_wait_s=leader_wait_s))
-        chosen = Whitelist(group.pattern)
+        chosen = Whitelist(pattern)
         topics = request.topics or [one for one in cluster.topics() if chosen.allows(one)]
         if request.span.starts_elsewhere:
-            _note_stored(env, registry, group.group, cluster.partitions_of(topics))
+            _note_stored(env, registry, group, cluster.partitions_of(topics))
         ends = None
         if request.span.exit_at_end:
             away = [one for topic in topics for one in partitions_of(cluster, topic).away]
             for cause in causes_of_absence(cluster, away):
-                (env.warn if request.allow_missing else env.leave_out)(cause)
+                (env.warn if request.reading.allow_missing else env.leave_out)(cause)
             ends = {one: offsets.latest(one) for one in cluster.partitions_of(topics)}
         counts = ClientCounts()
-        if group.metrics_port is not None:
+        if given.metrics_port is not None:
             serving = served_metrics(
-                lambda: exposition_text(consumer_readings(counts.consumers(group.group))),
-                group.metrics_port,
+                lambda: exposition_text(consumer_readings(counts.consumers(group))),
+                given.metrics_port,
             )
             env.note(f"metrics at {stack.enter_context(serving)}")
-        stack.enter_context(graceful_stop(stop))
+        stack.enter_context(graceful_stop(consumption.stop))
         connector = stack.enter_context(
             ConsumerConnector(
-                _group_config(request, group),
+                _group_config(request),
                 registry=registry,
                 connect=connect,
                 payload_filter=request.plan.payload_filter,
                 counts=counts,
-                commits_ahead=group.commit == "before",
+                commits_ahead=commits_ahead,
                 start_of=lambda one: _start_of(request.span, one),
             )
         )
@@ -250,7 +241,7 @@ def run_in_group(
             stream = connector.create_shared_stream(request.topics)
         else:
             (stream,) = connector.create_message_streams_by_filter(chosen, 1)
-        if group.commit == "before":
+        if commits_ahead:
             consumption.may_handle = CommitAhead(connector, stream)
         reader = GroupReader(
             connector,
@@ -258,7 +249,7 @@ def run_in_group(
             ends,
             offsets,
             patience_s=patience_s,
-            unowned=lambda partitions: _unowned(registry, group.group, partitions),
+            unowned=lambda partitions: _unowned(registry, group, partitions),
             unowned_limit_s=registry.session.session_timeout_s + patience_s,
         )
         try:
@@ -268,7 +259,7 @@ def run_in_group(
                 ExitStatus.NOT_FOUND,
                 str(error),
                 hints=[
-                    f"pylogctl group reset {group.group} moves the group's offsets",
+                    f"pylogctl group reset {group} moves the group's offsets",
                     "without --strict-offset it goes on at the first message there is",
                 ],
                 code="OFFSET_OUT_OF_RANGE",
@@ -293,15 +284,15 @@ def _note_stored(
         )
 
 
-def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:
+def _group_config(request: Request) -> ConsumerConfig:
+    given, config = request.membership, request.config
+    interval_ms = _NEVER_MS if given.commit == "exit" else config.auto_commit_interval_ms
     return replace(
-        request.config,
-        group=group.group,
-        auto_commit=group.commit != "none",
-        auto_commit_interval_ms=(
-            _NEVER_MS if group.commit == "exit" else request.config.auto_commit_interval_ms
-        ),
-        out_of_range_reset="fail" if request.strict_offset else "smallest",
+        config,
+        group=given.group or "",
+        auto_commit=given.commit != "none",
+        auto_commit_interval_ms=interval_ms,
+        out_of_range_reset="fail" if request.reading.strict_offset else "smallest",
         consumer_timeout_ms=_POLL_MS,
     )
 

@@ -9,7 +9,6 @@ from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import Choice, OptionalValue, flag, option
 from pylogctl.cli.options import offset_option
 from pylogctl.cli.selection import TopicPatterns
-from pylogctl.consume.exec_options import ExecChoice
 from pylogctl.format.framing import NO_FRAMING, WRITE_FRAMING, FramingChoice
 
 FOR_EVER = "forever"
@@ -131,6 +130,40 @@ class Form(Choice):
         "--strict-framing", "Output", "A payload that holds the delimiter is an error (status 8)."
     )
     unbuffered: bool = flag("-u, --unbuffered", "Output", "Flush after each message.")
+
+
+class ExecChoice(Choice):
+    """The command that `consume` runs, and what becomes of messages for which it fails."""
+
+    exec_command: str | None = option(
+        "--exec CMD",
+        "Output",
+        "Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, "
+        "{next_offset}, {size} and {number} are filled in. No shell is involved: pipes and "
+        "redirections need sh -c '...', which gets a topic as an argument only: sh -c '... "
+        '"$1"\' sh {topic}. Status 6 if it fails.',
+    )
+    retry_dir: Path | None = option(
+        "--retry-dir DIR",
+        "Output",
+        "With --exec and --group: keep messages for which CMD fails in DIR, go on with the others, "
+        "and run CMD for those again from time to time.",
+    )
+    retries: int | None = option(
+        "--retries N",
+        "Limits",
+        "Run CMD again so often at once, before a message is kept. Default: 3.",
+        min=0,
+    )
+    max_attempts: int | None = option(
+        "--max-attempts N",
+        "Limits",
+        "Give a message up after N runs of CMD in all; it stays in DIR. Default: 0, never.",
+        min=0,
+    )
+
+
+NO_COMMAND = ExecChoice()
 
 
 class Options(Choice):

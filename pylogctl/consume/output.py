@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from broker.consumer.partition_reader import PartitionReader
@@ -17,7 +18,7 @@ from broker.protocol.message_set import Entry, iter_entries, messages_of
 from broker.topic import MessagePosition, TopicPartition
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.failures import CorruptMessages
+from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.plan import Plan
 from pylogctl.consume.watch import Watch, watched
@@ -51,27 +52,29 @@ class Source(Protocol):
         """Continue in a partition at another offset; all messages before it are processed."""
 
 
+@dataclass(eq=False)
 class Consumption:
     """Writes the messages of a source to standard output, or hands them to an executor.
 
     `message_count` messages were written or handed over; the executor failed for `failed_count`.
+    `may_handle` commits and finishes the first of some entries; None to finish entries afterwards.
     """
 
-    def __init__(self, env: Environment, plan: Plan, stop: StopRequest) -> None:
-        self._env = env
-        self._plan = plan
-        self._stop = stop
-        self._parts: list[bytes] = []
-        self._buffered_bytes = 0
-        self._has_warned = False
-        self._readers: Sequence[PartitionReader] = ()  # of the last poll
-        self._started_s = 0.0
-        self.message_count = 0
-        self.failed_count = 0
-        self._corrupt = CorruptMessages(env, plan.on_corrupt)
-        self.end_reason = ""
-        self.may_handle: Callable[[PartitionReader, Iterator[Entry]], bool] | None = None
-        """Commits and finishes the first of some entries; None to finish entries afterwards."""
+    env: Environment
+    plan: Plan
+    stop: StopRequest
+    message_count: int = field(default=0, init=False)
+    failed_count: int = field(default=0, init=False)
+    end_reason: str = field(default="", init=False)
+    may_handle: Callable[[PartitionReader, Iterator[Entry]], bool] | None = None
+    _parts: list[bytes] = field(default_factory=list, init=False)
+    _buffered_bytes: int = field(default=0, init=False)
+    _has_warned: bool = field(default=False, init=False)
+    _readers: Sequence[PartitionReader] = field(default=(), init=False)  # of the last poll
+    _started_s: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._corrupt = CorruptMessages(self.env, OnCorrupt(self.plan.chosen.on_corrupt))
 
     def run(self, source: Source) -> ExitStatus:
         """Write messages until a limit, the end of the source, or a signal; return the exit status.
@@ -79,7 +82,7 @@ class Consumption:
         Positions are marked as finished only after all messages before them are written and
         flushed.
         """
-        with watched(self._env, source, has_no_start=self._plan.has_no_start) as watch:
+        with watched(self.env, source, has_no_start=self.plan.has_no_start) as watch:
             status = self._run(source, watch)
             self._finish_all()
         if status is ExitStatus.OK and (self.corrupt_count or self.failed_count):
@@ -89,12 +92,12 @@ class Consumption:
     def _finish_all(self) -> None:
         """Write and flush all messages, then mark them as finished in each partition."""
         self._write_out()
-        self._env.flush()
+        self.env.flush()
         for reader in self._readers:
             reader.finish(reader.offset)
 
     def _run(self, source: Source, watch: Watch) -> ExitStatus:
-        plan = self._plan
+        plan = self.plan
         started_s = last_s = self._started_s = time.monotonic()
         if self.has_enough():
             self.end_reason = "no message was asked for"
@@ -112,12 +115,12 @@ class Consumption:
             watch.look(self.message_count)
             if plan.executor is None:
                 if not readers:
-                    self._env.check_reader()
+                    self.env.check_reader()
             elif not self._is_cut_short():
                 plan.executor.work()
-            if self._stop.is_set:
+            if self.stop.is_set:
                 self.end_reason = "interrupted"
-                return self._stop.status
+                return self.stop.status
             now_s = time.monotonic()
             last_s = now_s if readers else last_s
             if (status := self._time_is_up(now_s - started_s, now_s - last_s)) is not None:
@@ -127,13 +130,13 @@ class Consumption:
         return ExitStatus.OK
 
     def _time_is_up(self, elapsed_s: float, idle_s: float) -> ExitStatus | None:
-        plan = self._plan
+        plan = self.plan
         if plan.timeout_s is not None and elapsed_s >= plan.timeout_s:
             self.end_reason = f"time limit of {plan.timeout_s:g}s"
             return ExitStatus.TIMEOUT
-        if plan.idle_timeout_s is not None and idle_s >= plan.idle_timeout_s:
-            self.end_reason = f"nothing came for {plan.idle_timeout_s:g}s"
-            return ExitStatus.OK if plan.max_messages is None else ExitStatus.TIMEOUT
+        if plan.chosen.idle_timeout is not None and idle_s >= plan.chosen.idle_timeout:
+            self.end_reason = f"nothing came for {plan.chosen.idle_timeout:g}s"
+            return ExitStatus.OK if plan.chosen.max_messages is None else ExitStatus.TIMEOUT
         return None
 
     @property
@@ -143,30 +146,35 @@ class Consumption:
 
     def has_enough(self) -> bool:
         """Return whether `max_messages` is reached."""
-        return self._plan.max_messages is not None and self.message_count >= self._plan.max_messages
+        limit = self.plan.chosen.max_messages
+        return limit is not None and self.message_count >= limit
 
     @property
     def remark(self) -> str:
         """Return the executor's text for the summary, empty for none."""
-        return "" if self._plan.executor is None else self._plan.executor.remark
+        return "" if self.plan.executor is None else self.plan.executor.remark
 
     def _is_cut_short(self) -> bool:
         """Return whether to stop inside a chunk, as an executor may need long for each message."""
-        plan = self._plan
+        plan = self.plan
         if plan.executor is None:
             return False  # writing a chunk is quick
         elapsed_s = time.monotonic() - self._started_s
-        return self._stop.is_set or (plan.timeout_s is not None and elapsed_s >= plan.timeout_s)
+        return self.stop.is_set or (plan.timeout_s is not None and elapsed_s >= plan.timeout_s)
 
     def _handle(self, reader: PartitionReader, source: Source) -> None:
-        plan, data, end = self._plan, reader.data, reader.end
+        plan, data, end = self.plan, reader.data, reader.end
         if not len(data):
             return  # a filter skipped all messages
         is_each_handled = not plan.is_plain or reader.inner or self.may_handle is not None
         if plan.delimiter is None or is_each_handled or (end and end.inner):
             self._handle_each(reader, source)
             return
-        limit = -1 if plan.max_messages is None else plan.max_messages - self.message_count
+        limit = (
+            -1
+            if plan.chosen.max_messages is None
+            else plan.chosen.max_messages - self.message_count
+        )
         found = decode_delimited(data, plan.delimiter, limit)
         if plan.delimiter and count_delimiters(found.text, plan.delimiter) != found.message_count:
             self._warn_of_first_delimiter(data[: found.valid_bytes], reader.offset, plan.delimiter)
@@ -178,12 +186,12 @@ class Consumption:
             self._handle_each(reader, source)
 
     def _write_text(self, text: bytes, delimiter: bytes) -> None:
-        if not text or self._plan.final_delimiter or not delimiter:
-            self._env.write(text)
+        if not text or not self.plan.form.no_final_delimiter or not delimiter:
+            self.env.write(text)
             return
         if self.message_count:
-            self._env.write(delimiter)
-        self._env.write(text[: -len(delimiter)])
+            self.env.write(delimiter)
+        self.env.write(text[: -len(delimiter)])
 
     def _handle_each(self, reader: PartitionReader, source: Source) -> None:
         start, first_skip = reader.offset, reader.inner
@@ -217,11 +225,11 @@ class Consumption:
                 self._seek(reader, source, entry.offset, next_offset)
                 return
             done = entry.next_offset
-            if self._plan.executor is not None:
+            if self.plan.executor is not None:
                 reader.take(done - reader.offset)
                 if not reader.finish(done) or reader.is_leaving:
                     return  # another member of the group continues
-                self._plan.executor.work()
+                self.plan.executor.work()
         reader.take(done - reader.offset)
         fault = scan(reader.data).fault
         if fault and (fault is not Fault.PARTIAL or reader.ends_beyond_log()):
@@ -230,21 +238,16 @@ class Consumption:
             self._seek(reader, source, done, next_offset)
 
     def _pass_over(
-        self,
-        reader: PartitionReader,
-        source: Source,
-        offset: int,
-        problem: str,
-        next_offset: int | None,
+        self, reader: PartitionReader, source: Source, offset: int, problem: str, end: int | None
     ) -> int:
         """Handle a corrupt message as `--on-corrupt` says, and return the offset to continue at.
 
-        All messages before it are written. `next_offset` is its end according to its length, None
-        if that is corrupt.
+        All messages before it are written. `end` is that of the message according to its length,
+        None if that is corrupt.
         """
         try:
             return self._corrupt.pass_over(
-                reader.partition, offset, problem, source.next_good_message, next_offset
+                reader.partition, offset, problem, source.next_good_message, end
             )
         except CliError:
             reader.take(offset - reader.offset)
@@ -262,38 +265,29 @@ class Consumption:
         if not self._corrupt.are_written:
             return []
         codec = entry.codec.name.lower() if entry.codec is not None else "unknown"
-        raw = MessageFacts(
-            partition,
-            entry.offset,
-            entry.next_offset,
-            0,
-            entry.crc,
-            codec,
-            entry.magic,
-            bytes(entry.payload),
-        )
-        return [raw]
+        place = (partition, entry.offset, entry.next_offset, 0)
+        return [MessageFacts(*place, entry.crc, codec, entry.magic, bytes(entry.payload))]
 
     def _write_message(self, message: MessageFacts) -> None:
-        if not all(passes(message) for passes in self._plan.filters):
+        if not all(passes(message) for passes in self.plan.filters):
             return
-        if self._plan.executor is not None:
-            self._execute(message, self._plan.executor)
+        if self.plan.executor is not None:
+            self._execute(message, self.plan.executor)
             return
-        delimiter = self._plan.delimiter
+        delimiter = self.plan.delimiter
         if delimiter and delimiter in message.payload:
             self._warn_of_delimiter(message.offset)
         number = self.message_count + 1
-        now_ms = self._env.clock.time_ms()
-        data = self._plan.render(Received(message, number, now_ms, group=self._plan.group))
-        if delimiter and not self._plan.final_delimiter:
+        now_ms = self.env.clock.time_ms()
+        data = self.plan.render(Received(message, number, now_ms, group=self.plan.group))
+        if delimiter and self.plan.form.no_final_delimiter:
             data = (delimiter if self.message_count else b"") + data.removesuffix(delimiter)
         self.message_count = number
         self._parts.append(data)
         self._buffered_bytes += len(data)
-        if self._plan.unbuffered:
+        if self.plan.unbuffered:
             self._write_out()
-            self._env.flush()
+            self.env.flush()
         elif self._buffered_bytes >= _BUFFER_BYTES:
             self._write_out()
 
@@ -302,7 +296,7 @@ class Consumption:
         if executor.take(message):
             return
         self.failed_count += 1
-        if self._plan.group and self.may_handle is None:
+        if self.plan.group and self.may_handle is None:
             raise CliError(
                 ExitStatus.PARTIAL,
                 f"{message.partition}: the group stays at the message at {message.offset}, "
@@ -314,7 +308,7 @@ class Consumption:
     def _write_out(self) -> None:
         if self._parts:
             parts, self._parts, self._buffered_bytes = self._parts, [], 0
-            self._env.write(b"".join(parts))
+            self.env.write(b"".join(parts))
 
     def _warn_of_first_delimiter(self, data: memoryview, offset: int, delimiter: bytes) -> None:
         if self._has_warned:
@@ -326,11 +320,11 @@ class Consumption:
 
     def _warn_of_delimiter(self, offset: int) -> None:
         problem = f"payload at offset {offset} contains the delimiter"
-        if self._plan.strict_framing:
+        if self.plan.form.strict_framing:
             raise CliError(ExitStatus.CORRUPT, problem, hints=["use -L, --base64 or --jsonl"])
         if not self._has_warned:
             self._has_warned = True
-            self._env.warn(f"{problem}; use -L, --base64 or --jsonl")
+            self.env.warn(f"{problem}; use -L, --base64 or --jsonl")
 
 
 def _is_before(message: MessageFacts, end: MessagePosition | None) -> bool:

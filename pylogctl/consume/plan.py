@@ -11,19 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.consumer.config import ConsumerConfig
-from broker.partition_patterns import PartitionList
-from broker.units import ListenAddress, parse_duration_s
+from broker.units import parse_duration_s
 from pylogctl.cli.client_settings import client_settings
 from pylogctl.cli.confirmation import refuse_change
 from pylogctl.cli.connections import with_addresses
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.offsets import Span, make_span, validate_order
 from pylogctl.cli.properties import CONSUME
 from pylogctl.cli.selection import group_pattern
-from pylogctl.consume.exec_options import NO_COMMAND
-from pylogctl.consume.options import FOR_EVER, Chosen, Form, Options, Reading
+from pylogctl.consume.options import (
+    FOR_EVER,
+    NO_COMMAND,
+    Chosen,
+    Form,
+    MembershipOptions,
+    Options,
+    Reading,
+)
 from pylogctl.format.envelope import PayloadEncoding, write_envelope
 from pylogctl.format.filters import (
     Filter,
@@ -47,7 +52,9 @@ class Plan(NamedTuple):
         render: returns a message's bytes, delimiter included.
         delimiter: follows each payload, if nothing else is written; allows the fast path.
         filters: a message must pass all.
-        idle_timeout_s: end after this time without a message.
+        chosen: how many messages are written, and what becomes of corrupt ones.
+        form: the delimiters.
+        unbuffered: flush after each message.
         timeout_s: end after this time.
         group: the consumer group's name, for formats that show it; empty for none.
         executor: gets each message instead of standard output.
@@ -58,12 +65,9 @@ class Plan(NamedTuple):
     render: Render
     delimiter: bytes | None
     filters: Sequence[Filter] = ()
-    max_messages: int | None = None
-    on_corrupt: OnCorrupt = OnCorrupt.STOP
+    chosen: Chosen = Chosen()
+    form: Form = Form()
     unbuffered: bool = False
-    final_delimiter: bool = True
-    strict_framing: bool = False
-    idle_timeout_s: float | None = None
     timeout_s: float | None = None
     group: str = ""
     executor: Executor | None = None
@@ -82,7 +86,7 @@ NO_TOPIC = "missing TOPIC (or --include RE; with --group all topics are consumed
 
 def make_request(env: Environment, topics: Sequence[str], options: Options) -> Request:
     """Return what to read and how to write it; `-X dump` raises `typer.Exit`."""
-    reading, patterns = options.reading, options.reading.patterns
+    reading = options.reading
     config = client_settings(env, CONSUME, ConsumerConfig, {})
     env = with_addresses(env, config)
     span = make_span(
@@ -91,32 +95,21 @@ def make_request(env: Environment, topics: Sequence[str], options: Options) -> R
         from_beginning=reading.from_beginning,
         exit_at_end=reading.exit_at_end,
     )
-    group = _group_options(options)
-    if group is not None and group.commit != "none":
+    pattern = _group_pattern(options)
+    if pattern is not None and options.membership.commit != "none":
         refuse_change(env, "consume --group")
-    _validate_selection(env, topics, reading, group, span)
+    _validate_selection(env, topics, options, span)
     validate_order(reading.order, span)
     executing = None
     if options.execution != NO_COMMAND:
         from pylogctl.consume.exec import make_exec_options  # late: the retry store's database
 
-        executing = make_exec_options(options.execution, is_in_group=group is not None)
+        executing = make_exec_options(options.execution, is_in_group=pattern is not None)
         _validate_exec(options.form)
+    plan = _make_plan(env, options)
+    wait_s = _wait_s(reading.wait_for_topic)
     return Request(
-        env=env,
-        topics=topics,
-        include=patterns.include,
-        exclude=patterns.exclude,
-        partitions=reading.partition,
-        span=span,
-        plan=_make_plan(env, options),
-        config=config,
-        group=group,
-        wait_s=_wait_s(reading.wait_for_topic),
-        strict_offset=reading.strict_offset,
-        allow_missing=reading.allow_missing,
-        one_by_one=reading.order == "partition",
-        execution=executing,
+        env, topics, reading, options.membership, span, plan, config, pattern, wait_s, executing
     )
 
 
@@ -126,8 +119,9 @@ def _wait_s(text: str | None) -> float | None:
     return math.inf if text == FOR_EVER else parse_duration_s(text)
 
 
-def _group_options(options: Options) -> GroupOptions | None:
-    given, patterns = options.membership, options.reading.patterns
+def _group_pattern(options: Options) -> str | None:
+    """Return the pattern that chooses a group's topics if none is named; None without a group."""
+    given = options.membership
     if given.group is None:
         if given.metrics_port is not None:
             raise UsageError("--metrics-port is for members of a group: it needs --group")
@@ -135,29 +129,24 @@ def _group_options(options: Options) -> GroupOptions | None:
     from broker.admin.groups import validate_group_name  # late: loads the ZooKeeper client
 
     validate_group_name(given.group)
-    pattern = group_pattern(patterns)
-    return GroupOptions(given.group, given.commit, pattern, given.metrics_port)
+    return group_pattern(options.reading.patterns)
 
 
 def _make_plan(env: Environment, options: Options) -> Plan:
-    chosen, form = options.chosen, options.form
+    reading, chosen, form = options.reading, options.chosen, options.form
     render, delimiter = _rendering(env, form)
+    group = options.membership.group or ""
     return Plan(
         render=render,
         delimiter=delimiter,
         filters=_filters(chosen),
-        max_messages=chosen.max_messages,
-        on_corrupt=OnCorrupt(chosen.on_corrupt),
+        chosen=chosen,
+        form=form,
         unbuffered=form.unbuffered or env.streams.stdout_is_tty,
-        final_delimiter=not form.no_final_delimiter,
-        strict_framing=form.strict_framing,
-        idle_timeout_s=chosen.idle_timeout,
         timeout_s=env.settings.timeout_s,
-        group=options.membership.group or "",
+        group=group,
         payload_filter=_payload_filter(chosen),
-        has_no_start=not (
-            options.reading.offset or options.reading.from_beginning or options.membership.group
-        ),
+        has_no_start=not (reading.offset or reading.from_beginning or group),
     )
 
 
@@ -248,29 +237,16 @@ def _validate_exec(form: Form) -> None:
         raise UsageError(f"{given[0]} cannot be used with --exec (the command gets the payload)")
 
 
-class GroupOptions(NamedTuple):
-    """The options for a consumer group."""
-
-    group: str
-    commit: str = "auto"  # or `before`, `exit`, `none`
-    pattern: str = ".*"  # chooses topics if none is named
-    metrics_port: ListenAddress | None = None
-
-
 def _validate_selection(
-    env: Environment,
-    topics: Sequence[str],
-    reading: Reading,
-    group: GroupOptions | None,
-    span: Span,
+    env: Environment, topics: Sequence[str], options: Options, span: Span
 ) -> None:
     """Validate the options for topics, partitions and offsets, without or with a group."""
-    include = reading.patterns.include
-    if group is None:
+    include = options.reading.patterns.include
+    if options.membership.group is None:
         if not topics and not include:
             raise UsageError(NO_TOPIC, hints=["try: pylogctl topic list"])
         return
-    if reading.partition is not None:
+    if options.reading.partition is not None:
         raise UsageError("--partition cannot be used with --group (the group assigns partitions)")
     if env.settings.brokers:
         brokers = ",".join(env.settings.brokers)
@@ -289,15 +265,11 @@ class Request(NamedTuple):
 
     env: Environment  # with the addresses of `-X`
     topics: Sequence[str]
-    include: Sequence[str]
-    exclude: Sequence[str]
-    partitions: PartitionList | None
+    reading: Reading
+    membership: MembershipOptions
     span: Span
     plan: Plan
     config: ConsumerConfig
-    group: GroupOptions | None = None
-    wait_s: float | None = None  # for topics that do not exist; None for no wait, or infinity
-    strict_offset: bool = False
-    allow_missing: bool = False
-    one_by_one: bool = False
-    execution: ExecOptions | None = None
+    group_pattern: str | None  # chooses topics if none is named; None without a group
+    wait_s: float | None  # for topics that do not exist; None for no wait, or infinity
+    execution: ExecOptions | None

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from broker.tools.retry import (
+    DATABASE_NAME,
+    RetryEntry,
+    RetryingHandler,
+    RetryStore,
+    read_entries,
+)
 from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row, Text
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import OUTPUT, accepts
+from pylogctl.cli.process import StopRequest, graceful_stop
+from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
+from pylogctl.consume.exec import ExecCommand, make_retry_options
 from pylogctl.format.framing import escape
-
-if TYPE_CHECKING:
-    from broker.tools.retry import RetryEntry, RetryStore
-    from pylogctl.cli.process import StopRequest
-
 
 app = new_app("List and drain messages whose handling failed.")
 
@@ -38,9 +44,6 @@ def list_entries(env: Environment, directory: DirArgument) -> None:
 
     A consumer that uses the store meanwhile is not disturbed.
     """
-    from broker.tools.retry import read_entries
-    from pylogctl.cli.render import render
-
     render(env, DOCUMENT, _rows(read_entries(directory)))
 
 
@@ -69,46 +72,35 @@ def drain(
     A message leaves the store when CMD ends with status 0. One for which CMD fails stays, to be
     tried later. Status 6 if messages are left, with the reason.
     """
-    from broker.tools.retry import RetryingHandler
-    from pylogctl.cli.process import graceful_stop
-    from pylogctl.consume.exec import ExecCommand, make_retry_options
-
     options = make_retry_options(directory)
     handle = ExecCommand(command).run
     with _open_store(directory) as store, graceful_stop() as stop:
         handler = RetryingHandler(
             handle, store, options.in_place, options.policy, env.clock, stop.wait
         )
-        failed = handler.drain(_until(stop, _chosen(env, store, take_all)))
+        failed = handler.drain(_chosen(env, store, take_all, stop))
         status = stop.status or _report(env, store, handler.tally.done, failed)
     if status:
         raise typer.Exit(status)
 
 
 def _open_store(directory: Path) -> RetryStore:
-    import errno
-
-    from broker.tools.retry import DATABASE_NAME, RetryStore
-
     path = directory / DATABASE_NAME  # required, so that a mistyped name creates no store
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, "no retry store", str(path))
     return RetryStore(directory)
 
 
-def _chosen(env: Environment, store: RetryStore, take_all: bool) -> Iterable[RetryEntry]:
+def _chosen(
+    env: Environment, store: RetryStore, take_all: bool, stop: StopRequest
+) -> Iterator[RetryEntry]:
     now_ms = env.clock.time_ms()
     for entry in store.entries():
+        if stop.is_set:
+            return
         due_ms = entry.next_attempt_ms
         if take_all or (due_ms is not None and due_ms <= now_ms):
             yield entry
-
-
-def _until(stop: StopRequest, entries: Iterable[RetryEntry]) -> Iterable[RetryEntry]:
-    for entry in entries:
-        if stop.is_set:
-            return
-        yield entry
 
 
 def _report(env: Environment, store: RetryStore, done: int, failed: int) -> ExitStatus:

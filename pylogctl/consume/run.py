@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from broker.client.cluster import Cluster, Connect, locked
+from broker.client.cluster import Connect, locked
 from broker.client.selection import Selected, find_partitions, select_topics
 from broker.consumer.arrivals import Arrivals
 from broker.consumer.boundaries import BoundaryFinder
@@ -14,7 +14,6 @@ from broker.consumer.cluster_reader import ClusterReader
 from broker.positions import Mark, resolve
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster
-from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.logs import library_warnings
 from pylogctl.cli.offset_resolution import resolve_ranges
@@ -44,84 +43,77 @@ def run(request: Request) -> ExitStatus:
             executor = stack.enter_context(open_executor(env, request.execution, stop))
             plan = plan._replace(executor=executor)
         consumption = Consumption(env, plan, stop)
-        status = _run(env, request, connect, consumption, stop)
+        status = _run(request, connect, consumption)
         env.note(summary(consumption))
     if plan.has_no_start and request.span.exit_at_end and not consumption.message_count:
         env.note("it began at the end; --from-beginning for all")
     return status
 
 
-def _run(
-    env: Environment,
-    request: Request,
-    connect: Connect,
-    consumption: Consumption,
-    stop: StopRequest,
-) -> ExitStatus:
-    include = compile_patterns(request.include, "--include")
-    exclude = compile_patterns(request.exclude, "--exclude")
-    waits = request.wait_s is not None
+def _run(request: Request, connect: Connect, consumption: Consumption) -> ExitStatus:
+    env, patterns, wait_s = request.env, request.reading.patterns, request.wait_s
+    include = compile_patterns(patterns.include, "--include")
+    exclude = compile_patterns(patterns.exclude, "--exclude")
+    waits = wait_s is not None
     with open_cluster(env, connect, config=request.config, may_be_new=waits) as cluster:
         keep_freed_memory()
-        if request.wait_s is not None:
+        if wait_s is not None:
             names = ", ".join(request.topics)
             with announced_wait(env, f"topic {names} to appear"):
-                wait_for_topics(cluster, request.topics, timeout_s=request.wait_s)
-        if request.group is None:
+                wait_for_topics(cluster, request.topics, timeout_s=wait_s)
+        if request.group_pattern is None:
             shared = locked(cluster)
             choose = partial(
                 select_topics, shared, request.topics, include=include, exclude=exclude
             )
-            selected = find_partitions(shared, choose(), request.partitions)
-            return _run_alone(env, request, shared, connect, selected, choose, consumption, stop)
+            selected = find_partitions(shared, choose(), request.reading.partition)
+            return _run_alone(request, Side(shared, connect), selected, choose, consumption)
         find_partitions(cluster, request.topics)
     from pylogctl.consume.group import run_in_group  # late: the registry's client
 
-    return run_in_group(env, request, request.group, connect, consumption, stop)
+    return run_in_group(request, request.group_pattern, connect, consumption)
 
 
 def _run_alone(
-    env: Environment,
     request: Request,
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     selected: Selected,
     choose: Callable[[], Sequence[str]],
     consumption: Consumption,
-    stop: StopRequest,
 ) -> ExitStatus:
+    env, config, reading = request.env, request.config, request.reading
     every = [*selected.led, *selected.away]
     follows = any(request.span.range_for(one).end is None for one in every)
-    report = env.warn if request.allow_missing else env.leave_out
+    report = env.warn if reading.allow_missing else env.leave_out
+    leader_wait_s = config.leader_wait_ms / 1000
     ranges = resolve_ranges(
         env,
-        Side(cluster, connect),
+        side,
         selected,
         request.span,
         default_start=Mark.LATEST,
-        strict=request.strict_offset,
-        leader_wait_s=request.config.leader_wait_ms / 1000,
+        strict=reading.strict_offset,
+        leader_wait_s=leader_wait_s,
         on_missing=(lambda cause: env.warn(f"{cause}; waiting for it")) if follows else report,
     )
     arrivals = None
     if follows:
-        waiting = set(every) - ranges.keys()
-        arrivals = _arrivals(request, cluster, connect, every, waiting, choose)
-    groups = [{one: wanted} for one, wanted in ranges.items()] if request.one_by_one else [ranges]
+        arrivals = _arrivals(request, side, every, set(every) - ranges.keys(), choose)
+    one_by_one = reading.order == "partition"
+    groups = [{one: wanted} for one, wanted in ranges.items()] if one_by_one else [ranges]
     status = ExitStatus.OK
-    with graceful_stop(stop):
+    with graceful_stop(consumption.stop):
         for group in groups:
             with ClusterReader(
-                cluster,
-                connect,
+                *side,
                 group,
-                fetch_bytes=request.config.fetch_bytes,
-                max_wait_ms=request.config.max_wait_ms,
-                min_bytes=request.config.fetch_min_bytes,
-                fetcher_count=request.config.num_fetchers,
+                fetch_bytes=config.fetch_bytes,
+                max_wait_ms=config.max_wait_ms,
+                min_bytes=config.fetch_min_bytes,
+                fetcher_count=config.num_fetchers,
                 payload_filter=request.plan.payload_filter,
-                read_from=request.config.read_from,
-                leader_wait_s=request.config.leader_wait_ms / 1000,
+                read_from=config.read_from,
+                leader_wait_s=leader_wait_s,
                 arrivals=arrivals,
             ) as reader:
                 status = consumption.run(reader)
@@ -132,32 +124,23 @@ def _run_alone(
 
 def _arrivals(
     request: Request,
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     known: Iterable[TopicPartition],
     waiting: Iterable[TopicPartition],
     choose: Callable[[], Sequence[str]],
 ) -> Arrivals:
     """Return what gives partitions that come later; `choose` returns the topics of the moment."""
-    env = request.env
+    env, reading = request.env, request.reading
 
     def find() -> list[TopicPartition]:
-        there = [one for topic in choose() for one in cluster.partitions(topic)]
-        return [
-            one for one in there if request.partitions is None or request.partitions.matches(one)
-        ]
+        there = [one for topic in choose() for one in side.cluster.partitions(topic)]
+        return [one for one in there if reading.partition is None or reading.partition.matches(one)]
 
     def range_of(partition: TopicPartition, finder: BoundaryFinder) -> ReadRange:
         wanted = request.span.range_for(partition)
         wanted = wanted._replace(start=wanted.start or Mark.LATEST)
-        return resolve(wanted, partition, finder, strict=request.strict_offset, warn=env.warn)
+        return resolve(wanted, partition, finder, strict=reading.strict_offset, warn=env.warn)
 
     return Arrivals(
-        cluster,
-        connect,
-        find=find,
-        known=known,
-        waiting=waiting,
-        range_of=range_of,
-        tell=env.warn,
+        *side, find=find, known=known, waiting=waiting, range_of=range_of, tell=env.warn
     )
