@@ -7,7 +7,7 @@ import typer
 from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import BROKERS, PROGRESS, PROPERTIES, REGISTRY, TIMEOUT, accepts
+from pylogctl.cli.options import CONNECTION, PROGRESS, PROPERTIES, accepts
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.consume.options import WAIT, Options
 
@@ -16,7 +16,7 @@ app = new_app()
 
 @app.command("consume", cls=Command)
 @accepts(
-    REGISTRY + BROKERS + PROPERTIES + TIMEOUT + PROGRESS,
+    CONNECTION + PROPERTIES + PROGRESS,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.NOT_FOUND,

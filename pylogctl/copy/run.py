@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Annotated
 
-from broker.admin.copies import (
-    MAX_IN_FLIGHT,
-    CopyReport,
-    Ranges,
-    place,
-    plan_copy,
-    report_of,
-)
+from broker.admin.copies import MAX_IN_FLIGHT, CopyReport, Ranges, place, plan_copy, report_of
 from broker.client.cluster import are_same
 from broker.client.selection import find_partitions
 from broker.consumer.cluster_reader import ClusterReader
@@ -24,21 +16,30 @@ from broker.producer.settings import DEFAULT_DELIVERY_TIMEOUT_S, ProducerSetting
 from broker.tools.copying import Copied, Copy, Limits
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.topic import TopicPartition, validate_topic_name
-from broker.units import Pacer, Rate, count_text, format_count, format_duration, format_size
+from broker.units import (
+    Pacer,
+    Rate,
+    count_text,
+    format_count,
+    format_duration,
+    format_size,
+    parse_rate,
+)
 from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Rank, Row, Text
 from pylogctl.cli.connections import Absence, Side, open_side
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
-from pylogctl.cli.offsets import Span
+from pylogctl.cli.offsets import make_span
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.cli.report import failure_of
+from pylogctl.copy.options import CopyChoice
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.readback import SentSets
-from pylogctl.produce.sender import Batch, Confirmed
+from pylogctl.produce.sender import Batch, Confirmed, explained
 
 
 class CopyRow(Row):
@@ -74,14 +75,13 @@ def copy_rows(report: CopyReport, *, is_verified: bool) -> list[CopyRow]:
     ]
 
 
-def summary_text(
-    copy: Copy, source: str, target: str, *, corrupt_count: int, is_verified: bool
-) -> str:
+def _summary_text(copy: Copy, *, corrupt_count: int, is_verified: bool) -> str:
     """Return the summary of a copy for standard error."""
+    ((source, done), *_) = copy.copied.items()
     rate = format_count(copy.message_count / max(copy.seconds, 1e-9))
     return (
-        f"{count_text(copy.message_count)}, {format_size(copy.size_bytes)} from {source} to "
-        f"{target} in {format_duration(copy.seconds)} ({rate} msg/s)"
+        f"{count_text(copy.message_count)}, {format_size(copy.size_bytes)} from {source.topic} to "
+        f"{done.target.topic} in {format_duration(copy.seconds)} ({rate} msg/s)"
         + (f", {corrupt_count} corrupt" if corrupt_count else "")
         + ("; all read back and compared" if is_verified else "")
     )
@@ -90,51 +90,42 @@ def summary_text(
 _TIMEOUT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class CopyPlan:
-    """The options of a copy; None for no limit."""
-
-    source: str
-    target: str
-    span: Span
-    max_messages: int | None
-    keeps_names: bool  # to partitions of the same name; else of the same index in order
-    rate: Rate | None
-    on_corrupt: OnCorrupt
-    is_verified: bool  # everything is read back and compared
-    is_strict: bool  # an offset out of range is an error
-    allow_missing: bool  # partitions that cannot be read are left out
-
-
 def run(
-    env: Environment, source_env: Environment, target_env: Environment, plan: CopyPlan
+    env: Environment,
+    source_env: Environment,
+    target_env: Environment,
+    source_topic: str,
+    target_topic: str,
+    choice: CopyChoice,
 ) -> ExitStatus:
-    """Copy as planned.
+    """Copy a topic, of one cluster or to another one.
 
     Returns the status of a signal that ended it; PARTIAL if corrupt messages were left out; else
     OK.
     """
-    validate_topic_name(plan.target)
+    span = make_span(env, choice.offset or [], from_beginning=False, exit_at_end=True)
+    rate = None if choice.rate is None else parse_rate(choice.rate)
+    validate_topic_name(target_topic)
     with ExitStack() as stack:
         source = stack.enter_context(open_side(source_env, is_stream=True))
         target = stack.enter_context(open_side(target_env, absence=Absence.WARN, is_stream=True))
-        partitions = find_partitions(source.cluster, [plan.source])
-        if plan.source == plan.target and are_same(source.cluster, target.cluster):
-            raise UsageError(f"cannot copy topic '{plan.source}' to itself")
+        partitions = find_partitions(source.cluster, [source_topic])
+        if source_topic == target_topic and are_same(source.cluster, target.cluster):
+            raise UsageError(f"cannot copy topic '{source_topic}' to itself")
         ranges = resolve_ranges(
             env,
             source,
             partitions,
-            plan.span,
-            strict=plan.is_strict,
-            on_missing=env.warn if plan.allow_missing else None,
+            span,
+            strict=choice.strict_offset,
+            on_missing=env.warn if choice.allow_missing else None,
         )
         placement = place(
             sorted([*partitions.led, *partitions.away]),
             target.cluster,
             target.connect,
-            plan.target,
-            keeps_names=plan.keeps_names,
+            target_topic,
+            keeps_names=choice.keep_partition,
             is_dry_run=env.settings.dry_run,
             timeout_s=env.timeout_s(_TIMEOUT_S),
         )
@@ -144,7 +135,7 @@ def run(
             env.note("nothing was copied")
             return ExitStatus.OK
         stop = stack.enter_context(graceful_stop())
-        is_verified, corrupt_count = _copy(env, source, target, plan, ranges, copied, stop)
+        is_verified, corrupt_count = _copy(env, source, target, choice, rate, ranges, copied, stop)
     if env.settings.output is not None:
         render(env, DOCUMENT, copy_rows(report_of(ranges, copied), is_verified=is_verified))
     if corrupt_count and not stop.is_set:
@@ -156,7 +147,8 @@ def _copy(
     env: Environment,
     source: Side,
     target: Side,
-    plan: CopyPlan,
+    choice: CopyChoice,
+    rate: Rate | None,
     ranges: Ranges,
     copied: dict[TopicPartition, Copied],
     stop: StopRequest,
@@ -164,7 +156,7 @@ def _copy(
     """Copy; return whether all was verified, and the number of corrupt messages."""
     limit_s = env.timeout_s(_TIMEOUT_S)
     waits = BrokerWaits(stop, env.warn)
-    pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
+    pacer = None if rate is None else Pacer(rate, env.clock, stop.wait)
     target_producer = Producer(
         target.cluster,
         target.connect,
@@ -176,8 +168,8 @@ def _copy(
     )
     target_producer.watch(waits.on_wait)
     producer = MirrorProducer(target_producer)
-    corrupt = CorruptMessages(env, plan.on_corrupt)
-    sent_sets = SentSets() if plan.is_verified else None
+    corrupt = CorruptMessages(env, OnCorrupt(choice.on_corrupt))
+    sent_sets = SentSets() if choice.verify else None
 
     def note(confirmed: MirroredSet, base_offset: int) -> None:
         assert sent_sets is not None
@@ -192,7 +184,7 @@ def _copy(
         copy = Copy(
             producer,
             copied,
-            Limits(plan.max_messages, pacer),
+            Limits(choice.max_messages, pacer),
             lambda: stop.is_set,
             meter.advance,
             corrupt.pass_over,
@@ -207,8 +199,7 @@ def _copy(
     is_verified = sent_sets is not None and not stop.is_set
     if sent_sets is not None and is_verified:
         sent_sets.verify(target.cluster, target.connect, timeout_s=limit_s)
-    names = (plan.source, plan.target)
-    env.note(summary_text(copy, *names, corrupt_count=corrupt.count, is_verified=is_verified))
+    env.note(_summary_text(copy, corrupt_count=corrupt.count, is_verified=is_verified))
     if stop.is_set:
         env.note(f"interrupted; {_resume_hint(copied)}")
     return is_verified, corrupt.count
@@ -218,13 +209,8 @@ def _target_failure(copy: Copy, error: BrokerError) -> CliError:
     """Return the failure of the target, with how much it has confirmed."""
     failure = failure_of(error)
     assert failure is not None
-    return CliError(
-        failure.status,
-        f"{failure.message}; {count_text(copy.message_count)} confirmed in the target",
-        hints=[_resume_hint(copy.copied), *failure.hints],
-        code=failure.code,
-        details={"confirmed": copy.message_count},
-    )
+    text = f"{count_text(copy.message_count)} confirmed in the target"
+    return explained(failure, text, [_resume_hint(copy.copied)], confirmed=copy.message_count)
 
 
 def _resume_hint(copied: Mapping[TopicPartition, Copied]) -> str:

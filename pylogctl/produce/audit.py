@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.clock import Clock
@@ -52,30 +53,31 @@ def make_audit_plan(choice: AuditOptions, topic: str) -> AuditPlan | None:
     return AuditPlan(audit_topic, window_ms, choice.time_field)
 
 
+@dataclass(eq=False)
 class ConfirmedCounts:
     """Counts confirmed messages, and publishes the counts; leaving it as a context publishes all.
 
-    Args:
+    Attributes:
         counts: sends the counts, committed; closed at the end of the context.
         plan: how to count.
         clock: says when a window is over.
         warn: gets a warning about counts that could not be published.
     """
 
-    def __init__(
-        self, counts: Producer, plan: AuditPlan, clock: Clock, warn: Callable[[str], None]
-    ) -> None:
-        self._counts = counts
-        self._plan = plan
-        self._clock = clock
-        self._warn = warn
+    counts: Producer
+    plan: AuditPlan
+    clock: Clock
+    warn: Callable[[str], None]
+    _failure: CliError | None = field(default=None, init=False)
+    _is_ending: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        plan = self.plan
         self._time_of = None if plan.time_field is None else json_time(plan.time_field)
-        self._counter = AuditCounter(TIER, window_ms=plan.window_ms, clock=clock)
-        self._auditor = Auditor(self._counter, counts, plan.topic)
+        self._counter = AuditCounter(TIER, window_ms=plan.window_ms, clock=self.clock)
+        self._auditor = Auditor(self._counter, self.counts, plan.topic)
         self._due_ms = self._next_end_ms()
-        self._failure: CliError | None = None
-        self._is_ending = False
-        counts.watch(self._is_worth_waiting)
+        self.counts.watch(self._is_worth_waiting)
 
     def __enter__(self) -> ConfirmedCounts:
         return self
@@ -90,14 +92,14 @@ class ConfirmedCounts:
             if error is None:
                 raise
             if failure is not error:  # the reason of the run's failure is reported instead
-                self._warn(failure.message)
+                self.warn(failure.message)
         finally:
             if timeless_count := self._counter.timeless_count:
-                self._warn(
-                    f"{timeless_count} messages have no time in {self._plan.time_field}: sent, but "
+                self.warn(
+                    f"{timeless_count} messages have no time in {self.plan.time_field}: sent, but "
                     "not counted"
                 )
-            self._counts.close()
+            self.counts.close()
 
     def _is_worth_waiting(self, waiting: Waiting) -> bool:
         """Return whether to wait for a broker: briefly, as messages must not wait for counts."""
@@ -110,20 +112,20 @@ class ConfirmedCounts:
         self._is_ending = True
         try:
             self._auditor.publish(with_open=True)
-            self._counts.wait_until_readable()
+            self.counts.wait_until_readable()
         except BrokerError as error:
             failure = failure_of(error)
             self._failure = CliError(
                 ExitStatus.FAILED if failure is None else failure.status,
                 f"the counts of what was confirmed could not be published: {error}",
-                hints=[f"pylogctl audit will find more messages than '{self._plan.topic}' says"],
+                hints=[f"pylogctl audit will find more messages than '{self.plan.topic}' says"],
                 code="AUDIT_NOT_PUBLISHED",
             )
             raise self._failure from error
 
     def _next_end_ms(self) -> int:
-        now_ms = self._clock.time_ms()
-        return now_ms - now_ms % self._plan.window_ms + self._plan.window_ms
+        now_ms = self.clock.time_ms()
+        return now_ms - now_ms % self.plan.window_ms + self.plan.window_ms
 
     def note(self, confirmed: Confirmed) -> None:
         """Count a batch that was confirmed."""
@@ -138,14 +140,14 @@ class ConfirmedCounts:
 
     def due_s(self) -> float:
         """Return when the current window ends, on the monotonic clock."""
-        return time.monotonic() + (self._due_ms - self._clock.time_ms()) / 1000
+        return time.monotonic() + (self._due_ms - self.clock.time_ms()) / 1000
 
     def on_idle(self) -> None:
         """Publish the windows that are over."""
-        if self._clock.time_ms() < self._due_ms:
+        if self.clock.time_ms() < self._due_ms:
             return
         self._due_ms = self._next_end_ms()
         try:
             self._auditor.publish()
         except BrokerError as error:
-            self._warn(f"counts are kept, as they could not be published: {error}")
+            self.warn(f"counts are kept, as they could not be published: {error}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
 
 from broker.protocol.codec import EncodedText, OversizePieceError, encode, encode_delimited
@@ -40,24 +41,26 @@ class RefusedError(CliError):
     """A message that cannot be sent ends the run; the text names its input."""
 
 
+@dataclass(eq=False, kw_only=True)
 class Refusals:
     """Messages that cannot be sent: the first one ends the run, or each is reported and counted.
 
-    Args:
+    Attributes:
         skips: report them with `tell` and continue.
+        tell: reports a message that is left out.
+        count: messages left out.
     """
 
-    def __init__(self, *, skips: bool, tell: Callable[[str], None]) -> None:
-        self._skips = skips
-        self._tell = tell
-        self.count = 0  # messages left out
+    skips: bool
+    tell: Callable[[str], None]
+    count: int = field(default=0, init=False)
 
     def refuse(self, error: CliError, source: str = "", count: int = 1) -> None:
         """Leave `count` messages out, or raise `RefusedError`; the text starts with `source`."""
         message = f"{source}{error.message}"
-        if not self._skips:
+        if not self.skips:
             raise RefusedError(error.status, message, hints=error.hints, code=error.code)
-        self._tell(message)
+        self.tell(message)
         self.count += count
 
 
@@ -85,23 +88,22 @@ class Splitter(Protocol):
         """Return the message with a number in the run; None to leave it out; raise `CliError`."""
 
 
+@dataclass(slots=True)
 class _OpenBatch:
-    __slots__ = ("message_limit", "numbers", "payload_bytes", "payloads")
-
-    def __init__(self, message_limit: int) -> None:
-        self.message_limit = message_limit
-        self.payloads: list[bytes] = []
-        self.numbers: list[int] = []
-        self.payload_bytes = 0
+    message_limit: int
+    payloads: list[bytes] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    payload_bytes: int = 0
 
 
+@dataclass(eq=False)
 class Batcher:
     """Sends the messages of inputs, with an open batch for each partition.
 
     `Lines` are encoded in blocks, with no object for a line. With a `Splitter` messages are handled
     one by one.
 
-    Args:
+    Attributes:
         sender: takes batches.
         splitter: splits an input into messages.
         limits: of messages and batches.
@@ -110,33 +112,27 @@ class Batcher:
         accepted: called with the input bytes of messages that are sent.
         is_confirmed: returns by number and payload whether an earlier run has sent a message; not
             with `Lines`.
+        position: bytes of the current input that are processed.
     """
 
-    def __init__(
-        self,
-        sender: Sender,
-        splitter: Lines | Splitter,
-        *,
-        limits: Limits,
-        max_messages: int | None,
-        refusals: Refusals,
-        accepted: Callable[[bytes], None] | None = None,
-        is_confirmed: Callable[[int, bytes], bool] | None = None,
-    ) -> None:
-        self._sender = sender
-        self._splitter = splitter
-        self._limits = limits
-        self._left_count = sys.maxsize if max_messages is None else max_messages
-        self._refusals = refusals
-        self._accepted = accepted
-        self._is_confirmed = is_confirmed
-        self._open: dict[TopicPartition, _OpenBatch] = {}
-        self._blocks: list[bytes] = []
+    sender: Sender
+    splitter: Lines | Splitter
+    _: KW_ONLY
+    limits: Limits
+    max_messages: int | None
+    refusals: Refusals
+    accepted: Callable[[bytes], None] | None = None
+    is_confirmed: Callable[[int, bytes], bool] | None = None
+    position: int = field(default=0, init=False)
+    _open: dict[TopicPartition, _OpenBatch] = field(default_factory=dict, init=False)
+    _blocks: list[bytes] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._left_count = sys.maxsize if self.max_messages is None else self.max_messages
         self._block_bytes = self._line_count = 0  # in `_blocks`; lines only if they are limited
         self._since_s: float | None = None  # when the first message that is not sent came in
         self._source = ""  # of the current input
         self._number_before = self._number = 0  # messages of inputs before, and up to now
-        self.position = 0  # bytes of the current input that are processed
 
     def read(self, reader: Input) -> None:
         """Send all messages of an input; those that are complete also if `InputStopped` ends it."""
@@ -144,28 +140,28 @@ class Batcher:
         self._source, self._number_before, self.position = reader.name, self._number, 0
         if not self._left_count:
             return
-        if isinstance(self._splitter, Lines):
-            limit, delimiter = self._limits.message_bytes, self._splitter.delimiter
+        if isinstance(self.splitter, Lines):
+            limit, delimiter = self.limits.message_bytes, self.splitter.delimiter
             blocks = read_blocks(reader, delimiter, limit, self._refuse_line)
             for block in self._until_failure(blocks):
-                self._take_block(block, self._splitter, reader)
+                self._take_block(block, self.splitter, reader)
                 if not self._left_count:
                     break
         else:
-            for framed in self._until_failure(self._splitter.split(reader, self._refuse)):
-                self._take(framed, self._splitter)
+            for framed in self._until_failure(self.splitter.split(reader, self._refuse)):
+                self._take(framed, self.splitter)
                 if not self._left_count:
                     break
         self._send_all()
 
     def due_s(self) -> float | None:
         """Return when open batches must be sent, if there are any."""
-        return None if self._since_s is None else self._since_s + self._limits.linger_s
+        return None if self._since_s is None else self._since_s + self.limits.linger_s
 
     def on_idle(self) -> None:
         """Send open batches and wait for their acknowledgement."""
         self._send_all()
-        self._sender.flush()
+        self.sender.flush()
 
     def _until_failure(self, parts: Iterator[_Part]) -> Iterator[_Part]:
         """Yield parts of an input; if it fails, those before are sent."""
@@ -178,7 +174,7 @@ class Batcher:
             raise
         except CliError as error:
             # the reader also sends while it waits: this may be the failure of a broker
-            if self._sender.has_failed:
+            if self.sender.has_failed:
                 raise
             self._send_all()
             message = f"{self._source}{error.message}"
@@ -189,7 +185,7 @@ class Batcher:
         # messages before this one are sent, even if the refusal ends the run
         self._send_all()
         self._number = self._number_before + number
-        self._refusals.refuse(error, self._source)
+        self.refusals.refuse(error, self._source)
 
     def _take(self, framed: Framed, splitter: Splitter) -> None:
         self._number = number = self._number_before + framed.number
@@ -202,17 +198,17 @@ class Batcher:
         if message is None:
             return
         self._left_count -= 1
-        if self._is_confirmed is not None and self._is_confirmed(number, message.payload):
+        if self.is_confirmed is not None and self.is_confirmed(number, message.payload):
             return
-        if self._add(message, number) and self._accepted is not None:
-            self._accepted(framed.raw)
+        if self._add(message, number) and self.accepted is not None:
+            self.accepted(framed.raw)
 
     def _add(self, message: Message, number: int) -> bool:
         """Add a message to the open batch of its partition; return False if it is refused."""
         partition, payload = message
-        limits = self._limits
+        limits = self.limits
         batch = self._open.get(partition)
-        limit = self._sender.message_limit(partition) if batch is None else batch.message_limit
+        limit = self.sender.message_limit(partition) if batch is None else batch.message_limit
         if len(payload) > limit:
             return self._send_alone(message, number)
         if batch is None:
@@ -236,21 +232,21 @@ class Batcher:
 
         Messages behind it are sent when the broker has answered.
         """
-        refused_count = self._refusals.count
+        refused_count = self.refusals.count
         self._send_all()
-        self._sender.send(Batch(message.partition, encode([message.payload]), [number]))
-        self._sender.flush()
-        return self._refusals.count == refused_count
+        self.sender.send(Batch(message.partition, encode([message.payload]), [number]))
+        self.sender.flush()
+        return self.refusals.count == refused_count
 
     def _send(self, partition: TopicPartition) -> None:
         batch = self._open.pop(partition)
         if not self._open:
             self._since_s = None
-        self._sender.send(Batch(partition, encode(batch.payloads), batch.numbers))
+        self.sender.send(Batch(partition, encode(batch.payloads), batch.numbers))
 
     def _send_all(self) -> None:
-        if isinstance(self._splitter, Lines):
-            self._send_blocks(self._splitter)
+        if isinstance(self.splitter, Lines):
+            self._send_blocks(self.splitter)
         for partition in list(self._open):
             self._send(partition)
 
@@ -263,7 +259,7 @@ class Batcher:
         self._block_bytes += len(block.text)
         if self._since_s is None:
             self._since_s = time.monotonic()
-        limits = self._limits
+        limits = self.limits
         if min(limits.batch_messages, self._left_count) < ANY_COUNT:
             self._line_count += block.text.count(lines.delimiter)
         is_full = (
@@ -292,8 +288,8 @@ class Batcher:
 
     def _send_lines(self, text: bytes, lines: Lines) -> bytes:
         """Send lines up to the first one above a limit, or that one; return the rest."""
-        limits = self._limits
-        limit = min(limits.message_bytes, self._sender.message_limit(lines.partition))
+        limits = self.limits
+        limit = min(limits.message_bytes, self.sender.message_limit(lines.partition))
         try:
             encoded = encode_delimited(
                 text,
@@ -320,26 +316,26 @@ class Batcher:
         for end, count in zip(encoded.cuts, encoded.counts, strict=True):
             numbers = range(self._number + 1, self._number + count + 1)
             self._number += count
-            self._sender.send(Batch(lines.partition, view[start:end], numbers))
+            self.sender.send(Batch(lines.partition, view[start:end], numbers))
             start = end
-        if self._accepted is not None:
-            self._accepted(text[: encoded.consumed])
+        if self.accepted is not None:
+            self.accepted(text[: encoded.consumed])
         self.position += encoded.consumed
         return text[encoded.consumed :]
 
     def _take_large_line(self, raw: bytes, size: int, lines: Lines) -> None:
         """Send a line that its broker may refuse, or refuse it, as it is too large for any."""
-        if size > self._limits.message_bytes:
+        if size > self.limits.message_bytes:
             self._refuse_line(self.position, size)
         else:
             self._left_count -= 1
             self._number += 1
             is_sent = self._send_alone(Message(lines.partition, raw[:size]), self._number)
-            if is_sent and self._accepted is not None:
-                self._accepted(raw)
+            if is_sent and self.accepted is not None:
+                self.accepted(raw)
         self.position += len(raw)
 
     def _refuse_line(self, position: int, size: int) -> None:
         self._send_all()  # then the number of this line is known
         number = self._number - self._number_before + 1
-        self._refuse(number, too_large(number, position, size, self._limits.message_bytes))
+        self._refuse(number, too_large(number, position, size, self.limits.message_bytes))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.errors import BrokerStoppedError
@@ -66,14 +67,14 @@ def parse_loss_rule(text: str | None, *, choice_of_partition: str, wait_s: float
     return LossRule(name == "move", wait_s)
 
 
+@dataclass(eq=False)
 class BrokerWaits:
     """Reports brokers that messages wait for, and ends the waiting at a signal."""
 
-    def __init__(self, stop: StopRequest, warn: Callable[[str], None]) -> None:
-        self._stop = stop
-        self._warn = warn
-        self._is_told = False
-        self._told_moves: dict[int, float] = {}  # by the broker that was lost
+    stop: StopRequest
+    warn: Callable[[str], None]
+    _is_told: bool = field(default=False, init=False)
+    _told_moves: dict[int, float] = field(default_factory=dict, init=False)  # by the lost broker
 
     def on_wait(self, waiting: Waiting) -> bool:
         """Report a wait once, if it lasts; return whether to continue waiting."""
@@ -81,13 +82,12 @@ class BrokerWaits:
             self._is_told = False
         elif not self._is_told:
             self._is_told = True
-            limit = ""
-            if waiting.limit_s != math.inf:
-                limit = f" up to {format_duration(waiting.limit_s)}"
+            is_limited = waiting.limit_s != math.inf
+            limit = f" up to {format_duration(waiting.limit_s)}" if is_limited else ""
             first, *others = waiting.partitions
             also = f" and {len(others)} more" if others else ""
-            self._warn(f"{waiting.error}; waiting{limit} for the leader of {first}{also}")
-        return not self._stop.is_set
+            self.warn(f"{waiting.error}; waiting{limit} for the leader of {first}{also}")
+        return not self.stop.is_set
 
     def on_move(self, moved: Moved) -> None:
         """Report that messages move to another partition, once for each loss of a broker."""
@@ -97,8 +97,8 @@ class BrokerWaits:
         self._told_moves[moved.source.home] = now_s
         text = f"{moved.error}; going on with {moved.target}"
         if isinstance(moved.error, BrokerStoppedError):
-            self._warn(f"{text}, and what it has confirmed can be read when it is back")
+            self.warn(f"{text}, and what it has confirmed can be read when it is back")
             return
         sets = [one.message_set for one in moved.sets]
         count = sum(count_messages(one, scan(one)).message_count for one in sets)
-        self._warn(f"{text}; {count_text(count)} that it has not confirmed can be stored twice")
+        self.warn(f"{text}; {count_text(count)} that it has not confirmed can be stored twice")

@@ -7,16 +7,7 @@ import typer
 from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import (
-    BROKERS,
-    DRY_RUN,
-    PROGRESS,
-    PROPERTIES,
-    REGISTRY,
-    SUMMARY,
-    TIMEOUT,
-    accepts,
-)
+from pylogctl.cli.options import CONNECTION, DRY_RUN, PROGRESS, PROPERTIES, SUMMARY, accepts
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.produce.options import Options
 
@@ -25,7 +16,7 @@ app = new_app()
 
 @app.command("produce", cls=Command)
 @accepts(
-    SUMMARY + REGISTRY + BROKERS + PROPERTIES + TIMEOUT + PROGRESS + DRY_RUN,
+    SUMMARY + CONNECTION + PROPERTIES + PROGRESS + DRY_RUN,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.NOT_FOUND,

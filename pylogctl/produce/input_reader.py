@@ -7,6 +7,7 @@ once. Nothing here knows of messages. Standard input may be a terminal, closed, 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import select
 import signal
@@ -14,6 +15,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -70,53 +72,41 @@ class Input(Protocol):
         """Return available bytes, waiting for one; empty at the end; `InputStopped` at a signal."""
 
 
+@dataclass(eq=False)
 class InputReader:
     """Reads one input from a descriptor.
 
-    Args:
+    Attributes:
+        sources: end the reading at a signal, and limit what is read at once.
         fd: open for reading; not closed here.
-        name: file name, or `-`; for errors.
-        stop: ends the reading.
-        wakeup_fd: becomes readable when a signal arrives.
-        chunk_bytes: the most to read at once.
+        file_name: or `-`; for errors.
         on_read: called with the bytes of each read; with 0 when a signal asks for progress.
         before_wait: called before each wait, after the attended object.
         chore: done while input is awaited, each time it is due.
     """
 
-    def __init__(
-        self,
-        fd: int,
-        name: str,
-        *,
-        stop: StopRequest,
-        wakeup_fd: int,
-        chunk_bytes: int,
-        on_read: Callable[[int], None],
-        before_wait: Callable[[], None],
-        chore: Idle | None = None,
-    ) -> None:
-        self._fd = fd
-        self._name = name
-        self._stop = stop
-        self._chunk_bytes = chunk_bytes
-        self._on_read = on_read
-        self._before_wait = before_wait
-        self._chore = chore
-        self._idle: Idle | None = None
-        self.read_bytes = 0
-        self._waits = not stat.S_ISREG(os.fstat(fd).st_mode)
-        self._wakeup_fd = wakeup_fd
+    sources: Sources
+    fd: int
+    file_name: str
+    on_read: Callable[[int], None]
+    before_wait: Callable[[], object]
+    chore: Idle | None = None
+    read_bytes: int = field(default=0, init=False)
+    _idle: Idle | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._stop = self.sources.stop
+        self._waits = not stat.S_ISREG(os.fstat(self.fd).st_mode)
         self._poll = select.poll()
-        self._poll.register(wakeup_fd, select.POLLIN)
+        self._poll.register(self.sources.wakeup_fd, select.POLLIN)
         if self._waits:
-            self._poll.register(fd, select.POLLIN)
-            _widen_pipe(fd)
+            self._poll.register(self.fd, select.POLLIN)
+            _widen_pipe(self.fd)
 
     @property
     def name(self) -> str:
         """See `Input`."""
-        return "" if self._name == STDIN else f"{self._name}: "
+        return "" if self.file_name == STDIN else f"{self.file_name}: "
 
     def attend(self, idle: Idle) -> None:
         """See `Input`."""
@@ -127,7 +117,7 @@ class InputReader:
         if not self._waits or self._stop.is_set:
             return True
         events = self._poll.poll(None if timeout_s is None else timeout_s * 1000)
-        return any(fd == self._fd for fd, _ in events) or self._stop.is_set
+        return any(fd == self.fd for fd, _ in events) or self._stop.is_set
 
     def read1(self, size: int, /) -> bytes:
         """See `Input`."""
@@ -136,11 +126,11 @@ class InputReader:
         if self._stop.is_set:
             raise InputStopped
         try:
-            chunk = os.read(self._fd, min(size, self._chunk_bytes))
+            chunk = os.read(self.fd, min(size, self.sources.chunk_bytes))
         except OSError as error:
-            raise InputError(self._name, error) from error
+            raise InputError(self.file_name, error) from error
         self.read_bytes += len(chunk)
-        self._on_read(len(chunk))
+        self.on_read(len(chunk))
         return chunk
 
     def _wait(self) -> None:
@@ -149,15 +139,15 @@ class InputReader:
             if wait_s is not None and self.is_ready(wait_s):
                 return
             self._idle.on_idle()
-        self._before_wait()
-        while not self.is_ready(_until_due_s(self._chore)):
+        self.before_wait()
+        while not self.is_ready(_until_due_s(self.chore)):
             try:
-                os.read(self._wakeup_fd, 4096)
+                os.read(self.sources.wakeup_fd, 4096)
             except BlockingIOError:
-                if self._chore is not None:
-                    self._chore.on_idle()
+                if self.chore is not None:
+                    self.chore.on_idle()
             else:  # woken by a signal that asks for no stop, such as SIGUSR1
-                self._on_read(0)
+                self.on_read(0)
 
 
 def _until_due_s(idle: Idle | None) -> float | None:
@@ -168,8 +158,6 @@ def _until_due_s(idle: Idle | None) -> float | None:
 
 def _widen_pipe(fd: int) -> None:
     """Enlarge a pipe's buffer, where the system allows it: fewer and larger reads."""
-    import fcntl
-
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         try:
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
@@ -199,10 +187,11 @@ def signal_wakeup() -> Iterator[int]:
 PACED_CHUNK_BYTES = 1 << 16  # with a limited rate, so that little is left to send after a signal
 
 
+@dataclass(eq=False)
 class Sources:
     """Opens inputs.
 
-    Args:
+    Attributes:
         env: has standard input.
         names: file names; `-` is standard input.
         stop: ends the reading.
@@ -210,20 +199,16 @@ class Sources:
         is_paced: read in small chunks.
     """
 
-    def __init__(
-        self,
-        env: Environment,
-        names: Sequence[str],
-        *,
-        stop: StopRequest,
-        wakeup_fd: int,
-        is_paced: bool,
-    ) -> None:
-        self._env = env
-        self.names = names
-        self._stop = stop
-        self._wakeup_fd = wakeup_fd
-        self._chunk_bytes = PACED_CHUNK_BYTES if is_paced else CHUNK_BYTES
+    env: Environment
+    names: Sequence[str]
+    stop: StopRequest
+    wakeup_fd: int
+    is_paced: bool
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The most to read at once."""
+        return PACED_CHUNK_BYTES if self.is_paced else CHUNK_BYTES
 
     def total_bytes(self) -> int | None:
         """Return the size of all inputs; None unless all are files."""
@@ -239,35 +224,25 @@ class Sources:
         return total
 
     def _stdin_fd(self) -> int:
-        if self._env.streams.stdin is None:
+        if self.env.streams.stdin is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        return self._env.streams.stdin.fileno()
+        return self.env.streams.stdin.fileno()
 
     @contextmanager
     def open(
         self,
         name: str,
-        *,
         on_read: Callable[[int], None],
-        before_wait: Callable[[], None],
+        before_wait: Callable[[], object],
         chore: Idle | None = None,
     ) -> Iterator[InputReader | None]:
         """Open an input until the end of a block; None if stdin is closed. See `InputReader`."""
-        if name == STDIN and self._env.streams.stdin is None:
+        if name == STDIN and self.env.streams.stdin is None:
             yield None
             return
         fd = self._stdin_fd() if name == STDIN else _open_file(name)
         try:
-            yield InputReader(
-                fd,
-                name,
-                stop=self._stop,
-                wakeup_fd=self._wakeup_fd,
-                chunk_bytes=self._chunk_bytes,
-                on_read=on_read,
-                before_wait=before_wait,
-                chore=chore,
-            )
+            yield InputReader(self, fd, name, on_read, before_wait, chore)
         finally:
             if name != STDIN:
                 os.close(fd)

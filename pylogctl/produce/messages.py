@@ -10,6 +10,7 @@ import random
 import re
 import string
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.clock import Clock
@@ -49,20 +50,21 @@ class Outgoing(NamedTuple):
 _Step = Callable[[Outgoing, int, int], Outgoing]  # by the number in the input and in the run
 
 
+@dataclass(eq=False)
 class MessageSplitter:
     """Splits inputs into messages as the plan says; see `Splitter`.
 
-    Args:
+    Attributes:
         fixed: the partition of all messages; None if each has its own.
     """
 
-    def __init__(
-        self, plan: Plan, producer: Producer, fixed: TopicPartition | None, clock: Clock
-    ) -> None:
-        self._plan = plan
-        self._producer = producer
-        self._fixed = fixed
-        self._clock = clock
+    plan: Plan
+    producer: Producer
+    fixed: TopicPartition | None
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        plan = self.plan
         self._partitions: dict[PartitionPattern, TopicPartition] = {}  # that patterns have named
         self._steps: list[_Step] = []
         if plan.framing.shape is Shape.JSONL:
@@ -74,7 +76,7 @@ class MessageSplitter:
 
     def split(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
         """See `Splitter`."""
-        plan, limit = self._plan, self._plan.limits.message_bytes
+        plan, limit = self.plan, self.plan.limits.message_bytes
         if plan.input.csv_column is not None:
             column = plan.input.csv_column
             return read_column(stream, column, max_message_bytes=limit, refuse=refuse)
@@ -88,21 +90,21 @@ class MessageSplitter:
         outgoing = Outgoing(framed.payload)
         for step in self._steps:
             outgoing = step(outgoing, framed.number, number)
-        payload, limit = outgoing.payload, self._plan.limits.message_bytes
-        if not payload and self._plan.input.skip_empty:
+        payload, limit = outgoing.payload, self.plan.limits.message_bytes
+        if not payload and self.plan.input.skip_empty:
             return None
         if len(payload) > limit:
             raise too_large(framed.number, framed.position, len(payload), limit)
-        return Message(self._fixed or self._partition_of(outgoing, framed.number), payload)
+        return Message(self.fixed or self._partition_of(outgoing, framed.number), payload)
 
     def _partition_of(self, outgoing: Outgoing, line_number: int) -> TopicPartition:
-        pattern, topic = outgoing.partition, self._plan.topic
-        if pattern is None or not self._plan.target.keep_partition:
-            return self._producer.choose_partition(topic, outgoing.key)
+        pattern, topic = outgoing.partition, self.plan.topic
+        if pattern is None or not self.plan.target.keep_partition:
+            return self.producer.choose_partition(topic, outgoing.key)
         if pattern not in self._partitions:
             home = "" if pattern.home is None else f"{pattern.home}-"
             try:
-                found = partition_for(self._producer, topic, f"{home}{pattern.first}", pattern)
+                found = partition_for(self.producer, topic, f"{home}{pattern.first}", pattern)
             except CliError as error:
                 message = f"line {line_number}: {error.message}"
                 raise CliError(error.status, message, hints=error.hints, code=error.code) from error
@@ -112,14 +114,14 @@ class MessageSplitter:
     def _open_envelope(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
         from pylogctl.format.envelope import read_envelope
 
-        is_strict = self._plan.input.strict
+        is_strict = self.plan.input.strict
         payload, partition = read_envelope(outgoing.payload, line_number, strict=is_strict)
-        if self._plan.target.keep_partition and partition is None:
+        if self.plan.target.keep_partition and partition is None:
             raise UsageError(f"line {line_number}: no partition, which --keep-partition needs")
         return Outgoing(payload, None, partition)
 
     def _expand_template(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
-        return outgoing._replace(payload=expand(outgoing.payload, number, self._clock))
+        return outgoing._replace(payload=expand(outgoing.payload, number, self.clock))
 
 
 def _split_key(delimiter: bytes, framing: Framing) -> _Step:

@@ -15,12 +15,7 @@ from pylogctl.cli.client_settings import client_settings
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import PRODUCE
-from pylogctl.format.framing import (
-    Framing,
-    Shape,
-    choose_framing,
-    unescape,
-)
+from pylogctl.format.framing import Framing, Shape, choose_framing, unescape
 from pylogctl.produce.batcher import ANY_COUNT, Limits
 from pylogctl.produce.broker_loss import LossRule, parse_loss_rule
 from pylogctl.produce.input_reader import STDIN
@@ -48,7 +43,10 @@ class Plan(NamedTuple):
     topic: str
     files: tuple[str, ...]
     uses_terminal: bool  # messages are typed at a terminal
-    options: Options
+    input: InputOptions
+    target: TargetOptions
+    sending: SendingOptions
+    records: RecordOptions
     config: ProducerConfig  # the `-X` properties, overridden by options
     framing: Framing
     partition: PartitionPattern | None
@@ -57,21 +55,6 @@ class Plan(NamedTuple):
     rate: Rate | None
     loss_rule: LossRule
     audit: AuditPlan | None
-
-    @property
-    def input(self) -> InputOptions:
-        """Return the options of the input."""
-        return self.options.input
-
-    @property
-    def target(self) -> TargetOptions:
-        """Return the options that choose partitions."""
-        return self.options.target
-
-    @property
-    def records(self) -> RecordOptions:
-        """Return the options of what is recorded."""
-        return self.options.records
 
     @property
     def partitioner(self) -> str:
@@ -104,28 +87,25 @@ class Plan(NamedTuple):
         )
 
 
-def make_plan(
-    env: Environment,
-    topic: str,
-    files: Sequence[str],
-    options: Options,
-) -> Plan:
+def make_plan(env: Environment, topic: str, files: Sequence[str], options: Options) -> Plan:
     """Return the validated options of a run; `-X dump` raises `typer.Exit`."""
     target, sending = options.target, options.sending
     config = _config(env, options)
     validate_topic_name(topic)
     choice_of_partition = _check_target(target, options.input)
     _check_records(env, options)
-    framing = _framing(options.input)
     uses_terminal = STDIN in (files or (STDIN,)) and env.streams.stdin_is_tty
     rate = None if sending.rate is None else parse_rate(sending.rate)
     return Plan(
         topic=topic,
         files=tuple(files) or (STDIN,),
         uses_terminal=uses_terminal,
-        options=options,
+        input=options.input,
+        target=target,
+        sending=sending,
+        records=options.records,
         config=config,
-        framing=framing,
+        framing=_framing(options.input),
         partition=None if target.partition is None else parse_partition(target.partition),
         key_delimiter=None if target.key_delimiter is None else unescape(target.key_delimiter),
         limits=_limits(sending, config.max_message_bytes, rate, uses_terminal=uses_terminal),
@@ -183,10 +163,8 @@ def _check_target(target: TargetOptions, given: InputOptions) -> str:
             )
     if target.key_delimiter == "":
         raise UsageError("--key-delimiter is empty")
-    for option, is_given in (
-        ("--keep-partition", target.keep_partition),
-        ("--strict", given.strict),
-    ):
+    of_jsonl = {"--keep-partition": target.keep_partition, "--strict": given.strict}
+    for option, is_given in of_jsonl.items():
         if is_given and not given.jsonl:
             raise UsageError(f"{option} needs --jsonl")
     return names[0] if names else ""

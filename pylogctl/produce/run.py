@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.static_cluster import StaticCluster
@@ -20,7 +20,7 @@ from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings, settings_of
 from broker.topic import TopicPartition
 from broker.units import Pacer, count_text, format_count, format_duration, format_size
-from pylogctl.cli.columns import Column, ColumnKind, Document, Fit
+from pylogctl.cli.columns import Bytes, Document, Fit, Flag, Integer, Rate, Row, Seconds, Text
 from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -40,7 +40,7 @@ from pylogctl.produce.input_reader import (
 )
 from pylogctl.produce.messages import MessageSplitter, partition_for
 from pylogctl.produce.plan import Plan
-from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender, numbers_text
+from pylogctl.produce.sender import Batch, Confirmed, Sender, numbers_text
 
 if TYPE_CHECKING:
     from pylogctl.produce.audit import ConfirmedCounts
@@ -90,103 +90,92 @@ def run(env: Environment, plan: Plan) -> Outcome:
             peers.cluster.follow_closely(_CONNECT_S)  # brokers had time to start until here
         receipts = stack.enter_context(_receipt_file(env, plan, receipt))
         stop = stack.enter_context(graceful_stop())
-        sources = Sources(
-            env,
-            plan.files,
-            stop=stop,
-            wakeup_fd=stack.enter_context(signal_wakeup()),
-            is_paced=plan.rate is not None,
-        )
+        wakeup_fd = stack.enter_context(signal_wakeup())
+        sources = Sources(env, plan.files, stop, wakeup_fd, is_paced=plan.rate is not None)
         return _Run(env, plan, peers, sources, stop, receipts, receipt).run()
 
 
+@dataclass(eq=False)
 class _Run:
-    def __init__(
-        self,
-        env: Environment,
-        plan: Plan,
-        peers: Peers,
-        sources: Sources,
-        stop: StopRequest,
-        receipts: BinaryIO | None,
-        receipt: Receipt | None,
-    ) -> None:
-        self._env = env
-        self._plan = plan
-        self._peers = peers
-        self._sources = sources
-        self._stop = stop
+    env: Environment
+    plan: Plan
+    peers: Peers
+    sources: Sources
+    stop: StopRequest
+    receipts: BinaryIO | None
+    receipt: Receipt | None
+
+    def __post_init__(self) -> None:
+        env, plan, producer = self.env, self.plan, self.peers.producer
         self._sent_sets = _sent_sets(env, plan)
-        self._audit = _confirmed_counts(env, plan, peers)
+        self._audit = _confirmed_counts(env, plan, self.peers)
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
-        self._refused_number = (
-            sys.maxsize
-        )  # of the message that ends the run, of its batch the first
-        self._sender = self._make_sender(receipts)
-        self._receipt = receipt
-        fixed = _fixed_partition(plan, peers.producer)
+        # of the message that ends the run, of its batch the first
+        self._refused_number = sys.maxsize
+        self._sender = self._make_sender()
+        fixed = _fixed_partition(plan, producer)
         where = f"partitions of {plan.topic}" if fixed is None else str(fixed)
         env.trace(1, f"sending to {where}, acks {settings_of(plan.config).acks.name.lower()}")
         self._batcher = Batcher(
             self._sender,
             Lines(fixed, plan.framing.delimiter)
             if fixed is not None and plan.is_plain
-            else MessageSplitter(plan, peers.producer, fixed, env.clock),
+            else MessageSplitter(plan, producer, fixed, env.clock),
             limits=plan.limits,
             max_messages=plan.input.max_messages,
             refusals=self._refusals,
             accepted=env.write if plan.records.tee else None,
-            is_confirmed=None if receipt is None else receipt.is_confirmed,
+            is_confirmed=None if self.receipt is None else self.receipt.is_confirmed,
         )
 
-    def _make_sender(self, receipts: BinaryIO | None) -> Sender:
-        plan = self._plan
+    def _make_sender(self) -> Sender:
+        plan = self.plan
         observers: list[Callable[[Confirmed], None]] = []
-        if receipts is not None:
+        if self.receipts is not None:
             from pylogctl.produce.receipts import ReceiptWriter
 
-            observers.append(ReceiptWriter(receipts).write)
+            observers.append(ReceiptWriter(self.receipts).write)
         if self._sent_sets is not None:
             observers.append(self._sent_sets.note)
         if self._audit is not None:
             observers.append(self._audit.note)
         sender = Sender(
-            Nowhere() if self._env.settings.dry_run else self._peers.producer,
-            sync=plan.options.sending.sync,
-            pacer=None if plan.rate is None else Pacer(plan.rate, self._env.clock, self._wait),
+            None if self.env.settings.dry_run else self.peers.producer,
+            sync=plan.sending.sync,
+            pacer=None if plan.rate is None else Pacer(plan.rate, self.env.clock, self._wait),
             before_send=None if self._audit is None else self._audit.on_idle,
             observers=observers,
             refused=self._refused,
             can_move=plan.loss_rule.moves,
         )
-        waits = BrokerWaits(self._stop, self._env.warn)
+        waits = BrokerWaits(self.stop, self.env.warn)
 
         def move(moved: Moved) -> None:
             sender.note_move(moved)
             waits.on_move(moved)
 
-        self._peers.producer.watch(waits.on_wait, move)
+        self.peers.producer.watch(waits.on_wait, move)
         return sender
 
     def _wait(self, seconds: float) -> None:
         """Wait until the rate allows a message; process acknowledgements meanwhile."""
         end_s = time.monotonic() + seconds
         while (left_s := end_s - time.monotonic()) > 0:
-            if self._stop.wait(min(left_s, _POLL_INTERVAL_S)):
+            if self.stop.wait(min(left_s, _POLL_INTERVAL_S)):
                 return
             self._sender.poll()
 
     def _refused(self, batch: Batch, error: BrokerError) -> None:
         failure = failure_of(error)
         assert failure is not None
-        if not self._plan.input.skips_errors:
+        if not self.plan.input.skips_errors:
             self._refused_number = batch.numbers[0]
         text = f"{numbers_text(batch.numbers)} refused: {failure.message}"
         self._refusals.refuse(CliError(failure.status, text), count=len(batch.numbers))
 
     def run(self) -> Outcome:
         started_s = time.monotonic()
-        total = None if self._plan.uses_terminal else self._sources.total_bytes()
+        total = None if self.plan.uses_terminal else self.sources.total_bytes()
         with self._audit or nullcontext():
             self._send_all(total)
             is_verified = self._finish()
@@ -195,18 +184,18 @@ class _Run:
             self._sender.payload_bytes,
             time.monotonic() - started_s,
             self._refusals.count,
-            0 if self._receipt is None else self._receipt.hit_count,
+            0 if self.receipt is None else self.receipt.hit_count,
             is_verified,
             self._status(),
         )
 
     def _send_all(self, total_bytes: int | None) -> None:
         """Send the messages of all inputs, and wait until they are confirmed."""
-        with progress(self._env, "produce", total_bytes) as meter:
+        with progress(self.env, "produce", total_bytes) as meter:
             try:
                 self._read_inputs(meter)
                 self._sender.flush()
-                self._env.flush()
+                self.env.flush()
             except CliError as error:
                 if not self._sender.has_failed:
                     self._finish_quietly()
@@ -226,12 +215,12 @@ class _Run:
         """Wait for batches sent before an error; only the first error is reported."""
         with suppress(CliError, BrokerError):
             self._sender.flush()
-            if not self._plan.options.sending.no_barrier:
+            if not self.plan.sending.no_barrier:
                 self._sender.wait_until_readable()
 
     def _read_inputs(self, meter: Progress) -> None:
         read_bytes = 0
-        for name in self._sources.names:
+        for name in self.sources.names:
             try:
                 read_bytes += self._read_input(name, meter)
             except InputStopped:
@@ -239,50 +228,48 @@ class _Run:
             except InputError as error:
                 self._refusals.refuse(error)
         if not read_bytes and not self._refusals.count:
-            is_closed = STDIN in self._sources.names and self._env.streams.stdin is None
+            is_closed = STDIN in self.sources.names and self.env.streams.stdin is None
             what = "standard input is closed" if is_closed else "the input is empty"
-            self._env.note(f"nothing to send: {what}")
+            self.env.note(f"nothing to send: {what}")
 
     def _read_input(self, name: str, meter: Progress) -> int:
         """Send the messages of one input; return how many bytes were read."""
-        before_wait = self._env.flush if self._plan.records.tee else _do_nothing
-        with self._sources.open(
-            name, on_read=meter.advance, before_wait=before_wait, chore=self._audit
-        ) as reader:
+        before_wait = self.env.flush if self.plan.records.tee else (lambda: None)
+        with self.sources.open(name, meter.advance, before_wait, self._audit) as reader:
             if reader is None:
                 return 0
-            if name == STDIN and self._plan.uses_terminal:
-                self._env.note(_terminal_note(self._plan.framing))
+            if name == STDIN and self.plan.uses_terminal:
+                self.env.note(_terminal_note(self.plan.framing))
             try:
                 self._batcher.read(reader)
             except InputStopped:
                 if self._batcher.position < reader.read_bytes:
                     left = reader.read_bytes - self._batcher.position
-                    self._env.note(f"{left} bytes of an unfinished message were not sent")
+                    self.env.note(f"{left} bytes of an unfinished message were not sent")
                 raise
             return reader.read_bytes
 
     def _finish(self) -> bool:
         """Wait until all messages can be read, and compare them; return whether that was done."""
-        if self._env.settings.dry_run or self._plan.options.sending.no_barrier:
+        if self.env.settings.dry_run or self.plan.sending.no_barrier:
             return False
-        with announced_wait(self._env, "the brokers to make all of it readable"):
+        with announced_wait(self.env, "the brokers to make all of it readable"):
             try:
                 if self._audit is not None:
                     self._audit.publish_all()
             finally:  # messages must be readable even if their counts are lost
                 self._sender.wait_until_readable()
-        if self._sent_sets is None or self._stop.is_set:
+        if self._sent_sets is None or self.stop.is_set:
             return False
-        peers = self._peers
+        peers = self.peers
         self._sent_sets.verify(
-            peers.cluster, peers.connect, timeout_s=_limit_s(self._env, self._plan.config)
+            peers.cluster, peers.connect, timeout_s=_limit_s(self.env, self.plan.config)
         )
         return True
 
     def _status(self) -> ExitStatus:
-        if self._stop.is_set:
-            return self._stop.status
+        if self.stop.is_set:
+            return self.stop.status
         return ExitStatus.PARTIAL if self._refusals.count else ExitStatus.OK
 
 
@@ -316,10 +303,6 @@ def _confirmed_counts(env: Environment, plan: Plan, peers: Peers) -> ConfirmedCo
     return ConfirmedCounts(counts, plan.audit, env.clock, env.warn)
 
 
-def _do_nothing() -> None:
-    """Do nothing before a wait."""
-
-
 def _terminal_note(framing: Framing) -> str:
     is_by_line = framing.shape in (Shape.HEX, Shape.BASE64, Shape.JSONL)
     if is_by_line or framing == Framing(Shape.DELIMITED):
@@ -341,13 +324,9 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
     if env.settings.timeout_s is not None:  # it limits the delivery, not a response
         env = env.changed(settings=env.settings._replace(timeout_s=limit_s))
     connect_s = config.connect_timeout_ms / 1000
+    send_bytes = config.socket_send_bytes
     connect, connect_soon = (
-        connector(
-            env,
-            timeout_s=limit_s,
-            connect_timeout_s=one,
-            send_bytes=config.socket_send_bytes,
-        )
+        connector(env, timeout_s=limit_s, connect_timeout_s=one, send_bytes=send_bytes)
         for one in (connect_s, min(_CONNECT_S, connect_s))
     )
     with open_cluster(env, connect, absence=Absence.WARN, config=config) as cluster:
@@ -365,13 +344,10 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
             backoff_s=settings.backoff_s,
         )
         make_producer = partial(Producer, cluster, connect_soon, of_counts)
-        producer = Producer(
-            cluster, connect_soon, settings, partitioner=PARTITIONERS[plan.partitioner]()
-        )
-        try:
+        partitioner = PARTITIONERS[plan.partitioner]()
+        producer = Producer(cluster, connect_soon, settings, partitioner=partitioner)
+        with closing(producer):
             yield Peers(cluster, connect, producer, make_producer)
-        finally:
-            producer.close()
 
 
 def _load_receipt(plan: Plan) -> Receipt | None:
@@ -405,27 +381,22 @@ def _receipt_file(
         yield stream
 
 
-DOCUMENT = Document(
-    "produce/1",
-    (
-        Column("topic", "topic that was written to"),
-        Column(
-            "partitions",
-            "partitions that were written to",
-            noted_fit=Fit.WRAP,
-            values=list[str],
-        ),
-        Column("messages", "messages confirmed", ColumnKind.INTEGER),
-        Column("bytes", "their payloads", ColumnKind.BYTES),
-        Column("seconds", "time until all could be read", ColumnKind.SECONDS),
-        Column("messages_per_second", "messages by time", ColumnKind.RATE),
-        Column("refused", "messages left out as they could not be sent", ColumnKind.INTEGER),
-        Column("resumed", "messages an earlier run had sent", ColumnKind.INTEGER),
-        Column("verified", "all was read back and compared", ColumnKind.BOOLEAN),
-        Column("dry_run", "nothing was sent", ColumnKind.BOOLEAN),
-    ),
-    empty="nothing",
-)
+class ProduceRow(Row):
+    """What a run has sent."""
+
+    topic: Annotated[Text, "topic that was written to"]
+    partitions: Annotated[list[str], "partitions that were written to", Fit.WRAP]
+    messages: Annotated[Integer, "messages confirmed"]
+    bytes: Annotated[Bytes, "their payloads"]
+    seconds: Annotated[Seconds, "time until all could be read"]
+    messages_per_second: Annotated[Rate, "messages by time"]
+    refused: Annotated[Integer, "messages left out as they could not be sent"]
+    resumed: Annotated[Integer, "messages an earlier run had sent"]
+    verified: Annotated[Flag, "all was read back and compared"]
+    dry_run: Annotated[Flag, "nothing was sent"]
+
+
+DOCUMENT = Document("produce/1", ProduceRow, empty="nothing")
 
 
 def report(env: Environment, topic: str, outcome: Outcome) -> None:
@@ -436,22 +407,19 @@ def report(env: Environment, topic: str, outcome: Outcome) -> None:
         return
     from pylogctl.cli.render import render  # late: few runs write a document
 
-    render(env, DOCUMENT, [_summary_record(topic, outcome, dry_run=dry_run)])
-
-
-def _summary_record(topic: str, outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:
-    return {
-        "topic": topic,
-        "partitions": [partition.name for partition in sorted(outcome.partitions)],
-        "messages": outcome.message_count,
-        "bytes": outcome.payload_bytes,
-        "seconds": round(outcome.seconds, 6),
-        "messages_per_second": round(outcome.message_count / max(outcome.seconds, 1e-9)),
-        "refused": outcome.refused_count,
-        "resumed": outcome.resumed_count,
-        "verified": outcome.is_verified,
-        "dry_run": dry_run,
-    }
+    row = ProduceRow(
+        topic,
+        [partition.name for partition in sorted(outcome.partitions)],
+        outcome.message_count,
+        outcome.payload_bytes,
+        round(outcome.seconds, 6),
+        round(outcome.message_count / max(outcome.seconds, 1e-9)),
+        outcome.refused_count,
+        outcome.resumed_count,
+        outcome.is_verified,
+        dry_run,
+    )
+    render(env, DOCUMENT, [row])
 
 
 _NAMED_PARTITIONS = 3

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -20,7 +21,7 @@ from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from broker.units import Pacer, count_text
 from pylogctl.cli.errors import CliError
-from pylogctl.cli.report import failure_of
+from pylogctl.cli.report import Failure, failure_of
 
 
 class Batch(NamedTuple):
@@ -42,6 +43,19 @@ def numbers_text(numbers: Sequence[int]) -> str:
     return f"message {first}" if first == last else f"messages {first} to {last}"
 
 
+def explained(
+    failure: Failure, text: str, hints: Sequence[str] = (), /, **details: object
+) -> CliError:
+    """Return a failure with more text, hints before its own, and details."""
+    return CliError(
+        failure.status,
+        f"{failure.message}; {text}",
+        hints=[*hints, *failure.hints],
+        code=failure.code,
+        details=details,
+    )
+
+
 class Confirmed(NamedTuple):
     """A batch that a broker has acknowledged, its offset, and the set as it was sent."""
 
@@ -51,7 +65,7 @@ class Confirmed(NamedTuple):
 
 
 class SetSink(Protocol):
-    """Takes sets: a `Producer`, or none in a dry run."""
+    """Takes sets: a `Producer`."""
 
     def message_limit(self, partition: TopicPartition) -> int:
         """Return the largest payload that a partition's leader takes; 0 if it is not known."""
@@ -76,44 +90,15 @@ class SetSink(Protocol):
         """Wait until consumers can read everything that was sent."""
 
 
-class Nowhere:
-    """A sink for dry runs, which drops sets as if they were acknowledged."""
-
-    def message_limit(self, partition: TopicPartition) -> int:
-        """Return no limit."""
-        return sys.maxsize
-
-    def send_set(
-        self,
-        partition: TopicPartition,
-        message_set: Buffer,
-        on_complete: Callable[[Delivery], None] | None = None,
-        *,
-        can_move: bool = False,
-    ) -> Delivery:
-        """Drop a set."""
-        delivery = Delivery(partition, message_set, None, on_complete)
-        delivery.complete(-1, None)
-        return delivery
-
-    def poll(self) -> None:
-        """Return at once."""
-
-    def flush(self) -> None:
-        """Return at once."""
-
-    def wait_until_readable(self) -> None:
-        """Return at once."""
-
-
+@dataclass(eq=False)
 class Sender:
     """Sends batches and counts acknowledged messages.
 
     If a broker is lost or refuses a batch, methods raise `CliError` that says how much was
     confirmed.
 
-    Args:
-        sink: takes the sets.
+    Attributes:
+        sink: takes the sets; None in a dry run, in which every batch counts as acknowledged.
         sync: wait for each acknowledgement before the next batch.
         pacer: limits the rate; None for no limit.
         before_send: called before each batch.
@@ -121,34 +106,28 @@ class Sender:
         refused: called with batches that the broker refuses for their content; raises to end the
             run.
         can_move: whether batches may go to another partition when their broker is lost.
+        partitions: the acknowledged messages of each.
+        payload_bytes: of acknowledged messages.
+        last_number: the greatest of an acknowledged message.
+        has_failed: a broker is lost, or refused a batch not for its content.
     """
 
-    def __init__(
-        self,
-        sink: SetSink,
-        *,
-        sync: bool = False,
-        pacer: Pacer | None = None,
-        before_send: Callable[[], None] | None = None,
-        observers: Sequence[Callable[[Confirmed], None]] = (),
-        refused: Callable[[Batch, errors.BrokerError], None],
-        can_move: bool = False,
-    ) -> None:
-        self._sink = sink
-        self._sync = sync
-        self._pacer = pacer
-        self._before_send = before_send
-        self._observers = observers
-        self._refused = refused
-        self._can_move = can_move
-        self._replaced: dict[TopicPartition, TopicPartition] = {}
-        self._unconfirmed: dict[int, Batch] = {}  # by first message number
-        self._refused_batches: list[tuple[Batch, errors.BrokerError]] = []
-        self._error: errors.BrokerError | None = None
-        self.partitions: dict[TopicPartition, int] = {}  # acknowledged messages
-        self.payload_bytes = 0  # acknowledged
-        self.last_number = 0  # the greatest of an acknowledged message
-        self.has_failed = False  # a broker is lost, or refused a batch not for its content
+    sink: SetSink | None
+    _: KW_ONLY
+    sync: bool = False
+    pacer: Pacer | None = None
+    before_send: Callable[[], None] | None = None
+    observers: Sequence[Callable[[Confirmed], None]] = ()
+    refused: Callable[[Batch, errors.BrokerError], None]
+    can_move: bool = False
+    partitions: dict[TopicPartition, int] = field(default_factory=dict, init=False)
+    payload_bytes: int = field(default=0, init=False)
+    last_number: int = field(default=0, init=False)
+    has_failed: bool = field(default=False, init=False)
+    _replaced: dict[TopicPartition, TopicPartition] = field(default_factory=dict, init=False)
+    _unconfirmed: dict[int, Batch] = field(default_factory=dict, init=False)  # by first number
+    _refused: list[tuple[Batch, errors.BrokerError]] = field(default_factory=list, init=False)
+    _error: errors.BrokerError | None = field(default=None, init=False)
 
     @property
     def message_count(self) -> int:
@@ -157,44 +136,43 @@ class Sender:
 
     def send(self, batch: Batch) -> None:
         """Send a batch, waiting for the rate and for room in the window."""
-        if self._pacer is not None:
-            self._pacer.wait_for(len(batch.numbers), batch.payload_bytes)
-        if self._before_send is not None:
-            self._before_send()
+        if self.pacer is not None:
+            self.pacer.wait_for(len(batch.numbers), batch.payload_bytes)
+        if self.before_send is not None:
+            self.before_send()
         self._take_step(partial(self._hand_over, batch))
-        if self._sync:
+        if self.sync:
             self.flush()
 
     def message_limit(self, partition: TopicPartition) -> int:
         """Return the largest payload that the broker of a partition is known to take."""
-        return self._sink.message_limit(self._target(partition))
+        if self.sink is None:
+            return sys.maxsize
+        return self.sink.message_limit(self._target(partition))
 
     def poll(self) -> None:
         """Process the acknowledgements that have arrived, without waiting."""
-        if self._unconfirmed:
-            self._take_step(self._sink.poll)
+        if self.sink is not None and self._unconfirmed:
+            self._take_step(self.sink.poll)
 
     def flush(self) -> None:
         """Wait until all batches are acknowledged."""
-        while self._unconfirmed:
-            self._take_step(self._sink.flush)
+        while self.sink is not None and self._unconfirmed:
+            self._take_step(self.sink.flush)
 
     def wait_until_readable(self) -> None:
         """Wait until consumers can read everything that was sent."""
+        if self.sink is None:
+            return
         try:
-            self._sink.wait_until_readable()
+            self.sink.wait_until_readable()
         except errors.BrokerError as error:
             failure = failure_of(error)
             assert failure is not None
             is_lost = isinstance(error, errors.AcknowledgedLossError)
             known = "not all readable" if is_lost else "not known to be readable yet"
-            raise CliError(
-                failure.status,
-                f"{failure.message}; {count_text(self.message_count)} confirmed, and {known}",
-                hints=failure.hints,
-                code=failure.code,
-                details={"confirmed": self.message_count},
-            ) from error
+            text = f"{count_text(self.message_count)} confirmed, and {known}"
+            raise explained(failure, text, confirmed=self.message_count) from error
 
     def note_move(self, moved: Moved) -> None:
         """Send later batches of a partition to the one that replaces it."""
@@ -205,10 +183,13 @@ class Sender:
         partition = self._target(batch.partition)
         self._unconfirmed[batch.numbers[0]] = batch
         complete = partial(self._complete, batch)
-        self._sink.send_set(partition, batch.message_set, complete, can_move=self._can_move)
+        if self.sink is None:
+            Delivery(partition, batch.message_set, None, complete).complete(-1, None)
+        else:
+            self.sink.send_set(partition, batch.message_set, complete, can_move=self.can_move)
 
     def _target(self, partition: TopicPartition) -> TopicPartition:
-        while self._can_move and partition in self._replaced:
+        while self.can_move and partition in self._replaced:
             partition = self._replaced[partition]
         return partition
 
@@ -226,7 +207,7 @@ class Sender:
             del self._unconfirmed[batch.numbers[0]]
             self._confirm(batch._replace(partition=delivery.partition), delivery)
         elif isinstance(error, errors.InvalidMessageError | errors.MessageSizeTooLargeError):
-            self._refused_batches.append((batch, error))
+            self._refused.append((batch, error))
         else:
             self._error = self._error or error
 
@@ -236,34 +217,32 @@ class Sender:
         self.payload_bytes += batch.payload_bytes
         self.last_number = max(self.last_number, batch.numbers[-1])
         confirmed = Confirmed(batch, delivery.base_offset, delivery.message_set)
-        for observe in self._observers:
+        for observe in self.observers:
             observe(confirmed)
 
     def _raise_failures(self) -> None:
         """Raise the error of a batch that completed meanwhile, or have the batch refused."""
-        refused, self._refused_batches = self._refused_batches, []
+        refused, self._refused = self._refused, []
         for batch, reason in refused:
             del self._unconfirmed[batch.numbers[0]]
-            self._refused(batch, reason)
+            self.refused(batch, reason)
         if self._error is not None:
             raise self._failure(self._error) from self._error
 
     def _failure(self, error: errors.BrokerError) -> errors.BrokerError | CliError:
         """Return an error that says how much is confirmed."""
         self.has_failed = True
-        with suppress(errors.BrokerError):  # other brokers may still acknowledge their sets
-            self._sink.flush()
+        if self.sink is not None:
+            with suppress(errors.BrokerError):  # other brokers may still acknowledge their sets
+                self.sink.flush()
         lost, self._unconfirmed = list(self._unconfirmed.values()), {}
         failure = failure_of(error)
         if failure is None or not lost:
             return error
         count = sum(len(one.numbers) for one in lost)
         first = min(one.numbers[0] for one in lost)
-        return CliError(
-            failure.status,
-            f"{failure.message}; {count_text(self.message_count)} confirmed, {count} sent and not "
-            f"confirmed, from message {first} on",
-            hints=failure.hints,
-            code=failure.code,
-            details={"confirmed": self.message_count, "first_unconfirmed": first},
+        text = (
+            f"{count_text(self.message_count)} confirmed, {count} sent and not confirmed, from "
+            f"message {first} on"
         )
+        return explained(failure, text, confirmed=self.message_count, first_unconfirmed=first)

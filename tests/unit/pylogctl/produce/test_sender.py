@@ -26,7 +26,7 @@ from broker.units import Pacer, Rate
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
 from pylogctl.produce.broker_loss import FAIL, BrokerWaits, LossRule, parse_loss_rule
-from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender
+from pylogctl.produce.sender import Batch, Confirmed, Sender
 from tests.doubles import FakeClock
 
 HERE, THERE = TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)
@@ -315,7 +315,7 @@ def test_sender_when_nothing_is_in_flight_does_not_wait() -> None:
 
 
 def test_sender_when_run_dry_counts_all_the_same() -> None:
-    sender = Sender(Nowhere(), refused=_refuse)
+    sender = Sender(None, refused=_refuse)
     sender.send(batch(1, b"x", b"y"))
     sender.flush()
     assert sender.partitions == {HERE: 2}
