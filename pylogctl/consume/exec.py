@@ -142,19 +142,16 @@ class Executor(Protocol):
         """Return a text for the summary, empty for none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RetryOptions:
-    directory: Path
-    in_place: InPlace
-    policy: RetryPolicy
+_Rules = tuple[InPlace, RetryPolicy]
 
 
 @dataclass(frozen=True, slots=True)
 class ExecOptions:
-    """The command for each message; with `retry` None, failures are only counted."""
+    """The command for each message; without a retry store failures are only counted."""
 
     command: ExecCommand
-    retry: _RetryOptions | None = None
+    retry_dir: Path | None
+    rules: _Rules
 
 
 def make_exec_options(choice: ExecChoice, *, is_in_group: bool) -> ExecOptions:
@@ -166,38 +163,28 @@ def make_exec_options(choice: ExecChoice, *, is_in_group: bool) -> ExecOptions:
                 raise UsageError(f"{option} says how --retry-dir works, which is not given")
     if choice.exec_command is None or (choice.retry_dir is not None and not is_in_group):
         raise UsageError("--retry-dir needs --exec and --group")
-    if choice.retry_dir is None:
-        return ExecOptions(ExecCommand(choice.exec_command))
     count = DEFAULT_RETRIES if choice.retries is None else choice.retries
-    retry = make_retry_options(choice.retry_dir, count, choice.max_attempts)
-    return ExecOptions(ExecCommand(choice.exec_command), retry)
+    rules = retry_rules(count, choice.max_attempts)
+    return ExecOptions(ExecCommand(choice.exec_command), choice.retry_dir, rules)
 
 
-def make_retry_options(
-    directory: Path, retries: int = DEFAULT_RETRIES, max_attempts: int | None = None
-) -> _RetryOptions:
-    """Return the settings of retries: `retries` runs at once before a message is kept.
+def retry_rules(retries: int = DEFAULT_RETRIES, max_attempts: int | None = None) -> _Rules:
+    """Return the rules of retries: `retries` runs at once before a message is kept.
 
     `max_attempts` in all, 0 or None for no limit.
     """
-    return _RetryOptions(
-        directory,
-        InPlace.before(_BACKOFF_MS, retries),
-        RetryPolicy(first_wait_ms=_BACKOFF_MS, max_attempts=max_attempts or None),
-    )
+    in_place = InPlace.before(_BACKOFF_MS, retries)
+    return in_place, RetryPolicy(first_wait_ms=_BACKOFF_MS, max_attempts=max_attempts or None)
 
 
 @contextmanager
 def open_executor(env: Environment, options: ExecOptions, stop: StopRequest) -> Iterator[Executor]:
     """Give the executor, with its retry store open and locked until the end of the block."""
-    retry = options.retry
-    if retry is None:
+    if options.retry_dir is None:
         yield _CommandExecutor(env, options.command)
         return
-    with RetryStore(retry.directory) as store:
-        handler = RetryingHandler(
-            options.command.run, store, retry.in_place, retry.policy, env.clock, stop.wait
-        )
+    with RetryStore(options.retry_dir) as store:
+        handler = RetryingHandler(options.command.run, store, *options.rules, env.clock, stop.wait)
         yield _RetryExecutor(env, handler)
 
 

@@ -249,7 +249,7 @@ def run_in_group(
             ends,
             offsets,
             patience_s=patience_s,
-            unowned=lambda partitions: _unowned(registry, group, partitions),
+            unowned=lambda partitions: unowned_in(registry, group, partitions),
             unowned_limit_s=registry.session.session_timeout_s + patience_s,
         )
         try:
@@ -297,8 +297,9 @@ def _group_config(request: Request) -> ConsumerConfig:
     )
 
 
-def _unowned(
+def unowned_in(
     registry: Registry, group: str, partitions: Collection[TopicPartition]
 ) -> set[TopicPartition]:
+    """Return which of the partitions are assigned to no member of a group."""
     nodes = {paths.owner(group, partition): partition for partition in partitions}
     return {nodes[path] for path in nodes.keys() - registry.session.get_many(nodes).keys()}

@@ -170,11 +170,8 @@ class Consumption:
         if plan.delimiter is None or is_each_handled or (end and end.inner):
             self._handle_each(reader, source)
             return
-        limit = (
-            -1
-            if plan.chosen.max_messages is None
-            else plan.chosen.max_messages - self.message_count
-        )
+        wanted = plan.chosen.max_messages
+        limit = -1 if wanted is None else wanted - self.message_count
         found = decode_delimited(data, plan.delimiter, limit)
         if plan.delimiter and count_delimiters(found.text, plan.delimiter) != found.message_count:
             self._warn_of_first_delimiter(data[: found.valid_bytes], reader.offset, plan.delimiter)

@@ -30,13 +30,7 @@ from pylogctl.consume.options import (
     Reading,
 )
 from pylogctl.format.envelope import PayloadEncoding, write_envelope
-from pylogctl.format.filters import (
-    Filter,
-    SampleFilter,
-    grep,
-    parse_sample,
-    parse_where,
-)
+from pylogctl.format.filters import Filter, SampleFilter, grep, parse_sample, parse_where
 from pylogctl.format.framing import Framing, Shape, choose_framing, write_message
 from pylogctl.format.message_format import Received, Render, compile_format
 

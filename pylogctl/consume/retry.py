@@ -9,13 +9,7 @@ from typing import Annotated
 
 import typer
 
-from broker.tools.retry import (
-    DATABASE_NAME,
-    RetryEntry,
-    RetryingHandler,
-    RetryStore,
-    read_entries,
-)
+from broker.tools.retry import DATABASE_NAME, RetryEntry, RetryingHandler, RetryStore, read_entries
 from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row, Text
 from pylogctl.cli.declarations import argument, flag, option
@@ -25,7 +19,7 @@ from pylogctl.cli.options import OUTPUT, accepts
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.consume.exec import ExecCommand, make_retry_options
+from pylogctl.consume.exec import ExecCommand, retry_rules
 from pylogctl.format.framing import escape
 
 app = new_app("List and drain messages whose handling failed.")
@@ -72,12 +66,9 @@ def drain(
     A message leaves the store when CMD ends with status 0. One for which CMD fails stays, to be
     tried later. Status 6 if messages are left, with the reason.
     """
-    options = make_retry_options(directory)
     handle = ExecCommand(command).run
     with _open_store(directory) as store, graceful_stop() as stop:
-        handler = RetryingHandler(
-            handle, store, options.in_place, options.policy, env.clock, stop.wait
-        )
+        handler = RetryingHandler(handle, store, *retry_rules(), env.clock, stop.wait)
         failed = handler.drain(_chosen(env, store, take_all, stop))
         status = stop.status or _report(env, store, handler.tally.done, failed)
     if status:

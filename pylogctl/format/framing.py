@@ -16,14 +16,7 @@ from pylogctl.cli.declarations import Choice, OptionalValue, OptionGroup, flag, 
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.escapes import printable_bytes
 
-_SIMPLE = {
-    "n": b"\n",
-    "r": b"\r",
-    "t": b"\t",
-    "0": b"\0",
-    "\\": b"\\",
-    "e": b"\x1b",
-}
+_SIMPLE = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\", "e": b"\x1b"}
 # compiled where it is used: commands import this at each start
 _ESCAPE = r"(?s)\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|(.?))"
 _NAMES = {value[0]: "\\" + name for name, value in _SIMPLE.items()}

@@ -57,11 +57,7 @@ def too_large(number: int, position: int, size: int, limit: int) -> UsageError:
 
 
 def read_messages(
-    stream: ChunkReader,
-    framing: Framing,
-    *,
-    max_message_bytes: int,
-    refuse: Refuse = refuse_all,
+    stream: ChunkReader, framing: Framing, *, max_message_bytes: int, refuse: Refuse = refuse_all
 ) -> Iterator[Framed]:
     """Yield the messages of a stream, as soon as each is complete.
 
@@ -74,11 +70,9 @@ def read_messages(
         return _read_whole(stream, limit, refuse)
     if framing.shape is Shape.LENGTH:
         return _read_lengths(stream, framing.length_code, limit, refuse)
-    if framing.shape is Shape.HEX:
-        return _decode_lines(read_delimited(stream, b"\n", 2 * limit, refuse), _decode_hex, refuse)
-    if framing.shape is Shape.BASE64:
+    if framing.shape in (Shape.HEX, Shape.BASE64):
         lines = read_delimited(stream, b"\n", 2 * limit, refuse)
-        return _decode_lines(lines, _decode_base64, refuse)
+        return _decode_lines(lines, framing.shape, refuse)
     if framing.shape is Shape.JSONL:
         # A byte of payload takes at most six of JSON, and the other fields take little.
         return read_delimited(stream, b"\n", 6 * limit + 4096, refuse)
@@ -292,38 +286,24 @@ def _read_length(buffer: bytearray, code: LengthCode) -> tuple[int, int] | None:
     return None
 
 
-class _BadDigitError(Exception):
-    """A line has a wrong character, or digits that do not make whole bytes."""
-
-
-def _decode_lines(
-    lines: Iterator[Framed], decode: Callable[[bytes], bytes], refuse: Refuse
-) -> Iterator[Framed]:
+def _decode_lines(lines: Iterator[Framed], shape: Shape, refuse: Refuse) -> Iterator[Framed]:
     for line in lines:
+        text = line.payload.translate(None, _BLANKS)
         try:
-            payload = decode(line.payload.translate(None, _BLANKS))
-        except _BadDigitError as error:
-            refuse(line.number, UsageError(f"line {line.number}: {error}"))
+            if shape is Shape.HEX:
+                payload = binascii.unhexlify(text)
+            else:
+                payload = binascii.a2b_base64(text, strict_mode=True) if text else b""
+        except binascii.Error:
+            refuse(line.number, UsageError(f"line {line.number}: {_bad_digit(text, shape)}"))
         else:
             yield line._replace(payload=payload)
 
 
-def _decode_hex(line: bytes) -> bytes:
-    try:
-        return binascii.unhexlify(line)
-    except binascii.Error as error:
-        raise _BadDigitError(_bad_digit(line, _HEX_DIGITS, "a hex digit")) from error
-
-
-def _decode_base64(line: bytes) -> bytes:
-    try:
-        return binascii.a2b_base64(line, strict_mode=True) if line else b""
-    except binascii.Error as error:
-        raise _BadDigitError(_bad_digit(line, _BASE64_DIGITS, "a base64 digit")) from error
-
-
-def _bad_digit(line: bytes, digits: frozenset[int], what: str) -> str:
+def _bad_digit(line: bytes, shape: Shape) -> str:
+    """Return why a line is not of its shape: a wrong character, or too few digits."""
+    digits = _HEX_DIGITS if shape is Shape.HEX else _BASE64_DIGITS
     for byte in line:
         if byte not in digits:
-            return f"{chr(byte)!r} is not {what}"
+            return f"{chr(byte)!r} is not a {shape.value} digit"
     return f"{len(line)} digits do not make whole bytes"

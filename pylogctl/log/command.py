@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import typer
 
+from broker.errors import LogCorruptError
+from broker.log.data_directory import parse_log_directory_name, read_broker_id
+from broker.log.offline import inspect, rewrite
+from broker.log.offline.segments import expand_paths, is_archive, is_segment, total_bytes
+from broker.log.offline.verify import verify_paths
+from broker.patterns import PayloadTest
 from broker.units import counted, format_size
 from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
@@ -20,11 +25,9 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import accepts, confirm_option, offset_option
 from pylogctl.cli.progress import progress
-from pylogctl.cli.render import paged, render
+from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.log.document import (
-    DUMP,
-    INDEX,
     RECOVER,
     REPAIR,
     SEGMENT_NAMES,
@@ -38,16 +41,11 @@ from pylogctl.log.document import (
     segment_row,
     stat_row,
 )
-
-if TYPE_CHECKING:
-    from broker.topic import ReadRange
-    from pylogctl.cli.options import PayloadForm
-    from pylogctl.log.dump import Dumped
+from pylogctl.log.dump import dump_file, of_each, show, show_index
 
 app = new_app("Look into segment files, verify, mend and replay them; move logs.")
 
 PARALLEL_FROM_BYTES = 64 << 20
-_Row = TypeVar("_Row")
 READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 
 Files = Annotated[
@@ -91,11 +89,10 @@ def dump(
     The JSON forms can be produced again: payload_b64 has a payload that is not UTF-8.
     Ends with exit status 8 when a message or the end of a file is damaged.
     """
-    from pylogctl.log.dump import dump_file
-
     messages = partial(dump_file, shallow=shallow)
     form = None if no_payload else payload
-    damaged_count = _show(env, files, offset, messages, max_messages, form, message_format)
+    with _segment_paths(env, files) as paths:
+        damaged_count = show(env, paths, offset, messages, max_messages, form, message_format)
     if damaged_count:
         raise CliError(ExitStatus.CORRUPT, f"{counted(damaged_count, 'damaged message')} shown")
 
@@ -123,12 +120,10 @@ def grep(
 
     Messages that are damaged are passed over; `log verify` finds them.
     """
-    from broker.patterns import PayloadTest
-    from pylogctl.log.dump import dump_file
-
     is_wanted = PayloadTest(pattern, ignore_case=ignore_case, invert=invert)
     messages = partial(dump_file, is_wanted=is_wanted)
-    _show(env, files, offset, messages, max_messages, "utf8", message_format)
+    with _segment_paths(env, files) as paths:
+        show(env, paths, offset, messages, max_messages, "utf8", message_format)
 
 
 @app.command("index", cls=Command)
@@ -139,71 +134,8 @@ def grep(
 )
 def index(env: Environment, files: Files) -> None:
     """List where each message, or compressed set, of segment files starts."""
-    from pylogctl.log.dump import index_file
-
-    with _segment_paths(env, files) as paths, paged(env) as out:
-        document = INDEX.showing("file") if len(paths) > 1 else INDEX
-        render(out, document, _of_each(env, paths, index_file))
-
-
-def _of_each(
-    env: Environment, paths: Sequence[Path], read: Callable[[Path], Iterable[_Row]]
-) -> Iterator[_Row]:
-    """Yield what is read from files; of several, those that are removed meanwhile are left out."""
-    for path in paths:
-        try:
-            yield from read(path)
-        except FileNotFoundError:
-            if len(paths) == 1:
-                raise
-            env.leave_out(f"'{path}' was removed meanwhile")
-
-
-def _show(
-    env: Environment,
-    files: list[Path],
-    offset: str | None,
-    messages: Callable[[Path, ReadRange], Iterator[Dumped]],
-    max_messages: int | None,
-    form: PayloadForm | None,
-    message_format: str | None,
-) -> int:
-    """Write messages of segment files, as rows or by a format string; return how many are damaged.
-
-    `form` is None to leave out payloads.
-    """
-    from pylogctl.log.dump import range_of, row_of
-
-    now_ms = env.clock.time_ms()
-    damaged_count = 0
-
-    def counted_messages(path: Path) -> Iterator[tuple[Path, Dumped]]:
-        nonlocal damaged_count
-        for dumped in messages(path, range_of(path, offset, now_ms)):
-            damaged_count += not dumped.is_valid
-            yield path, dumped
-
-    with _segment_paths(env, files) as paths, paged(env) as out:
-        found = islice(_of_each(env, paths, counted_messages), max_messages)
-        if message_format is not None:
-            _write_formatted(out, message_format, found)
-        else:
-            document = DUMP.showing("file") if len(paths) > 1 else DUMP
-            is_json = env.output in ("json", "jsonl")
-            records = (row_of(path, one, form, is_json=is_json) for path, one in found)
-            render(out, document, records)
-        out.flush()
-    return damaged_count
-
-
-def _write_formatted(env: Environment, text: str, found: Iterator[tuple[Path, Dumped]]) -> None:
-    from pylogctl.format.message_format import Received, compile_format
-    from pylogctl.log.dump import facts_of
-
-    write_message = compile_format(text, for_terminal=env.streams.stdout_is_tty)
-    for number, (path, dumped) in enumerate(found, start=1):
-        facts = facts_of(path, dumped)
-        env.write(write_message(Received(facts, number, env.clock.time_ms(), group="")))
+    with _segment_paths(env, files) as paths:
+        show_index(env, paths)
 
 
 @contextmanager
@@ -230,9 +162,6 @@ def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = T
     Other files beside segments, as in `data/*`, are left out, and so is the directory of the
     embedded ZooKeeper; one file alone may have any name.
     """
-    from broker.log.data_directory import parse_log_directory_name, read_broker_id
-    from broker.log.offline.segments import expand_paths, is_segment
-
     others = [one for one in given if one.is_file() and not is_segment(one, archives=archives)]
     if others and len(others) < len(given):
         which = "is no segment" if len(others) == 1 else "are no segments"
@@ -289,9 +218,6 @@ def verify(
     One row for each problem. Exit status 8 means damage, 3 a missing file, 6 that some of the
     files could not be read.
     """
-    from broker.log.offline.segments import total_bytes
-    from broker.log.offline.verify import verify_paths
-
     started_s = env.clock.monotonic_s()
     with _segment_paths(env, files) as paths:
         total = total_bytes(paths)
@@ -318,20 +244,17 @@ def verify(
 )
 def stat(env: Environment, files: Files) -> None:
     """Measure segment files: sizes, codecs and compression."""
-    from broker.errors import LogCorruptError
-    from broker.log.offline.inspect import segment_stat
-    from broker.log.offline.segments import total_bytes
 
     def rows_of(path: Path) -> Iterator[StatRow]:
         try:
-            yield stat_row(segment_stat(path))
+            yield stat_row(inspect.segment_stat(path))
         except LogCorruptError as error:
             env.error(str(error))
             yield damaged_archive_row(path)
 
     rows = []
     with _segment_paths(env, files) as paths, progress(env, "stat", total_bytes(paths)) as meter:
-        for row in _of_each(env, paths, rows_of):
+        for row in of_each(env, paths, rows_of):
             rows.append(row)
             meter.advance(row.bytes or 0)
     render(env, STAT, rows)
@@ -367,14 +290,10 @@ def recover(
     Shows the plan and changes nothing without --execute. The broker does the same by itself when
     it starts after a crash.
     """
-    from broker.log.offline.inspect import plan_recovery
-    from broker.log.offline.inspect import recover as recover_file
-    from broker.log.offline.segments import is_archive
-
     if archived := [path for path in files if is_archive(path)]:
         raise UsageError(f"'{archived[0]}' is an archive, which is never cut; unpack it first")
     paths = segment_files(env, files, archives=False)
-    plans = [plan for plan in map(plan_recovery, paths) if plan.cut_bytes]
+    plans = [plan for plan in map(inspect.plan_recovery, paths) if plan.cut_bytes]
     if not execute or env.settings.dry_run or not plans:
         render(env, RECOVER, [recover_row(plan, done=False) for plan in plans])
         if plans:
@@ -382,7 +301,7 @@ def recover(
         return
     name = plans[0].path.name if len(plans) == 1 else "all"
     confirm_name(env, "log recover", name, confirm)
-    done = [recover_file(plan.path, backup=not no_backup, clock=env.clock) for plan in plans]
+    done = [inspect.recover(plan.path, backup=not no_backup, clock=env.clock) for plan in plans]
     render(env, RECOVER, [recover_row(plan, done=True) for plan in done])
 
 
@@ -402,8 +321,6 @@ def repair(
     Offsets are positions, so messages behind such a span have smaller ones in the copy: send it to
     a topic with `log replay`, or give it to Spark; do not put it into a broker's log.
     """
-    from broker.log.offline import rewrite
-
     done = rewrite.plan_repair(file, to) if env.settings.dry_run else rewrite.repair(file, to)
     render(env, REPAIR, [repair_row(one) for one in done.left_out])
     kept = f"{counted(done.message_count, 'message')}, {format_size(done.size_bytes)}"
@@ -427,8 +344,6 @@ def split(
     to: Path = option("--to DIR", "Options", "Where the two segments go.", default=...),
 ) -> None:
     """Write the messages of a segment file before a position, and those behind it, as two."""
-    from broker.log.offline import rewrite
-
     render(env, SEGMENTS, [segment_row(path) for path in rewrite.split(file, at, to)])
 
 
@@ -445,8 +360,6 @@ def merge(
     to: Path = option("--to DIR", "Options", "Where the segment goes.", default=...),
 ) -> None:
     """Write segment files of one log that follow one another, also archived ones, as one."""
-    from broker.log.offline import rewrite
-
     render(env, SEGMENTS, [segment_row(rewrite.merge(segment_files(env, files), to))])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
@@ -171,13 +172,13 @@ def _first_difference(
     return Difference(offset, tuple(in_order), {name: one[1] for name, one in digests.items()})
 
 
+@dataclass(frozen=True, slots=True)
 class _BrokerCopy:
     """The replica of a partition on a broker."""
 
-    def __init__(self, broker_id: int, connection: Connection, partition: TopicPartition) -> None:
-        self.name = str(broker_id)
-        self._connection = connection
-        self._partition = partition
+    name: str
+    connection: Connection
+    partition: TopicPartition
 
     def ends(self) -> Ends:
         found = self._ask(0, 0)
@@ -192,7 +193,7 @@ class _BrokerCopy:
                 else "no other replica in sync is known to have it in good order"
             )
             raise errors.InvalidMessageError(
-                f"{self._partition} on broker {self.name}: the message at offset "
+                f"{self.partition} on broker {self.name}: the message at offset "
                 f"{found.damage.offset} is damaged; {end}"
             )
         if found.length < length:
@@ -200,21 +201,21 @@ class _BrokerCopy:
         return found.digest, f"{found.segment:020}.pylog"
 
     def _ask(self, offset: int, length: int) -> responses.LogDigest:
-        connection = self._connection
+        connection = self.connection
         if not connection.understands(DigestLogRequest):
             raise errors.UnsupportedVersionError(
                 f"{connection.name} cannot tell digests of its logs"
             )
-        request = DigestLogRequest(self._partition, offset, length)
+        request = DigestLogRequest(self.partition, offset, length)
         try:
             return responses.LOG_DIGEST.decode(connection.call(request))
         except errors.BrokerUnreachableError:
             raise
         except errors.BrokerError as error:
-            raise type(error)(f"{self._partition} on broker {self.name}: {error}") from error
+            raise type(error)(f"{self.partition} on broker {self.name}: {error}") from error
 
 
-class _FileCopy:
+class FileCopy:
     """The segment files of a log."""
 
     def __init__(self, name: str, paths: Iterable[Path], high_watermark: int | None = None) -> None:
@@ -229,6 +230,7 @@ class _FileCopy:
         self._files.sort()
 
     def ends(self) -> Ends:
+        """See `Copy`."""
         if not self._files:
             return Ends(0, 0)
         start = self._files[0][0]
@@ -238,6 +240,7 @@ class _FileCopy:
         return Ends(start, end)
 
     def digest(self, offset: int, length: int) -> _Digest | None:
+        """See `Copy`."""
         digest = hashlib.sha256()
         first = ""
         for base, size, path in self._files:
@@ -287,7 +290,7 @@ def compare_replicas(env: Environment, topics: Sequence[str], wanted: PartitionL
             copies: list[Copy] = []
             for id in one.replicas:
                 if id in live:
-                    copies.append(_BrokerCopy(id, connection_to(live[id]), one.partition))
+                    copies.append(_BrokerCopy(str(id), connection_to(live[id]), one.partition))
                 else:
                     absent[id] = errors.BrokerUnreachableError(
                         f"broker {id} is not there: its replicas are not compared"
@@ -345,7 +348,7 @@ def compare_paths(
         if empty := [path for path, found in given.items() if not found]:
             message = f"no segment files in '{empty[0]}'"
             raise CliError(ExitStatus.NOT_FOUND, message, hints=[SEGMENT_NAMES])
-        logs[""] = [_FileCopy(str(path), found) for path, found in given.items()]
+        logs[""] = [FileCopy(str(path), found) for path, found in given.items()]
     for data_dir, broker_id in data_dirs.items():
         high_watermarks = read_high_watermarks(data_dir)
         for partition, directory in _logs_in(data_dir, broker_id):
@@ -355,7 +358,7 @@ def compare_paths(
                 continue
             try:
                 files = segments_of(directory)
-                copy = _FileCopy(str(data_dir), files, high_watermarks.get(partition))
+                copy = FileCopy(str(data_dir), files, high_watermarks.get(partition))
             except (OSError, errors.StorageError) as error:  # removed meanwhile
                 env.leave_out(str(error))
                 continue
@@ -401,9 +404,10 @@ def _compare_all(
     render(env, COMPARE, rows)
     for text in differing[:-1]:
         env.error(text)
-    if differing:
+    if differing or damaged:
         for error in dict.fromkeys(map(str, failures)):
             env.error(error)
+    if differing:
         raise CliError(
             ExitStatus.CORRUPT,
             differing[-1],
@@ -411,8 +415,6 @@ def _compare_all(
             code="COPIES_DIFFER",
         )
     if damaged:
-        for error in dict.fromkeys(map(str, failures)):
-            env.error(error)
         raise CliError(ExitStatus.CORRUPT, f"{len(damaged)} copies have damaged messages")
     raise_failures(env, Done(failures, sum(map(len, logs.values())) + len(absent), "copies"))
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from broker.errors import InvalidMessageError
 from broker.log.offline.inspect import first_entry_at_or_after, iter_segment_entries
@@ -14,12 +15,15 @@ from broker.patterns import PayloadTest
 from broker.positions import NO_RANGE, parse_offset_spec, resolve
 from broker.protocol.message_set import Entry, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
+from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.options import PayloadForm
+from pylogctl.cli.render import paged, render
 from pylogctl.format.envelope import MessageFacts, PayloadEncoding, encode_payload
-from pylogctl.format.message_format import PAYLOAD_TEXTS
-from pylogctl.log.document import DumpRow, IndexRow
+from pylogctl.format.message_format import PAYLOAD_TEXTS, Received, compile_format
+from pylogctl.log.document import DUMP, INDEX, DumpRow, IndexRow
 
+_Row = TypeVar("_Row")
 _DIRECTORY = re.compile(r"(.+)[_-](\d+)")
 _ARCHIVE_DIRECTORY = re.compile(r"(.+)_(\d+)-(\d+)")
 
@@ -110,11 +114,7 @@ def range_of(path: Path, offset: str | None, now_ms: int) -> ReadRange:
 
 
 def dump_file(
-    path: Path,
-    found: ReadRange,
-    *,
-    shallow: bool = False,
-    is_wanted: PayloadTest | None = None,
+    path: Path, found: ReadRange, *, shallow: bool = False, is_wanted: PayloadTest | None = None
 ) -> Iterator[Dumped]:
     """Yield the messages of a segment file in a range; with `shallow`, compressed entries whole.
 
@@ -136,7 +136,64 @@ def dump_file(
                 yield dumped
 
 
-def index_file(path: Path) -> Iterator[IndexRow]:
+def of_each(
+    env: Environment, paths: Sequence[Path], read: Callable[[Path], Iterable[_Row]]
+) -> Iterator[_Row]:
+    """Yield what is read from files; of several, those that are removed meanwhile are left out."""
+    for path in paths:
+        try:
+            yield from read(path)
+        except FileNotFoundError:
+            if len(paths) == 1:
+                raise
+            env.leave_out(f"'{path}' was removed meanwhile")
+
+
+def show(
+    env: Environment,
+    paths: Sequence[Path],
+    offset: str | None,
+    messages: Callable[[Path, ReadRange], Iterator[Dumped]],
+    max_messages: int | None,
+    form: PayloadForm | None,
+    message_format: str | None,
+) -> int:
+    """Write messages of segment files, as rows or by a format string; return how many are damaged.
+
+    `form` is None to leave out payloads.
+    """
+    now_ms = env.clock.time_ms()
+    damaged_count = 0
+
+    def counted_messages(path: Path) -> Iterator[tuple[Path, Dumped]]:
+        nonlocal damaged_count
+        for dumped in messages(path, range_of(path, offset, now_ms)):
+            damaged_count += not dumped.is_valid
+            yield path, dumped
+
+    with paged(env) as out:
+        found = islice(of_each(env, paths, counted_messages), max_messages)
+        if message_format is not None:
+            write_message = compile_format(message_format, for_terminal=out.streams.stdout_is_tty)
+            for number, (path, dumped) in enumerate(found, start=1):
+                facts = facts_of(path, dumped)
+                out.write(write_message(Received(facts, number, env.clock.time_ms(), group="")))
+        else:
+            is_json = env.output in ("json", "jsonl")
+            records = (row_of(path, one, form, is_json=is_json) for path, one in found)
+            render(out, DUMP.showing("file") if len(paths) > 1 else DUMP, records)
+        out.flush()
+    return damaged_count
+
+
+def show_index(env: Environment, paths: Sequence[Path]) -> None:
+    """Render where each entry of segment files starts."""
+    with paged(env) as out:
+        document = INDEX.showing("file") if len(paths) > 1 else INDEX
+        render(out, document, of_each(env, paths, _index_file))
+
+
+def _index_file(path: Path) -> Iterator[IndexRow]:
     """Yield the place of each entry of a segment file, without a look at what it holds."""
     base = archived_base_offset_of(path)
     for entry in iter_segment_entries(path):
@@ -179,9 +236,8 @@ _ENCODINGS = {
 
 def _codec_name(entry: Entry) -> str:
     """Return the name of an entry's codec, or its attributes if they are invalid."""
-    return (
-        f"attributes {entry.attributes:#04x}" if entry.codec is None else entry.codec.name.lower()
-    )
+    codec = entry.codec
+    return f"attributes {entry.attributes:#04x}" if codec is None else codec.name.lower()
 
 
 def facts_of(path: Path, dumped: Dumped) -> MessageFacts:

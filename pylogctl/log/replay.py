@@ -31,7 +31,7 @@ from broker.units import (
 )
 from pylogctl.cli.connections import STREAM_TIMEOUT_S, Absence, open_side
 from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, progress
 from pylogctl.cli.render import render
@@ -40,6 +40,7 @@ from pylogctl.log.document import REPLAY, ReplayRow
 from pylogctl.log.dump import partition_of, range_of
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.messages import partition_for
+from pylogctl.produce.sender import explained
 
 _SET_BYTES = 512 << 10
 _LEAST_BLOCK_BYTES = 16  # as `scan_blocks` needs
@@ -160,14 +161,10 @@ class _Run:
             failure = failure_of(error)
             assert failure is not None
             # of damage, the hints say how to go on behind it
-            is_damage = isinstance(error, LogCorruptError)
-            raise CliError(
-                failure.status,
-                f"{failure.message}; {self.total_text()} confirmed",
-                hints=failure.hints if is_damage else [self.rest_text(), *failure.hints],
-                code=failure.code,
-                details={**error.details, "confirmed": self.message_count},
-            ) from error
+            hints = [] if isinstance(error, LogCorruptError) else [self.rest_text()]
+            details = {**error.details, "confirmed": self.message_count}
+            text = f"{self.total_text()} confirmed"
+            raise explained(failure, text, hints, **details) from error
 
     def _send_file(self, file: _Replayed, meter: Progress) -> None:
         base = archived_base_offset_of(file.path) or 0

@@ -11,27 +11,16 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import accepts, offset_option
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.mirror.options import (
-    DEFAULT_GROUP,
-    Map,
-    MirrorGroup,
-    Patterns,
-    RunChoice,
-)
+from pylogctl.mirror.options import DEFAULT_GROUP, Map, MirrorGroup, Patterns, RunChoice
 
 app = new_app("Mirror topics into another cluster.")
+
+_PLAN = (shared.SUMMARY[0], *shared.OUTPUT[1:])
 
 
 @app.command("run", cls=Command)
 @accepts(
-    shared.SUMMARY[0],
-    *shared.OUTPUT[1:],  # for the plan
-    *shared.REGISTRY,
-    *shared.SECURITY,
-    *shared.PROPERTIES,
-    *shared.TIMEOUT,
-    *shared.CONFIRM,
-    *shared.DRY_RUN,
+    _PLAN + shared.REGISTRY + shared.SECURITY + shared.PROPERTIES + shared.TIMEOUT + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.CONFLICT, ExitStatus.CORRUPT),
     first="--from --to --include --exclude --topic-map -g --metrics-port",
     examples=(
@@ -69,10 +58,7 @@ def run(
 
 @app.command("status", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.REGISTRY,
-    *shared.SECURITY,
-    *shared.TIMEOUT,
+    shared.OUTPUT + shared.CLUSTER,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
     examples=(
         "pylogctl mirror status --from zk1:2181",
@@ -105,9 +91,7 @@ def status(
 
 @app.command("verify", cls=Command)
 @accepts(
-    *shared.OUTPUT,
-    *shared.CONNECTION,
-    *shared.PROGRESS,
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl mirror verify --from zk1:2181 --to zk2:2181",

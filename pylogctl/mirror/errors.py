@@ -80,10 +80,7 @@ class ErrorBoard:
         self._published |= dict.fromkeys(first_seen) | changed
 
     def _added(
-        self,
-        source: TopicPartition,
-        error: RouteError,
-        before: Mapping[TopicPartition, RouteError],
+        self, source: TopicPartition, error: RouteError, before: Mapping[TopicPartition, RouteError]
     ) -> RouteError:
         """Return an error with the messages left out by all mirrors, including this one."""
         published, stored = self._published.get(source), before.get(source)
@@ -139,10 +136,7 @@ def published_errors(
 
 def _error_of(route: RouteStatus) -> RouteError:
     return RouteError(
-        route.error[:_MAX_ERROR_CHARS],
-        route.error_ms or 0,
-        route.is_failing,
-        route.corrupt_count,
+        route.error[:_MAX_ERROR_CHARS], route.error_ms or 0, route.is_failing, route.corrupt_count
     )
 
 

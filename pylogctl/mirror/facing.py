@@ -135,7 +135,7 @@ class Presence:
                     "message would be copied for ever",
                     hints=[
                         "on both sides, leave out what the other one brings: --exclude, with "
-                        "names by --topic-map",
+                        "names by --topic-map"
                     ],
                     code="MIRROR_LOOP",
                 )

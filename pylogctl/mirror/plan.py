@@ -171,9 +171,7 @@ def show_status(
 
 
 def status_rows(
-    samples: Sequence[MirrorSample],
-    mirror_count: int,
-    errors: Mapping[TopicPartition, RouteError],
+    samples: Sequence[MirrorSample], mirror_count: int, errors: Mapping[TopicPartition, RouteError]
 ) -> list[StatusRow]:
     """Return a row for each topic of the last of one or two samples.
 

@@ -7,17 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from broker.protocol.compression import Codec
-from pylogctl.cli.columns import (
-    Bytes,
-    Document,
-    Fit,
-    Integer,
-    Number,
-    Rate,
-    Row,
-    Seconds,
-    Text,
-)
+from pylogctl.cli.columns import Bytes, Document, Fit, Integer, Number, Rate, Row, Seconds, Text
 from pylogctl.perf.e2e import E2eResult
 from pylogctl.perf.measure import MIB, Result, latencies_ms
 from pylogctl.perf.produce import Batch

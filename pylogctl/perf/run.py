@@ -226,9 +226,7 @@ def producer_config(env: Environment, use: Use, codec: str | None) -> ProducerCo
 
 @contextmanager
 def _open(
-    env: Environment,
-    config: ProducerConfig | ConsumerConfig,
-    absence: Absence = Absence.PARTIAL,
+    env: Environment, config: ProducerConfig | ConsumerConfig, absence: Absence = Absence.PARTIAL
 ) -> Iterator[Side]:
     """Open the cluster that options or settings name, with the settings' timeouts and buffers."""
     connect = connector(

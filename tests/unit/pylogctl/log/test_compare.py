@@ -183,7 +183,7 @@ def test_log_compare_when_there_is_nothing_to_compare_then_says_so(
 def test_file_copy_when_its_file_is_shorter_than_when_opened_then_the_rest_is_not_there() -> None:
     with TemporaryDirectory() as directory:
         path = segments(Path(directory) / "log", b"abcdef") / f"{0:020}.pylog"
-        copy = module._FileCopy("copy", [path])
+        copy = module.FileCopy("copy", [path])
         path.write_bytes(b"abc")
 
         assert copy.digest(0, 6) is None
