@@ -9,6 +9,7 @@ from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import Choice, OptionalValue, flag, option
 from pylogctl.cli.options import offset_option
 from pylogctl.cli.selection import TopicPatterns
+from pylogctl.format.envelope import PayloadEncoding
 from pylogctl.format.framing import NO_FRAMING, WRITE_FRAMING, FramingChoice
 
 FOR_EVER = "forever"
@@ -110,7 +111,7 @@ class Form(Choice):
 
     framing: Annotated[FramingChoice, WRITE_FRAMING] = NO_FRAMING
     jsonl: bool = flag("--jsonl", "Output", "A JSON object each, with all that is known.")
-    payload_encoding: Literal["auto", "utf8", "base64", "hex"] = option(
+    payload_encoding: PayloadEncoding = option(
         "--payload-encoding",
         "Output",
         "How --jsonl writes payloads. Auto: text if valid UTF-8, else base64.",

@@ -29,7 +29,7 @@ from pylogctl.consume.options import (
     Options,
     Reading,
 )
-from pylogctl.format.envelope import PayloadEncoding, write_envelope
+from pylogctl.format.envelope import write_envelope
 from pylogctl.format.filters import Filter, SampleFilter, grep, parse_sample, parse_where
 from pylogctl.format.framing import Framing, Shape, choose_framing, write_message
 from pylogctl.format.message_format import Received, Render, compile_format
@@ -161,8 +161,7 @@ def _rendering(env: Environment, form: Form) -> tuple[Render, bytes | None]:
     if form.to_dir is not None:
         return _file_writer(form.to_dir), None
     if framing.shape is Shape.JSONL:
-        encoding = PayloadEncoding(form.payload_encoding)
-        return (lambda received: write_envelope(received.facts, encoding)), None
+        return (lambda received: write_envelope(received.facts, form.payload_encoding)), None
     # With escapes no payload contains a line feed, so there is no delimiter to search for.
     is_text = framing.shape in (Shape.DELIMITED, Shape.WHOLE) and not (is_default and escapes)
     return (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from broker.errors import ArgumentError, did_you_mean
 from broker.partition_patterns import PartitionPattern, parse_partition
@@ -21,16 +20,9 @@ FIELDS = (
     "topic", "broker", "partition", "offset", "next_offset", "inner", "size", "crc", "codec",
     "payload", "payload_b64", "payload_hex",
 )  # fmt: skip
+PayloadEncoding = Literal["auto", "utf8", "base64", "hex"]
+"""The words of `--payload-encoding`; auto: text if the payload is valid UTF-8, else base64."""
 _PAYLOAD_FIELDS = ("payload", "payload_b64", "payload_hex")
-
-
-class PayloadEncoding(Enum):
-    """The encoding of the payload; the words of `--payload-encoding`."""
-
-    AUTO = "auto"  # text if the payload is valid UTF-8, else base64
-    UTF8 = "utf8"
-    BASE64 = "base64"
-    HEX = "hex"
 
 
 class MessageFacts(NamedTuple):
@@ -94,13 +86,13 @@ def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
 
 def encode_payload(payload: bytes, encoding: PayloadEncoding) -> tuple[str, str]:
     """Return the name and the text of the field for a payload, from which it can be read again."""
-    if encoding is PayloadEncoding.HEX:
+    if encoding == "hex":
         return "payload_hex", payload.hex()
-    if encoding is not PayloadEncoding.BASE64:
+    if encoding != "base64":
         try:
             return "payload", payload.decode("utf-8")
         except UnicodeDecodeError:
-            if encoding is PayloadEncoding.UTF8:
+            if encoding == "utf8":
                 raise
     return "payload_b64", base64.b64encode(payload).decode()
 

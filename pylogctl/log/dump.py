@@ -19,7 +19,7 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.options import PayloadForm
 from pylogctl.cli.render import paged, render
-from pylogctl.format.envelope import MessageFacts, PayloadEncoding, encode_payload
+from pylogctl.format.envelope import MessageFacts, encode_payload
 from pylogctl.format.message_format import PAYLOAD_TEXTS, Received, compile_format
 from pylogctl.log.document import DUMP, INDEX, DumpRow, IndexRow
 
@@ -220,18 +220,10 @@ def row_of(path: Path, dumped: Dumped, form: PayloadForm | None, *, is_json: boo
 
 
 def _payload_fields(payload: bytes, form: PayloadForm, *, is_json: bool) -> dict[str, str]:
-    encoding = _ENCODINGS.get(form)
-    if is_json and encoding is not None:  # under the name by which `produce --jsonl` reads it
-        key, text = encode_payload(payload, encoding)
+    if is_json and form != "escape":  # under the name by which `produce --jsonl` reads it
+        key, text = encode_payload(payload, "auto" if form == "utf8" else form)
         return {key: text}
     return {"payload": PAYLOAD_TEXTS[form](payload)}
-
-
-_ENCODINGS = {
-    "utf8": PayloadEncoding.AUTO,
-    "hex": PayloadEncoding.HEX,
-    "base64": PayloadEncoding.BASE64,
-}
 
 
 def _codec_name(entry: Entry) -> str:

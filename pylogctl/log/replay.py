@@ -124,16 +124,13 @@ def _open_producer(
             ),
         )
         stack.callback(producer.close)
-        target = _choose_partition(producer, topic, partition)
+        if partition is None:
+            target = producer.choose_partition(topic, None)
+        else:
+            target = partition_for(producer, topic, partition, parse_partition(partition))
         stop = stack.enter_context(graceful_stop())
         producer.watch(BrokerWaits(stop, env.warn).on_wait)
         yield producer, target, stop
-
-
-def _choose_partition(producer: Producer, topic: str, name: str | None) -> TopicPartition:
-    if name is not None:
-        return partition_for(producer, topic, name, parse_partition(name))
-    return producer.choose_partition(topic, None)
 
 
 @dataclass(slots=True)
