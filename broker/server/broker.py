@@ -161,14 +161,11 @@ class Broker:
         if config.enforces_rules:
             self._apply_rules(StoredRules(), NO_VERSION)
         self._status = BrokerStatus(
-            logs=logs,
+            broker=self._parts,
             replicas=replicas,
             membership=self._membership,
             server=self._server,
-            sessions=self._fetch_sessions,
-            judge=self._judge,
             limits=limits,
-            clock=clock,
             start_config=config,
             runs_zookeeper=runs_zookeeper,
             started_ms=clock.time_ms(),
@@ -435,7 +432,7 @@ class Broker:
 
     def status(self, parts: StatusParts = ALL_PARTS, topic: str = "") -> dict[str, Any]:
         """Return the state and counters as a document; of one topic only, if it is named."""
-        return self._status.document(self._phase, self.address(), self.config, parts, topic)
+        return self._status.document(self._phase, parts, topic)
 
     def exposition(self, *, with_partitions: bool = True) -> str:
         """Return the metrics in Prometheus' text format, of each partition only if wanted."""

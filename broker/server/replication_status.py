@@ -7,13 +7,14 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.metrics import ManagedObject, Reading, counter, gauge, times
 from broker.replication.leader import Leader
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.cluster.replica_table import HostedReplica
+from broker.server.requests.metrics import ProcessorMetrics
 
 if TYPE_CHECKING:
     from broker.controller.controller import Controller, ControllerCounts
@@ -77,8 +78,7 @@ class ReplicaFigures(NamedTuple):
     manager: ReplicaManager
     records: list[dict[str, Any]]
     led: list[dict[str, Any]]
-    fenced_fetch_count: int
-    sent_bytes: int
+    shards: Sequence[ProcessorMetrics]
 
 
 REPLICAS: ManagedObject[ReplicaFigures] = ManagedObject(
@@ -132,10 +132,10 @@ REPLICAS: ManagedObject[ReplicaFigures] = ManagedObject(
         lambda it: sum(one["truncations_below_high_watermark"] for one in it.records),
         "committed messages were cut: after an unclean election, or a disk lost what it had "
         "flushed", healthy="0 for ever", series="broker_committed_truncations_total"),
-    counter("BytesSent", lambda it: it.sent_bytes,
+    counter("BytesSent", lambda it: sum(one.replication_sent_bytes for one in it.shards),
         "sent to followers (ReplicationBytesOutPerSec)", unit="bytes",
         series="broker_replication_sent_bytes_total"),
-    counter("FencedFetches", lambda it: it.fenced_fetch_count,
+    counter("FencedFetches", lambda it: sum(one.fenced_fetch_count for one in it.shards),
         "fetches of followers, partition by partition, refused as the two brokers knew different "
         "leader epochs, or for a former registration: some after each election", healthy="still",
         series='broker_fenced_requests_total{kind="fetch"}'),
@@ -241,12 +241,11 @@ def replication_readings(
     records: list[dict[str, Any]],
     controller: ControllerThread | None,
     replicas: ReplicaManager,
-    fenced_fetch_count: int,
-    sent_bytes: int,
+    shards: Sequence[ProcessorMetrics],
 ) -> Iterator[Reading]:
     """Yield 0.8's managed objects; those of one name belong together."""
     led = [one for one in records if one["role"] == "leader"]
-    yield Reading(REPLICAS, ReplicaFigures(replicas, records, led, fenced_fetch_count, sent_bytes))
+    yield Reading(REPLICAS, ReplicaFigures(replicas, records, led, shards))
     yield Reading(FETCHERS, replicas)
     in_office = None if controller is None else controller.controller
     yield Reading(CONTROLLERS, Office(controller, in_office))

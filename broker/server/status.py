@@ -11,7 +11,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker import __version__
-from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.exposition import SCRAPES, Scrapes, exposition_text, label_text, lines
 from broker.log.data_directory import DataDirectory
@@ -21,15 +20,14 @@ from broker.metrics import Attributes, ManagedObject, Metric, Reading, counter, 
 from broker.protocol import codec
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.fetch_sessions import FetchSessions
-from broker.protocol.responses import BrokerAddress
 from broker.server import replication_status
 from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.network.connection_state import State
 from broker.server.network.socket_server import SocketServer
 from broker.server.requests import metrics
+from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.creation_limits import CreationLimits
-from broker.server.requests.judge import Judge
 from broker.topic import unregistrable_in
 from broker.topic_settings import TOPIC_SETTINGS, TopicConfig, value_text
 
@@ -253,34 +251,21 @@ MANAGED_OBJECTS: tuple[ManagedObject[Any], ...] = (
 class BrokerStatus:
     """Reads the status of a broker from its parts; any thread."""
 
-    logs: LogManager
+    broker: BrokerParts
     replicas: ReplicaManager
     membership: ClusterMembership
     server: SocketServer
-    sessions: FetchSessions[Any]
-    judge: Judge
     limits: CreationLimits
-    clock: Clock
     start_config: BrokerConfig
     runs_zookeeper: bool  # whether it ends with the broker's process
     started_ms: int
     scrapes: Scrapes = field(default_factory=Scrapes)
 
-    def document(
-        self,
-        phase: str,
-        address: BrokerAddress,
-        config: BrokerConfig,
-        parts: StatusParts,
-        topic: str,
-    ) -> dict[str, Any]:
-        """Return the state and the parts, of one topic or, if it is empty, of all.
-
-        `config` is in effect.
-        """
-        found = self._state(phase, address, config)
+    def document(self, phase: str, parts: StatusParts, topic: str) -> dict[str, Any]:
+        """Return the state and the parts, of one topic or, if it is empty, of all."""
+        found = self._state(phase)
         if parts & StatusParts.SETTINGS:
-            found |= self._settings(config)
+            found |= self._settings(self.broker.config)
         records = []
         if parts & (StatusParts.REPLICAS | StatusParts.METRICS):
             records = self._replica_records()
@@ -291,16 +276,18 @@ class BrokerStatus:
             found["requests"] = metrics.time_counts(
                 metrics.group_times(self.server.metrics, delays)
             )
-        found["metrics"] = self._metrics(phase, address.id, parts, topic, records)
+        found["metrics"] = self._metrics(phase, parts, topic, records)
         return found
 
     def _replica_records(self) -> list[dict[str, Any]]:
         return replication_status.replica_records(
-            self.replicas.table.all(), self.clock.monotonic_s()
+            self.replicas.table.all(), self.broker.clock.monotonic_s()
         )
 
-    def _state(self, phase: str, address: BrokerAddress, config: BrokerConfig) -> dict[str, Any]:
-        logs = self.logs.table.all()
+    def _state(self, phase: str) -> dict[str, Any]:
+        address, config = self.broker.host.address(), self.broker.config
+        audit = self.broker.judge.audit
+        logs = self.broker.logs.table.all()
         return {
             "broker": address.id,
             "host": address.host,
@@ -310,11 +297,11 @@ class BrokerStatus:
             "codec": codec.describe(),
             "phase": phase,
             "started_ms": self.started_ms,
-            "uptime_ms": self.clock.time_ms() - self.started_ms,
-            "data": str(self.logs.directories.first_path().absolute()),
+            "uptime_ms": self.broker.clock.time_ms() - self.started_ms,
+            "data": str(self.broker.logs.directories.first_path().absolute()),
             "directories": self._directories(),
-            "topics": len(self.logs.topics.names()),
-            "partitions": self.logs.partition_count(),
+            "topics": len(self.broker.logs.topics.names()),
+            "partitions": self.broker.logs.partition_count(),
             "bytes": sum(log.size_bytes for log in logs),
             "connections": self.server.network.connection_count.total,
             "listeners": [
@@ -324,7 +311,9 @@ class BrokerStatus:
             "certificate": self._certificate(config),
             "queued_bytes": self.server.network.queued_bytes.taken,
             "waiting_for_queued_bytes": self.server.network.queued_bytes.waiting_count,
-            "audit_dropped": None if (audit := self.judge.audit) is None else audit.dropped_count,
+            "audit_dropped": None
+            if (audit := self.broker.judge.audit) is None
+            else audit.dropped_count,
             "throttled": [
                 one._asdict() for one in self.server.network.quotas.throttled()[:_SHOWN_THROTTLED]
             ],
@@ -336,10 +325,10 @@ class BrokerStatus:
             },
             "failures": self._failures(),
             "lost_logs": self._lost_logs(logs),
-            "retention_waits": self.logs.retention.waits,
+            "retention_waits": self.broker.logs.retention.waits,
             "kept_messages": self._kept_messages(),
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
-            "clean_start": not self.logs.loaded.was_recovered,
+            "clean_start": not self.broker.logs.loaded.was_recovered,
             "zookeeper": config.zookeeper_connect or None,
             "runs_zookeeper": self.runs_zookeeper,
             "session": self._session(),
@@ -347,7 +336,7 @@ class BrokerStatus:
             "taken_for_dead": self._suspected(),
             "security": {
                 "key_ids": self.membership.keys.key_ids,
-                "orders_refused": self.judge.refused_orders,
+                "orders_refused": self.broker.judge.refused_orders,
                 "open_nodes": [] if (acls := self.membership.open_nodes) is None else acls.found,
             },
         }
@@ -365,7 +354,7 @@ class BrokerStatus:
 
     def _rules(self) -> dict[str, Any]:
         """Return by which rules clients are judged, with their age."""
-        rules, follower = self.judge.rules, self.membership.rules
+        rules, follower = self.broker.judge.rules, self.membership.rules
         if rules is None or follower is None:
             return {"enabled": False}
         return {
@@ -433,7 +422,7 @@ class BrokerStatus:
                 "free_bytes": one.free_bytes,
                 "error": None if one.failure is None else str(one.failure),
             }
-            for one in self.logs.directories.states()
+            for one in self.broker.logs.directories.states()
         ]
 
     def _lost_logs(self, logs: list[Log]) -> dict[str, list[str]]:
@@ -444,20 +433,17 @@ class BrokerStatus:
         return found
 
     def _failures(self) -> list[dict[str, str]]:
-        found = [(one, str(error), "offline") for one, error in self.logs.table.errors().items()]
-        for log in self.logs.table.all():
+        found = [
+            (one, str(error), "offline") for one, error in self.broker.logs.table.errors().items()
+        ]
+        for log in self.broker.logs.table.all():
             found += [(log.partition, str(error), error.state) for error in log.failures()]
             if self.membership.registry and (character := unregistrable_in(log.partition.topic)):
                 reason = f"{log.partition}: ZooKeeper takes no {character} in names; delete it"
                 found.append((log.partition, reason, "unregistered"))
         return [
-            {
-                "topic": partition.topic,
-                "partition": partition.name,
-                "state": state,
-                "error": error,
-            }
-            for partition, error, state in found
+            {"topic": one.topic, "partition": one.name, "state": state, "error": error}
+            for one, error, state in found
         ]
 
     def _session(self) -> dict[str, Any] | None:
@@ -475,7 +461,6 @@ class BrokerStatus:
     def _metrics(
         self,
         phase: str,
-        broker_id: int,
         parts: StatusParts,
         topic: str,
         records: list[dict[str, Any]],
@@ -484,17 +469,13 @@ class BrokerStatus:
         found: dict[str, Attributes] = {}
         if parts & StatusParts.METRICS:
             scrapes = Reading(SCRAPES, self.scrapes)
-            for reading in (
-                *self._of_server(phase),
-                *self._of_replication(records),
-                scrapes,
-            ):
+            for reading in (*self._of_server(phase), *self._of_replication(records), scrapes):
                 name, attributes = reading.attributes()
                 found[name] = found[name] | attributes if name in found else attributes
         if parts & StatusParts.TOPICS:
             found |= (reading.attributes() for reading in self._of_topics(topic))
         if parts & StatusParts.LOGS:
-            found |= self._of_logs(broker_id, topic)
+            found |= self._of_logs(topic)
         return found
 
     def exposition(self, phase: str, *, with_partitions: bool = True) -> str:
@@ -519,16 +500,11 @@ class BrokerStatus:
             yield from lines(managed.metrics, sources)
 
     def _lines_of_logs(self) -> Iterator[str]:
-        return lines(LOG.metrics, [(_labels(log), log) for log in self.logs.table.all()])
+        return lines(LOG.metrics, [(_labels(log), log) for log in self.broker.logs.table.all()])
 
     def _of_replication(self, records: list[dict[str, Any]]) -> Iterator[Reading]:
-        shards = self.server.metrics
         return replication_status.replication_readings(
-            records,
-            self.membership.controller,
-            self.replicas,
-            sum(shard.fenced_fetch_count for shard in shards),
-            sum(shard.replication_sent_bytes for shard in shards),
+            records, self.membership.controller, self.replicas, self.server.metrics
         )
 
     def _of_server(self, phase: str) -> Iterator[Reading]:
@@ -545,7 +521,7 @@ class BrokerStatus:
         )
         yield Reading(metrics.REQUESTS, shards)
         yield Reading(CONNECTIONS, self.server)
-        yield Reading(SESSIONS, self.sessions)
+        yield Reading(SESSIONS, self.broker.sessions)
         yield from metrics.request_readings(shards)
         for name, parts in metrics.group_times(shards, delays.counts):
             yield Reading(metrics.REQUEST_TIMES, parts, (name,))
@@ -558,25 +534,25 @@ class BrokerStatus:
         yield Reading(metrics.PURGATORY, delays)
         yield Reading(ZOOKEEPER, self.membership.registry)
         yield Reading(ACCESS, self.membership)
-        yield Reading(LOG_MANAGER, self.logs)
-        for directory in self.logs.directories.all:
+        yield Reading(LOG_MANAGER, self.broker.logs)
+        for directory in self.broker.logs.directories.all:
             yield Reading(DIRECTORY, directory, (directory.path.absolute(),))
         yield Reading(CREATIONS, self.limits)
-        yield Reading(FLUSHES, self.logs)
+        yield Reading(FLUSHES, self.broker.logs)
         yield Reading(metrics.ALL_TOPICS, metrics.total_of(shards))
 
     def _of_topics(self, topic: str = "") -> Iterator[Reading]:
         yield from metrics.topic_readings(self.server.metrics, topic)
-        for name in self.logs.topics.names():
+        for name in self.broker.logs.topics.names():
             if topic in ("", name):
-                yield Reading(RETENTION, self.logs.settings.of(name), (name,))
+                yield Reading(RETENTION, self.broker.logs.settings.of(name), (name,))
 
-    def _of_logs(self, broker_id: int, topic: str) -> Iterator[tuple[str, Attributes]]:
-        for log in self.logs.table.all():
+    def _of_logs(self, topic: str) -> Iterator[tuple[str, Attributes]]:
+        for log in self.broker.logs.table.all():
             one = log.partition
             if topic not in ("", one.topic):
                 continue
-            if one.home == broker_id:
+            if one.home == self.broker.config.broker_id:
                 yield LOG.read(log, one.topic, one.index)
             else:
                 yield LOG_AWAY.read(log, one.topic, one.home, one.index)
