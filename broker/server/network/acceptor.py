@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from broker.errors import AddressInUseError
@@ -65,6 +66,7 @@ def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
     return listener
 
 
+@dataclass(eq=False, kw_only=True)
 class Acceptor:
     """Accepts connections and gives them to the processors in turn; `stop` closes the sockets.
 
@@ -72,32 +74,25 @@ class Acceptor:
     here from time to time, as that may take a while.
     """
 
-    def __init__(
-        self,
-        listeners: Mapping[socket.socket, Listener],
-        processors: list[Processor],
-        *,
-        network: NetworkParts,
-        broker_hosts: BrokerHosts,
-        send_bytes: int,
-        make_room: Callable[[], None],
-    ) -> None:
-        self._listeners = listeners
-        self._tls = next(filter(None, (one.tls for one in listeners.values())), None)
+    listeners: Mapping[socket.socket, Listener]
+    processors: list[Processor]
+    network: NetworkParts
+    broker_hosts: BrokerHosts
+    send_bytes: int  # SO_SNDBUF; 0 leaves it to the system
+    make_room: Callable[[], None]  # closes other files when descriptors run out
+
+    def __post_init__(self) -> None:
+        self._tls = next(filter(None, (one.tls for one in self.listeners.values())), None)
         self._next_look_s = 0.0
-        self._processors = itertools.cycle(processors)
-        self._network = network
-        self._broker_hosts = broker_hosts
+        self._next_processor = itertools.cycle(self.processors)
         self._resumed_s: dict[socket.socket, float] = {}
         """When listeners accept again whose clients were too many a second."""
         self._selector = selectors.DefaultSelector()
-        self._send_bytes = send_bytes  # SO_SNDBUF; 0 leaves it to the system
-        self._make_room = make_room  # closes other files when descriptors run out
         self._stopped = threading.Event()
         self._is_short = self._is_logged = False
         self._mailbox = Mailbox()
         self._selector.register(self._mailbox, selectors.EVENT_READ)
-        for listener, kind in listeners.items():
+        for listener, kind in self.listeners.items():
             self._selector.register(listener, selectors.EVENT_READ, kind)
         self._thread = LoopThread(self._run, name="acceptor")
 
@@ -114,7 +109,7 @@ class Acceptor:
         if self._thread.ident is not None:
             self._thread.join()
         self._selector.close()
-        for listener in self._listeners:
+        for listener in self.listeners:
             listener.close()
         self._mailbox.close()
 
@@ -127,7 +122,7 @@ class Acceptor:
             for listener, resumed_s in list(self._resumed_s.items()):
                 if resumed_s <= time.monotonic():
                     del self._resumed_s[listener]
-                    selector.register(listener, selectors.EVENT_READ, self._listeners[listener])
+                    selector.register(listener, selectors.EVENT_READ, self.listeners[listener])
             if self._tls is not None:
                 self._look_at_certificates(self._tls)
 
@@ -160,13 +155,13 @@ class Acceptor:
                 is_descriptors = error.errno in (errno.EMFILE, errno.ENFILE)
                 if is_descriptors and not self._is_short:
                     self._is_short = True
-                    self._make_room()
+                    self.make_room()
                     continue
                 self._pause(error)
                 return
             self._is_short = self._is_logged = False
             self._admit(sock, str(address[0]), kind)
-            if not kind.has_reserve and (wait_s := self._network.connection_count.pause_s()):
+            if not kind.has_reserve and (wait_s := self.network.connection_count.pause_s()):
                 self._selector.unregister(listener)  # the system keeps the next ones waiting
                 self._resumed_s[listener] = time.monotonic() + wait_s
                 return
@@ -180,22 +175,22 @@ class Acceptor:
         self._stopped.wait(_PAUSE_S)
 
     def _admit(self, sock: socket.socket, address: str, kind: Listener) -> None:
-        is_broker = address in self._broker_hosts
+        is_broker = address in self.broker_hosts
         kind = kind._replace(has_reserve=kind.has_reserve or is_broker)
-        count = self._network.connection_count
+        count = self.network.connection_count
         exceeded = count.enter(address, has_reserve=kind.has_reserve, is_broker=is_broker)
         if exceeded:
-            self._network.peer_log.warn(address, f"{exceeded} is reached")
+            self.network.peer_log.warn(address, f"{exceeded} is reached")
             sock.close()
             return
         try:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._send_bytes:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
+            if self.send_bytes:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_bytes)
         except OSError as error:  # on some systems, if the client is already gone
             count.leave(address)
-            self._network.peer_log.warn(address, error)
+            self.network.peer_log.warn(address, error)
             sock.close()
             return
-        next(self._processors).add_connection(sock, address, kind)
+        next(self._next_processor).add_connection(sock, address, kind)

@@ -128,8 +128,8 @@ class SocketServer:
             self._handlers += (own, offloaded)
             processor.start(own, offloaded)
         self._acceptor = Acceptor(
-            self._listeners,
-            self.processors,
+            listeners=self._listeners,
+            processors=self.processors,
             network=self.network,
             broker_hosts=self.broker_hosts,
             send_bytes=config.socket_send_bytes,
