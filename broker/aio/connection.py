@@ -14,6 +14,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, cast
 
 from broker import errors
@@ -44,6 +45,7 @@ _WITHOUT_ID = -1  # of a response that has no correlation id
 _WAITING = "while waiting for a response"
 
 
+@dataclass(eq=False, repr=False)
 class AsyncConnection(asyncio.BufferedProtocol):
     """A connection to a broker, opened once; for the tasks of one loop.
 
@@ -54,29 +56,24 @@ class AsyncConnection(asyncio.BufferedProtocol):
     client is, before anything else is sent.
     """
 
-    def __init__(
-        self,
-        address: BrokerAddress,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S,
-        client_id: str = "pylogctl",
-        security: ClientSecurity | None = None,
-        mechanism: ClientMechanism | None = None,
-    ) -> None:
-        self.address = address
-        self.timeout_s = timeout_s
-        self.client_id = client_id
+    address: BrokerAddress
+    _: KW_ONLY
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S
+    client_id: str = "pylogctl"
+    security: ClientSecurity | None = None
+    mechanism: ClientMechanism | None = None
+
+    def __post_init__(self) -> None:
         self.on_lost: Callable[[errors.BrokerError], object] | None = None
         """Called once when an open connection is lost, after its requests have failed."""
         self.on_writable: Callable[[], object] | None = None
         """Called when the connection is writable again."""
         self._heard_s = 0.0  # when bytes came last, or the first pending request was sent
-        self._connect_timeout_s = connect_timeout_s
-        self._security = security
-        self._files = None if security is None or not security.has_tls else security.tls_files
-        self._mechanism = mechanism
-        self._protocol = ClientConnection(address, client_id)
+        self._files = (
+            None if self.security is None or not self.security.has_tls else self.security.tls_files
+        )
+        self._protocol = ClientConnection(self.address, self.client_id)
         self.name = self._protocol.name
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -154,7 +151,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
                 "ssl_shutdown_timeout": _CLOSE_S,
             }
         try:
-            async with asyncio.timeout(self._connect_timeout_s):
+            async with asyncio.timeout(self.connect_timeout_s):
                 await self._loop.create_connection(lambda: self, *where, **secured)
         except OSError as error:  # `TimeoutError` is one
             if secured and isinstance(error, ssl.SSLError | ConnectionResetError):
@@ -162,9 +159,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
             raise errors.BrokerUnreachableError(
                 f"cannot reach {self.name}: {reason_of(error)}"
             ) from error
-        mechanism = self._mechanism
-        if mechanism is None and self._security is not None:
-            mechanism = self._security.mechanism
+        mechanism = self.mechanism
+        if mechanism is None and self.security is not None:
+            mechanism = self.security.mechanism
         if mechanism is not None:
             channel = PLAIN
             if self._files is not None and self._transport is not None:
@@ -182,14 +179,14 @@ class AsyncConnection(asyncio.BufferedProtocol):
             except StopIteration:
                 pass
             except errors.ServerError as error:
-                if self._security is None:
+                if self.security is None:
                     raise
-                raise self._security.refused_login(self.name, error) from error
+                raise self.security.refused_login(self.name, error) from error
 
     async def _in_thread(self, what: Callable[[Connection], object]) -> None:
         """Fail again without asyncio, which loses the certificates of a failed handshake."""
         again = Connection(
-            self.address, connect_timeout_s=self._connect_timeout_s, security=self._security
+            self.address, connect_timeout_s=self.connect_timeout_s, security=self.security
         )
         try:
             await self._loop.run_in_executor(None, what, again)

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -110,6 +110,7 @@ class Work(NamedTuple):
     seek_count: int  # of the partition
 
 
+@dataclass(eq=False, repr=False)
 class Workers:
     """Threads that handle messages, each those of its own partitions, in order.
 
@@ -124,18 +125,13 @@ class Workers:
         count: of threads; with one, messages are handled by the thread that adds them.
     """
 
-    def __init__(
-        self,
-        handle: Callable[[Message], object],
-        may_handle: Callable[[Work], bool],
-        finish: Callable[[AssignedPartition, MessagePosition], bool],
-        ahead: AheadCommits | None,
-        count: int,
-    ) -> None:
-        self._handle = handle
-        self._may_handle = may_handle
-        self._finish = finish
-        self._ahead = ahead
+    handle: Callable[[Message], object]
+    may_handle: Callable[[Work], bool]
+    finish: Callable[[AssignedPartition, MessagePosition], bool]
+    ahead: AheadCommits | None
+    count: InitVar[int]
+
+    def __post_init__(self, count: int) -> None:
         self._busy: set[AssignedPartition] = set()
         self._stopping = threading.Event()
         self._failure: BaseException | None = None
@@ -216,20 +212,20 @@ class Workers:
         assigned, messages, end, _ = work
         committed = 0
         for number, message in enumerate(messages):
-            if self._stopping.is_set() or not self._may_handle(work):
+            if self._stopping.is_set() or not self.may_handle(work):
                 return
-            if self._ahead is not None:
+            if self.ahead is not None:
                 if number == committed:
                     rest = (messages[at] for at in range(number, len(messages)))
                     bounds = ((one.offset, one.next_offset) for one in rest)
-                    committed += self._ahead.commit(assigned, bounds)
-                if number == committed or not self._finish(assigned, position_after(message)):
+                    committed += self.ahead.commit(assigned, bounds)
+                if number == committed or not self.finish(assigned, position_after(message)):
                     return
-            self._handle(message)
-            if self._ahead is None and (self._may_handle(work) or _may_finish(assigned)):
+            self.handle(message)
+            if self.ahead is None and (self.may_handle(work) or _may_finish(assigned)):
                 assigned.finish_inner(position_after(message))
-        if self._may_handle(work):
-            self._finish(assigned, MessagePosition(end))
+        if self.may_handle(work):
+            self.finish(assigned, MessagePosition(end))
 
 
 def _may_finish(assigned: AssignedPartition) -> bool:

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from broker import deadlines, errors
@@ -47,6 +48,7 @@ _MAX_PARTS = 1000  # below the limit of `sendmsg` (IOV_MAX)
 _T = TypeVar("_T")
 
 
+@dataclass(eq=False, repr=False)
 class Connection:
     """A connection to a broker, opened by the first request; for one thread at a time.
 
@@ -72,30 +74,20 @@ class Connection:
         AuthenticationError: the broker does not accept the client's proof, or gives none itself.
     """
 
-    def __init__(
-        self,
-        address: responses.BrokerAddress,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S,
-        client_id: str = "pylogctl",
-        send_bytes: int = 0,
-        receive_bytes: int = 0,
-        retries_refused: bool = True,
-        security: ClientSecurity | None = None,
-        mechanism: ClientMechanism | None = None,
-    ) -> None:
-        self.address = address
-        self._protocol = ClientConnection(address, client_id)
+    address: responses.BrokerAddress
+    _: KW_ONLY
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S
+    client_id: str = "pylogctl"
+    send_bytes: int = 0
+    receive_bytes: int = 0
+    retries_refused: bool = True
+    security: ClientSecurity | None = None
+    mechanism: ClientMechanism | None = None
+
+    def __post_init__(self) -> None:
+        self._protocol = ClientConnection(self.address, self.client_id)
         self.name = self._protocol.name
-        self.retries_refused = retries_refused
-        self.timeout_s = timeout_s
-        self.connect_timeout_s = connect_timeout_s
-        self.client_id = client_id
-        self._send_bytes = send_bytes
-        self._receive_bytes = receive_bytes
-        self.security = security
-        self._mechanism = mechanism
         self._prove_again_s = math.inf
         self._socket: socket.socket | None = None
         self._tls: ssl.SSLSocket | None = None  # the same, if it is one
@@ -120,7 +112,7 @@ class Connection:
             self._socket = self._connect()
             self._poll = select.poll()
             self._poll.register(self._socket, select.POLLIN)
-            mechanism = self._mechanism
+            mechanism = self.mechanism
             if mechanism is None and self.security is not None:
                 mechanism = self.security.mechanism
             if mechanism is not None:
@@ -152,7 +144,7 @@ class Connection:
                 self._prove_again_s = time.monotonic() + lifetime_ms / 2000
         except errors.BrokerError as error:
             self.close()
-            if self._mechanism is not None or not isinstance(error, errors.ServerError):
+            if self.mechanism is not None or not isinstance(error, errors.ServerError):
                 raise
             assert self.security is not None  # it is a user's login
             raise self.security.refused_login(self.name, error) from error
@@ -195,10 +187,10 @@ class Connection:
             self._limit(sock)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if self._send_bytes:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
-            if self._receive_bytes:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_bytes)
+            if self.send_bytes:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_bytes)
+            if self.receive_bytes:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.receive_bytes)
             if self.security is not None and self.security.has_tls:
                 from broker.security.client_tls import secured
 
@@ -335,8 +327,8 @@ class Connection:
         Raises:
             ServerError: the response carries an error code.
         """
-        if self._mechanism is not None and time.monotonic() > self._prove_again_s and self.is_open:
-            self._authenticate(self._mechanism)
+        if self.mechanism is not None and time.monotonic() > self._prove_again_s and self.is_open:
+            self._authenticate(self.mechanism)
         correlation_id = self.send_extension(request)
         return self.receive_extension(correlation_id)
 

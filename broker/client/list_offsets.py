@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
 from typing import NamedTuple, Self, TypeVar
 
@@ -48,6 +49,7 @@ class Watermarks(NamedTuple):
     log_end: int | None  # after the last message written; None for a 0.7 broker
 
 
+@dataclass(eq=False, repr=False)
 class OffsetLister:
     """Lists offsets; keeps a connection to each broker until it is closed.
 
@@ -63,19 +65,14 @@ class OffsetLister:
         damaged_reads: shared with other readers of the same partitions.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        connect: Connect,
-        *,
-        leader_wait_s: float = 0.0,
-        latest_wait_s: float = DEFAULT_LEADER_WAIT_S,
-        damaged_reads: DamagedReads | None = None,
-    ) -> None:
-        self._cluster = cluster
-        self._connect = connect
-        self._leader_wait_s = leader_wait_s
-        self._latest_wait_s = latest_wait_s
+    cluster: Cluster
+    connect: Connect
+    _: KW_ONLY
+    leader_wait_s: float = 0.0
+    latest_wait_s: float = DEFAULT_LEADER_WAIT_S
+    damaged_reads: InitVar[DamagedReads | None] = None
+
+    def __post_init__(self, damaged_reads: DamagedReads | None) -> None:
         self._give_up_s: float | None = None  # end of the wait for new leaders; None without one
         self._damaged_reads = damaged_reads or DamagedReads(DEFAULT_LEADER_WAIT_S)
         self._connections: dict[int, Connection] = {}
@@ -174,7 +171,7 @@ class OffsetLister:
         """
         by_leader: dict[int, list[TopicPartition]] = {}
         for one in partitions:
-            by_leader.setdefault(self._cluster.leader_id(one), []).append(one)
+            by_leader.setdefault(self.cluster.leader_id(one), []).append(one)
         found: dict[tuple[str, int], str] = {}
         for led in by_leader.values():
             request = ClusterMetadataRequest(tuple(sorted({one.topic for one in led})))
@@ -230,17 +227,17 @@ class OffsetLister:
             except errors.NotLeaderError as error:
                 if time.monotonic() - started_s >= _WITHOUT_LEADER_S:
                     raise
-                self._cluster.note_leader(partition, error.leader)
+                self.cluster.note_leader(partition, error.leader)
                 deadlines.sleep(next(waits_s))
-                self._cluster.leader(partition)  # requests it, if the broker named none
+                self.cluster.leader(partition)  # requests it, if the broker named none
             except errors.LeaderNotAvailableError:
-                if time.monotonic() - started_s >= self._leader_wait_s:
+                if time.monotonic() - started_s >= self.leader_wait_s:
                     raise
                 deadlines.sleep(next(waits_s))
-                self._cluster.find_leaders([partition.topic])
+                self.cluster.find_leaders([partition.topic])
             except errors.OffsetNotAvailableError:
                 now_s = time.monotonic()
-                self._give_up_s = self._give_up_s or now_s + self._latest_wait_s
+                self._give_up_s = self._give_up_s or now_s + self.latest_wait_s
                 if now_s >= self._give_up_s:
                     raise
                 deadlines.sleep(next(waits_s))
@@ -274,22 +271,22 @@ class OffsetLister:
         started_s = time.monotonic()
         waits_s = backoff.waits_s()
         while True:
-            former = self._cluster.leader_id(partition)
+            former = self.cluster.leader_id(partition)
             try:
                 return action(self._connection(partition))
             except (errors.BrokerUnreachableError, errors.RequestTimeoutError):
-                found = self._cluster.find_leaders([partition.topic])
+                found = self.cluster.find_leaders([partition.topic])
                 if found.get(partition, former) == former:
-                    is_late = time.monotonic() - started_s >= self._leader_wait_s
-                    if is_late or not self._cluster.has_replicas(partition):
+                    is_late = time.monotonic() - started_s >= self.leader_wait_s
+                    if is_late or not self.cluster.has_replicas(partition):
                         raise
             deadlines.sleep(next(waits_s))
 
     def _connection(self, partition: TopicPartition) -> Connection:
-        connection = self._connections.get(self._cluster.leader_id(partition))
+        connection = self._connections.get(self.cluster.leader_id(partition))
         if connection is None:
-            address = self._cluster.leader(partition)
-            connection = self._connections.get(address.id) or self._connect(address)
+            address = self.cluster.leader(partition)
+            connection = self._connections.get(address.id) or self.connect(address)
             self._connections[address.id] = connection
         return connection
 

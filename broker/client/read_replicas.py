@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple, Protocol
 
 from broker import errors
@@ -47,6 +48,7 @@ class ReplicatedCluster(Protocol):
         """Return the in-sync replicas of the partitions of topics."""
 
 
+@dataclass(eq=False, repr=False)
 class ReadReplicas:
     """Chooses a replica of each partition to read from; for several threads.
 
@@ -54,18 +56,14 @@ class ReadReplicas:
     rack where a replica is preferred, the leader if it is there.
     """
 
-    def __init__(
-        self,
-        cluster: ReplicatedCluster,
-        read_from: str = LEADER,
-        *,
-        clock_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        if not read_from:
+    cluster: ReplicatedCluster
+    read_from: str = LEADER
+    _: KW_ONLY
+    clock_s: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        if not self.read_from:
             raise errors.ConfigError("to read from: leader, any or the name of a rack")
-        self._cluster = cluster
-        self._read_from = read_from
-        self._clock_s = clock_s
         self._draw = random.getrandbits(31)  # differs between readers, so that they spread
         self._lock = threading.Lock()
         self._topics: set[str] = set()
@@ -76,12 +74,12 @@ class ReadReplicas:
     @property
     def uses_followers(self) -> bool:
         """Return whether a follower may be chosen."""
-        return self._read_from != LEADER
+        return self.read_from != LEADER
 
     def broker_of(self, partition: TopicPartition) -> int:
         """Return the id of the broker to read a partition from, without a request."""
         chosen = self._chosen.get(partition)
-        return self._cluster.leader_id(partition) if chosen is None else chosen
+        return self.cluster.leader_id(partition) if chosen is None else chosen
 
     def leave(self, partitions: Iterable[TopicPartition]) -> None:
         """Read partitions at their leader until the next refresh, as their replica fails."""
@@ -97,13 +95,13 @@ class ReadReplicas:
         with self._lock:
             is_new = not self._topics.issuperset(topics)
             self._topics.update(topics)
-            if not is_new and self._clock_s() < self._refresh_at_s:
+            if not is_new and self.clock_s() < self._refresh_at_s:
                 return
-            self._refresh_at_s = self._clock_s() + _REFRESH_S
+            self._refresh_at_s = self.clock_s() + _REFRESH_S
             asked = sorted(self._topics)
         with suppress(*errors.UNANSWERED):
-            found = self._cluster.in_sync_replicas(asked)
-            live = {one.id for one in self._cluster.brokers()}
+            found = self.cluster.in_sync_replicas(asked)
+            live = {one.id for one in self.cluster.brokers()}
             chosen = {one: self._choose(one, found, live) for one in found.replicas}
             with self._lock:
                 self._chosen = {one: id for one, id in chosen.items() if id is not None}
@@ -116,10 +114,10 @@ class ReadReplicas:
         wanted = [
             one
             for one in sorted(found.replicas[partition])
-            if one in live and self._read_from in (ANY, found.racks.get(one))
+            if one in live and self.read_from in (ANY, found.racks.get(one))
         ]
-        leader = self._cluster.leader_id(partition)
-        if not wanted or (leader in wanted and self._read_from != ANY):
+        leader = self.cluster.leader_id(partition)
+        if not wanted or (leader in wanted and self.read_from != ANY):
             return None
         one = wanted[(crc32(str(partition).encode()) + self._draw) % len(wanted)]
         return None if one == leader else one

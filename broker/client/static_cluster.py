@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -94,6 +95,7 @@ class _Listed:
         return connection.repeat_if_lost(lambda: connection.call(request))
 
 
+@dataclass(eq=False, repr=False)
 class StaticCluster:
     """The cluster that a list of brokers leads to, without ZooKeeper.
 
@@ -116,21 +118,17 @@ class StaticCluster:
         ConfigError: by methods that return addresses, if two brokers have the same id.
     """
 
-    def __init__(
-        self,
-        addresses: Sequence[responses.BrokerAddress],
-        connect: Connect,
-        *,
-        on_absent: OnAbsent = log_absent,
-        retry_after_s: float = 5.0,
-    ) -> None:
+    addresses: InitVar[Sequence[responses.BrokerAddress]]
+    connect: Connect
+    _: KW_ONLY
+    on_absent: OnAbsent = log_absent
+    retry_after_s: float = 5.0
+
+    def __post_init__(self, addresses: Sequence[responses.BrokerAddress]) -> None:
         self._listed = [
-            _Listed(connect(address), index)
+            _Listed(self.connect(address), index)
             for index, address in enumerate(dict.fromkeys(addresses))
         ]
-        self._connect = connect
-        self._on_absent = on_absent
-        self._retry_after_s = retry_after_s
         self._connect_timeout_s: float | None = None
         self._last: _Listed | None = None  # whose response was of the whole cluster
         self._learned: dict[
@@ -157,7 +155,7 @@ class StaticCluster:
         Args:
             connect_timeout_s: how long a broker may take to accept a connection.
         """
-        self._retry_after_s = 0.0
+        self.retry_after_s = 0.0
         self._connect_timeout_s = connect_timeout_s
         for one in (*self._listed, *self._learned.values()):
             one.retry_at_s = 0.0
@@ -263,9 +261,9 @@ class StaticCluster:
     def _postpone(self, failures: Mapping[_Listed, errors.BrokerError], *, tells: bool) -> None:
         for one, failure in failures.items():
             was_absent, one.is_absent = one.is_absent, True
-            one.retry_at_s = time.monotonic() + self._retry_after_s
+            one.retry_at_s = time.monotonic() + self.retry_after_s
             if tells and not was_absent:
-                self._on_absent(failure)
+                self.on_absent(failure)
 
     def _learn(self, answer: _Answer) -> None:
         self._own_addresses = {one.id: one for one in answer.brokers}
@@ -276,7 +274,7 @@ class StaticCluster:
                 self._learned.pop(address).connection.close()
         for address in own:
             if address not in self._learned:
-                learned = self._learned[address] = _Listed(self._connect(address), -1)
+                learned = self._learned[address] = _Listed(self.connect(address), -1)
                 if self._connect_timeout_s is not None:
                     learned.connection.connect_timeout_s = self._connect_timeout_s
         self._note_leaders(answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import KW_ONLY, InitVar, dataclass
 
 from broker import deadlines
 from broker.client.cluster import BRIEFLY_S, Cluster, Connect
@@ -19,6 +20,7 @@ _MOST = 0.02
 """The share of a reader's time that looks may take, as it reads nothing meanwhile."""
 
 
+@dataclass(eq=False, repr=False)
 class Arrivals:
     """Finds the partitions that a reader is to read besides those that it reads.
 
@@ -32,26 +34,22 @@ class Arrivals:
         tell: called with a sentence when partitions cannot be read, and when they can again.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        connect: Connect,
-        *,
-        find: Callable[[], Iterable[TopicPartition]],
-        known: Iterable[TopicPartition],
-        waiting: Iterable[TopicPartition],
-        range_of: Callable[[TopicPartition, BoundaryFinder], ReadRange],
-        tell: Callable[[str], object],
+    cluster: Cluster
+    connect: Connect
+    _: KW_ONLY
+    find: Callable[[], Iterable[TopicPartition]]
+    known: InitVar[Iterable[TopicPartition]]
+    waiting: InitVar[Iterable[TopicPartition]]
+    range_of: Callable[[TopicPartition, BoundaryFinder], ReadRange]
+    tell: Callable[[str], object]
+
+    def __post_init__(
+        self, known: Iterable[TopicPartition], waiting: Iterable[TopicPartition]
     ) -> None:
-        self._cluster = cluster
-        self._connect = connect
-        self._find = find
         self._known = set(known)
         self._waiting = set(waiting)
         self._lost: set[TopicPartition] = set()  # those of `_waiting` that were read before
         self._untold: dict[str, list[TopicPartition]] = {}  # lost ones by cause
-        self._range_of = range_of
-        self._tell = tell
         self._look_at_s = time.monotonic() + _LOOK_S
 
     @property
@@ -73,13 +71,13 @@ class Arrivals:
         with suppress(*UNANSWERED), deadlines.Limit(BRIEFLY_S):
             while self._untold:
                 cause = next(iter(self._untold))
-                text = unreadable_text(self._cluster, cause, self._untold[cause])
+                text = unreadable_text(self.cluster, cause, self._untold[cause])
                 del self._untold[cause]
-                self._tell(f"{text}; waiting for it")
-            led = self._find()
+                self.tell(f"{text}; waiting for it")
+            led = self.find()
             self._resolve([p for p in led if p not in self._known or p in self._waiting], found)
         if back := found.keys() & self._waiting:
-            self._tell(f"{named(back)} can be read again")
+            self.tell(f"{named(back)} can be read again")
         self._known |= found.keys()
         self._waiting -= found.keys()
         self._lost -= found.keys()
@@ -94,9 +92,9 @@ class Arrivals:
     ) -> None:
         """Add the partitions whose brokers respond."""
         silent: set[int] = set()
-        with BoundaryFinder(self._cluster, self._connect) as finder:
+        with BoundaryFinder(self.cluster, self.connect) as finder:
             for one in partitions:
-                leader = self._cluster.leader_id(one)
+                leader = self.cluster.leader_id(one)
                 if leader in silent:
                     continue
                 try:
@@ -104,7 +102,7 @@ class Arrivals:
                         finder.latest(one)  # its broker responds, and leads it
                         found[one] = None
                     elif one in self._waiting:
-                        found[one] = self._range_of(one, finder)
+                        found[one] = self.range_of(one, finder)
                     else:
                         found[one] = resolve(OffsetRange(Mark.EARLIEST, None), one, finder)
                 except BrokerError as error:

@@ -90,8 +90,8 @@ class BoundaryFinder(OffsetLister):
         until = ReadRange(MessagePosition(start), MessagePosition(end - 1, 1))
         reader: PartitionReader | None = None
         with ClusterReader(
-            self._cluster,
-            self._connect,
+            self.cluster,
+            self.connect,
             {partition: until},
             fetch_bytes=fetch_bytes,
             max_wait_ms=_MAX_WAIT_MS,

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -27,6 +28,7 @@ from broker.consumer.chunk import Chunk
 from broker.consumer.fetch_session import DEFAULT_FETCH_BYTES, DEFAULT_MAX_WAIT_MS
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
+from broker.consumer.placement import Placement
 from broker.protocol.client_requests import DigestLogRequest, PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.threads import start_once
@@ -36,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
-LEAST_LOOK_S = 0.5  # for new leaders, however long the lost broker was waited for
+_LEAST_LOOK_S = 0.5  # for new leaders, however long the lost broker was waited for
 # of a broker that does not lead a partition, or was not told yet that it does
 WITHOUT_LEADER = (errors.NotLeaderError.code, errors.LeaderNotAvailableError.code)
 
@@ -55,17 +57,17 @@ class Arrivals(Protocol):
         """Give partitions again once they can be read."""
 
 
+@dataclass(eq=False, repr=False)
 class _Source:
     """A fetcher of partitions at one broker, and the thread that polls it, if there is one."""
 
-    def __init__(self, fetcher: Fetcher, broker_id: int, wait_s: float) -> None:
-        self.fetcher = fetcher
-        self.broker_id = broker_id
-        self.wait_s = wait_s  # before the next poll
-        self.failures = 0  # of polls in a row
+    fetcher: Fetcher
+    broker_id: int
+    wait_s: float  # before the next poll
+
+    def __post_init__(self) -> None:
         self.thread: threading.Thread | None = None
         self.asked_s = 0.0  # when the last poll began
-        self.lost_since_s: float | None = None  # since when polls fail
         self._calls: deque[Callable[[], None]] = deque()
 
     def call(self, action: Callable[[], None]) -> None:
@@ -147,10 +149,8 @@ class ClusterReader:
         )
         self._damaged_reads = DamagedReads(leader_wait_s)
         self._sources: list[_Source] = []
-        self._source_of: dict[TopicPartition, _Source] = {}
+        self._placement: Placement[_Source] = Placement()
         self._seen_version = 0  # of `_replicas`
-        # partitions whose leader is being searched: since when, and how many were asked since
-        self._moves: dict[TopicPartition, tuple[float, int]] = {}
         self._queue: queue.Queue[tuple[_Source, list[Chunk] | errors.BrokerError]] = queue.Queue(
             _QUEUED_POLLS
         )
@@ -233,13 +233,13 @@ class ClusterReader:
         self._topics = sorted({*self._topics, *(one.topic for one in readers)})
         active = {
             source.broker_id: source
-            for one, source in self._source_of.items()
+            for one, source in self._placement.server_of.items()
             if not self._readers[one].is_done
         }
         for one in found:
             source = active.get(self._cluster.leader_id(one))
             if source is not None:
-                self._source_of[one] = source
+                self._placement.server_of[one] = source
                 source.call(partial(source.fetcher.seek, one, self._readers[one].offset))
                 continue
             try:
@@ -247,16 +247,16 @@ class ClusterReader:
             except errors.BrokerUnreachableError as error:
                 self._arrivals.wait_for([one], error)
             else:
-                source = self._source_of[one]
+                source = self._placement.server_of[one]
                 active[source.broker_id] = source
 
     def _wait_for(self, partitions: Sequence[TopicPartition], cause: object) -> bool:
         """Leave partitions until their broker is back; return False if no others are read."""
-        if self._arrivals is None or len(self._source_of) <= len(partitions):
+        if self._arrivals is None or len(self._placement.server_of) <= len(partitions):
             return False
         for one in partitions:
-            del self._source_of[one]
-            self._moves.pop(one, None)
+            del self._placement.server_of[one]
+            self._placement.recover(one)
             self._readers[one].drop_data()
         self._arrivals.wait_for(partitions, cause)
         return True
@@ -264,7 +264,7 @@ class ClusterReader:
     def _request_rest(self, reader: PartitionReader) -> None:
         """Request the rest of a message of which a part has arrived, at once; none at the end."""
         partition, end = reader.partition, reader.expected_end
-        source = self._source_of.get(partition)
+        source = self._placement.server_of.get(partition)
         if source is None:  # it is waited for
             return
         if reader.is_done:
@@ -274,11 +274,11 @@ class ClusterReader:
 
     def seek(self, partition: TopicPartition, offset: int, inner: int = 0) -> None:
         """Continue in a partition at another offset, or inside the wrapper there."""
-        source = self._source_of.get(partition)
+        source = self._placement.server_of.get(partition)
         # the thread of a fetcher ends once all of its partitions are read
         has_thread = not self._has_threads or any(
             one is source and not self._readers[other].is_done
-            for other, one in self._source_of.items()
+            for other, one in self._placement.server_of.items()
         )
         self._readers[partition].restart_at(offset, inner)
         if source is not None and has_thread:
@@ -300,7 +300,7 @@ class ClusterReader:
 
     def _tell_follower(self, partition: TopicPartition, offset: int) -> None:
         """Report a damaged message to the follower that sent it, which is then not read again."""
-        broker_id = self._source_of[partition].broker_id
+        broker_id = self._placement.server_of[partition].broker_id
         if not self._replicas.uses_followers or broker_id == self._cluster.leader_id(partition):
             return
         with (
@@ -338,11 +338,11 @@ class ClusterReader:
         moving: dict[int, list[TopicPartition]] = {}
         for partition, reader in self._readers.items():
             broker_id = self._replicas.broker_of(partition)
-            source = self._source_of.get(partition)  # none if it is waited for
+            source = self._placement.server_of.get(partition)  # none if it is waited for
             if not reader.is_done and source is not None and broker_id != source.broker_id:
                 moving.setdefault(broker_id, []).append(partition)
         for broker_id, partitions in moving.items():
-            former = [(one, self._source_of[one]) for one in partitions]
+            former = [(one, self._placement.server_of[one]) for one in partitions]
             try:
                 self._read_at(partitions, self._cluster.address(broker_id))
             except errors.BrokerUnreachableError:
@@ -354,26 +354,28 @@ class ClusterReader:
 
     def _drop_unused(self) -> None:
         """Close fetchers that have no partitions, once their threads have ended."""
-        used = set(self._source_of.values())
+        used = set(self._placement.server_of.values())
         for source in [one for one in self._sources if one not in used]:
             if source.thread is None or not source.thread.is_alive():
-                self._sources.remove(source)
-                source.fetcher.close()
+                self._close(source)
+
+    def _close(self, source: _Source) -> None:
+        self._sources.remove(source)
+        self._placement.recover(source)
+        source.fetcher.close()
 
     def _follow(self, chunk: Chunk) -> None:
         """Read a partition at its leader, as the broker asked is not, or does not know it yet."""
-        partition = chunk.partition
-        since_s, count = self._moves.get(partition, (time.monotonic(), 0))
-        give_up_s = since_s + self._leader_wait_s
-        if time.monotonic() > give_up_s:
+        partition, now_s = chunk.partition, time.monotonic()
+        give_up_s = self._placement.failing_since_s(partition, now_s) + self._leader_wait_s
+        if now_s > give_up_s:
             if not self._wait_for([partition], "no leader"):
                 raise chunk.failure()  # no leader was found in time
             self._drop_unused()
             return
-        self._moves[partition] = since_s, count + 1
+        wait_s = self._placement.fail(partition, now_s)
         if chunk.error == errors.NotLeaderError.code:
             self._cluster.note_leader(partition, chunk.high_watermark)
-        wait_s = backoff.wait_s(count + 1)
         waits_s = backoff.waits_s()
         while not self._stopped.is_set():
             try:
@@ -424,7 +426,7 @@ class ClusterReader:
         )
         source: _Source = _Source(fetcher, address.id, wait_s)
         self._sources.append(source)
-        self._source_of.update(dict.fromkeys(offsets, source))
+        self._placement.server_of.update(dict.fromkeys(offsets, source))
         return source
 
     def _handle_loss(self, source: _Source, error: errors.BrokerError) -> None:
@@ -432,25 +434,22 @@ class ClusterReader:
         # the fetcher's thread, if it has one, has ended: its calls are made here
         if not error.is_retriable:
             raise error
-        lost_since_s = source.lost_since_s = source.lost_since_s or source.asked_s
+        source.wait_s = self._placement.fail(source, time.monotonic(), since_s=source.asked_s)
+        give_up_s = self._placement.failing_since_s(source, 0.0) + self._leader_wait_s
         source.make_calls()
-        left_s = self._leader_wait_s - (time.monotonic() - lost_since_s)
         # if leaders stay unknown, they are requested again after the next attempt
         with (
             suppress(*errors.UNANSWERED),
-            deadlines.Limit(max(left_s, LEAST_LOOK_S)),
+            deadlines.Limit(max(give_up_s - time.monotonic(), _LEAST_LOOK_S)),
         ):
             self._leave(source)
         left = source.fetcher.partitions
-        is_late = time.monotonic() - lost_since_s >= self._leader_wait_s
+        is_late = time.monotonic() >= give_up_s
         if not left or (is_late and self._wait_for(left, error)):
-            self._sources.remove(source)
-            source.fetcher.close()
+            self._close(source)
             return
         if is_late:
             raise error
-        source.failures += 1
-        source.wait_s = backoff.wait_s(source.failures)
         if self._has_threads:
             self._start_thread(source)
 
@@ -482,8 +481,7 @@ class ClusterReader:
             return False
         if chunk.error != errors.NO_ERROR:
             raise failure_of(chunk)
-        if self._moves:  # an empty chunk too: its broker leads, and may do so for long
-            self._moves.pop(chunk.partition, None)
+        self._placement.recover(chunk.partition)  # if empty too: its broker leads, perhaps for long
         reader.log_end = chunk.high_watermark
         return reader.add(chunk)
 
@@ -497,7 +495,7 @@ class ClusterReader:
         leaders: Mapping[TopicPartition, int] = {}
         with suppress(*errors.UNANSWERED):
             leaders = self._cluster.find_leaders([chunk.partition.topic])
-        broker_id = self._source_of[chunk.partition].broker_id
+        broker_id = self._placement.server_of[chunk.partition].broker_id
         return leaders.get(chunk.partition) != broker_id
 
     def _next_chunks(self) -> list[Chunk]:
@@ -526,9 +524,11 @@ class ClusterReader:
         if isinstance(found, errors.BrokerError):
             self._handle_loss(source, found)
             return []
-        source.lost_since_s, source.failures = None, 0
+        self._placement.recover(source)
         self.is_at_end_of_07 = not found
-        return [chunk for chunk in found if self._source_of.get(chunk.partition) is source]
+        return [
+            chunk for chunk in found if self._placement.server_of.get(chunk.partition) is source
+        ]
 
     def _start_thread(self, source: _Source) -> None:
         fetch = partial(self._fetch, source)

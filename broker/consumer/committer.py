@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from broker.client.counts import ConsumerCounts
 from broker.cluster_state import Creation
@@ -122,6 +123,7 @@ class AssignedPartition(PartitionReader):
         self.seek_offset = position.offset
 
 
+@dataclass(eq=False, repr=False)
 class Committer:
     """Writes finished positions to a store, of partitions whose owner nodes still exist.
 
@@ -129,17 +131,12 @@ class Committer:
     positions may have been committed.
     """
 
-    def __init__(
-        self,
-        store: OffsetStore,
-        ownership: Ownership,
-        on_lost: Callable[[], None],
-        counts: ConsumerCounts,
-    ) -> None:
-        self._counts = counts  # guarded by `_lock`
-        self._store = store
-        self._ownership = ownership
-        self._on_lost = on_lost
+    store: OffsetStore
+    ownership: Ownership
+    on_lost: Callable[[], None]
+    counts: ConsumerCounts  # guarded by `_lock`
+
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()  # one commit at a time
 
     def commit(self, assigned: Iterable[AssignedPartition]) -> set[TopicPartition]:
@@ -170,7 +167,7 @@ class Committer:
     ) -> set[TopicPartition]:
         if not due:
             return set()
-        started_s, counts, lost = time.monotonic(), self._counts, set(due)
+        started_s, counts, lost = time.monotonic(), self.counts, set(due)
         try:
             lost = self._commit_or_lose(due)
         finally:
@@ -185,10 +182,10 @@ class Committer:
         self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]
     ) -> set[TopicPartition]:
         with _named_uncommitted(due):
-            owned = self._ownership.owned(due)
+            owned = self.ownership.owned(due)
             if lost := due.keys() - owned:
                 logger.warning("not committed, as no longer owned: %s", _names(lost))
-                self._on_lost()
+                self.on_lost()
             self._commit({partition: due[partition] for partition in owned})
             return lost
 
@@ -202,19 +199,19 @@ class Committer:
             due = _due(lost)
             with _named_uncommitted(due):
                 positions = {one.partition: one.position for one in lost}
-                free = self._ownership.unowned(positions)
-                self._store.commit({one: due[one][1] for one in free & due.keys()})
-                stored = self._store.load(free)
+                free = self.ownership.unowned(positions)
+                self.store.commit({one: due[one][1] for one in free & due.keys()})
+                stored = self.store.load(free)
                 # committed, but not stored any more: ZooKeeper may have lost its data
                 missing = {one: positions[one] for one in free - stored.keys()}
-                self._store.commit({one: at for one, at in missing.items() if at is not None})
+                self.store.commit({one: at for one, at in missing.items() if at is not None})
 
     def _commit(self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]) -> None:
         positions = {partition: position for partition, (_, position) in due.items()}
         for partition, (assigned, position) in due.items():
             if position.offset < assigned.committed_ahead:
-                self._store.restart(partition, position.offset)
-        refused = self._store.commit(positions)
+                self.store.restart(partition, position.offset)
+        refused = self.store.commit(positions)
         if refused:
             refused = self._overwrite({one: positions[one] for one in refused})
         for partition, (assigned, position) in due.items():
@@ -224,8 +221,8 @@ class Committer:
     def _overwrite(self, positions: dict[TopicPartition, MessagePosition]) -> set[TopicPartition]:
         """Commit over changed offsets of partitions of this process; return the others."""
         # the change may also be a commit of this process whose response was lost
-        owned = self._ownership.owned(positions)
-        found = self._store.load(owned)
+        owned = self.ownership.owned(positions)
+        found = self.store.load(owned)
         for partition in owned:
             if partition in found and found[partition] != positions[partition]:
                 logger.warning(
@@ -234,7 +231,7 @@ class Committer:
                     partition,
                     positions[partition].offset,
                 )
-        refused = self._store.commit({partition: positions[partition] for partition in owned})
+        refused = self.store.commit({partition: positions[partition] for partition in owned})
         if refused:
             raise CoordinationError(
                 f"another process keeps changing committed offsets: {_names(refused)}"

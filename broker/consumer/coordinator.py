@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from broker.client.counts import ConsumerCounts
 from broker.consumer.assignment import assign_topics
@@ -35,6 +36,7 @@ _TELLING_S = 5.0
 ChooseStream = Callable[[TopicPartition, str, Mapping[ConsumerStream, int]], ConsumerStream]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Coordinator(StoppableThread):
     """Assigns partitions to the streams of one member, and revokes them.
 
@@ -48,37 +50,22 @@ class Coordinator(StoppableThread):
         counts: of this thread.
     """
 
-    def __init__(
-        self,
-        *,
-        session: Session,
-        membership: Membership,
-        view: GroupView,
-        ownership: Ownership,
-        store: OffsetStore,
-        committer: Committer,
-        pool: FetcherPool,
-        lease: Lease,
-        choose_stream: ChooseStream,
-        attempts: int,
-        backoff_s: float,
-        commits_on_revoke: bool,
-        counts: ConsumerCounts,
-    ) -> None:
+    session: Session
+    membership: Membership
+    view: GroupView
+    ownership: Ownership
+    store: OffsetStore
+    committer: Committer
+    pool: FetcherPool
+    lease: Lease
+    choose_stream: ChooseStream
+    attempts: int
+    backoff_s: float
+    commits_on_revoke: bool
+    counts: ConsumerCounts
+
+    def __post_init__(self) -> None:
         super().__init__("group-rebalance")
-        self._session = session
-        self._membership = membership
-        self._group_view = view
-        self._ownership = ownership
-        self._store = store
-        self._committer = committer
-        self._pool = pool
-        self._lease = lease
-        self._choose_stream = choose_stream
-        self._attempts = attempts
-        self._backoff_s = backoff_s
-        self._commits_on_revoke = commits_on_revoke
-        self._counts = counts
         # replaced, never changed in place: readers need no lock
         self._feeds: dict[TopicPartition, Feed] = {}
         self._claimed: set[TopicPartition] = set()  # may have an owner node of this member
@@ -98,8 +85,8 @@ class Coordinator(StoppableThread):
     def register(self) -> None:
         """Register the member; before `start`, and again after an expired session."""
         asked_s = time.monotonic()
-        self._membership.register()
-        self._lease.renew(asked_s + self._session.session_timeout_s)
+        self.membership.register()
+        self.lease.renew(asked_s + self.session.session_timeout_s)
 
     def start(self) -> None:
         """Start the thread, which rebalances at once."""
@@ -126,7 +113,7 @@ class Coordinator(StoppableThread):
 
     def release_all(self) -> None:
         """Delete the owner nodes of all partitions; after `drop_all`."""
-        self._ownership.release(self._claimed)
+        self.ownership.release(self._claimed)
 
     def _loop(self) -> None:
         """Rebalance after each change until the thread is stopped."""
@@ -140,7 +127,7 @@ class Coordinator(StoppableThread):
                 again_s = self._rebalance()
             except Exception:  # a bug must not end the membership: the next rebalance may succeed
                 logger.exception("failure in the rebalance")
-                again_s = self._backoff_s
+                again_s = self.backoff_s
 
     def _debounce(self) -> None:
         """Wait until a burst of changes is over, so that it causes one rebalance."""
@@ -151,17 +138,17 @@ class Coordinator(StoppableThread):
 
     def _rebalance(self) -> float | None:
         """Make attempts until one succeeds; else revoke all and return the wait for the next."""
-        attempts = self._attempts
+        attempts = self.attempts
         began_s = time.monotonic()
         while attempts:
             started_s = time.monotonic()
             failure, counts = self._try()
             if failure is None:
-                self._counts.rebalances += 1
-                self._counts.rebalance_times.record(time.monotonic() - began_s)
+                self.counts.rebalances += 1
+                self.counts.rebalance_times.record(time.monotonic() - began_s)
                 logger.info(
                     "%s owns %d partitions after %.2fs",
-                    self._membership.consumer_id,
+                    self.membership.consumer_id,
                     len(self._feeds),
                     time.monotonic() - started_s,
                 )
@@ -171,21 +158,21 @@ class Coordinator(StoppableThread):
             attempts -= counts
             if not attempts:
                 break
-            logger.info("rebalance of %s: %s", self._membership.consumer_id, failure)
-            if self._changed.wait(self._backoff_s):
+            logger.info("rebalance of %s: %s", self.membership.consumer_id, failure)
+            if self._changed.wait(self.backoff_s):
                 attempts += counts  # the group has changed, which may be why the attempt failed
                 self._debounce()
             if self._stopping.is_set():
                 return None
-        self._counts.failed_rebalances += 1
+        self.counts.failed_rebalances += 1
         logger.error(
             "rebalance of %s failed %d times: everything is released, and tried again in %gs",
-            self._membership.consumer_id,
-            self._attempts,
-            self._backoff_s,
+            self.membership.consumer_id,
+            self.attempts,
+            self.backoff_s,
         )
         self._log_failure(lambda: self._revoke(self._claimed | self._feeds.keys()))
-        return self._backoff_s
+        return self.backoff_s
 
     def _try(self) -> tuple[str | None, bool]:
         """Make one attempt; return the reason of a failure, else None, and whether it counts."""
@@ -205,12 +192,12 @@ class Coordinator(StoppableThread):
         """Assign and revoke partitions; return how many are still assigned to other members."""
         self._ensure_member()
         self._salvage()  # what an attempt without ZooKeeper has left
-        view = self._group_view.read()
+        view = self.view.read()
         assigned = assign_topics(view.partitions, view.threads)
         wanted = {
             partition: thread
             for partition, thread in assigned.items()
-            if thread.rpartition("-")[0] == self._membership.consumer_id
+            if thread.rpartition("-")[0] == self.membership.consumer_id
         }
         kept = {
             partition
@@ -222,14 +209,14 @@ class Coordinator(StoppableThread):
         self._revoke(self._claimed - kept)
         gained = {one: thread for one, thread in wanted.items() if one not in kept}
         missing_count = self._claim(gained, view) if gained else 0
-        if self._session.session_id != self._membership.session_id:
+        if self.session.session_id != self.membership.session_id:
             raise RegistryUnreachableError("the registry session expired meanwhile")
         return missing_count
 
     def _drop_lost(self, kept: Collection[TopicPartition]) -> set[TopicPartition]:
         """Revoke the partitions whose owner nodes were deleted by another process; return them."""
         # without an owner node no position is committed, so a new node must be created
-        lost = set(kept) - self._ownership.owned(kept)
+        lost = set(kept) - self.ownership.owned(kept)
         if lost:
             logger.warning("owner nodes are gone: %s", ", ".join(map(str, sorted(lost))))
             self._lost += self._drop(lost)
@@ -259,9 +246,9 @@ class Coordinator(StoppableThread):
 
     def _salvage(self) -> None:
         """Commit the positions of lost partitions; those that ZooKeeper is away for stay lost."""
-        if self._lost and self._commits_on_revoke:
+        if self._lost and self.commits_on_revoke:
             try:
-                self._committer.salvage(self._lost)
+                self.committer.salvage(self._lost)
             except RegistryUnreachableError:
                 raise  # the attempt is repeated
             except BrokerError as error:
@@ -270,13 +257,13 @@ class Coordinator(StoppableThread):
 
     def _ensure_member(self) -> None:
         """Register this process if it is not; revoke the partitions of an expired session."""
-        if self._membership.is_registered():  # waits for the connection
+        if self.membership.is_registered():  # waits for the connection
             return
-        session_id = self._session.session_id
+        session_id = self.session.session_id
         if session_id is None:
             raise RegistryUnreachableError("the connection to ZooKeeper was lost again")
-        if session_id != self._membership.session_id:
-            logger.warning("session of %s expired", self._membership.consumer_id)
+        if session_id != self.membership.session_id:
+            logger.warning("session of %s expired", self.membership.consumer_id)
             self._lost += self._drop(self._feeds.keys())
             self._salvage()
         self.register()
@@ -290,14 +277,14 @@ class Coordinator(StoppableThread):
             return
         feeds = [self._feeds[one] for one in partitions if one in self._feeds]
         for assigned, stream in feeds:
-            stream.revoke(assigned, self._backoff_s)
+            stream.revoke(assigned, self.backoff_s)
         give_up_s = time.monotonic() + _TELLING_S
         for assigned, stream in feeds:
             stream.await_told(assigned, max(0.0, give_up_s - time.monotonic()))
         revoked = self._drop(partitions)
-        if self._commits_on_revoke:
-            self._log_failure(lambda: self._committer.commit(revoked))
-        self._ownership.release(partitions)
+        if self.commits_on_revoke:
+            self._log_failure(lambda: self.committer.commit(revoked))
+        self.ownership.release(partitions)
         self._claimed = self._claimed - set(partitions)
 
     def _drop(self, partitions: Collection[TopicPartition]) -> list[AssignedPartition]:
@@ -307,29 +294,29 @@ class Coordinator(StoppableThread):
             assigned.is_released = True
             stream.revoke(assigned)
             position = assigned.position
-            if position is not None and self._commits_on_revoke:
+            if position is not None and self.commits_on_revoke:
                 self._finished_here[assigned.partition] = position
         gone = {assigned.partition for assigned, _ in dropped}
         self._feeds = {one: feed for one, feed in self._feeds.items() if one not in gone}
         if gone:
-            self._pool.set_feeds(self._feeds.values())
+            self.pool.set_feeds(self._feeds.values())
         return [assigned for assigned, _ in dropped]
 
     def _claim(self, threads: Mapping[TopicPartition, str], view: View) -> int:
         """Create owner nodes and assign their partitions; return how many got no node."""
         self._claimed = self._claimed | threads.keys()
-        claimed = self._ownership.claim(threads, on_release=self.notify)
+        claimed = self.ownership.claim(threads, on_release=self.notify)
         self._claimed = self._claimed - (threads.keys() - claimed)
         known = {one: view.creations.of(one) for one in claimed}
-        self._store.void_former({one: found for one, found in known.items() if found is not None})
+        self.store.void_former({one: found for one, found in known.items() if found is not None})
         # loaded only now, as the previous member commits before it deletes its owner node
-        positions = self._store.load(claimed)
+        positions = self.store.load(claimed)
         feeds = dict(self._feeds)
         loads: dict[ConsumerStream, int] = {}
         for feed in feeds.values():
             loads[feed.stream] = loads.get(feed.stream, 0) + 1
         for partition in sorted(claimed):
-            stream = self._choose_stream(partition, threads[partition], loads)
+            stream = self.choose_stream(partition, threads[partition], loads)
             loads[stream] = loads.get(stream, 0) + 1
             is_recreated = partition in self._recreated
             assigned = AssignedPartition(
@@ -344,7 +331,7 @@ class Coordinator(StoppableThread):
             feeds[partition] = Feed(assigned, stream)
         self._recreated -= claimed
         self._feeds = feeds
-        self._pool.set_feeds(feeds.values())
+        self.pool.set_feeds(feeds.values())
         return len(threads) - len(claimed)
 
     def _log_failure(self, action: Callable[[], object]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY, InitVar, dataclass
 
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
@@ -91,6 +92,7 @@ class _LocalFilter:
         reader.take(end)
 
 
+@dataclass(eq=False, repr=False)
 class FetchSession:
     """The partitions of one broker: one request in flight, the next one after its response.
 
@@ -99,26 +101,19 @@ class FetchSession:
     `Fetcher`.
     """
 
-    def __init__(
-        self,
-        positions: Mapping[TopicPartition, int],
-        *,
-        fetch_bytes: int = DEFAULT_FETCH_BYTES,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
-        max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
-        min_bytes: int = 1,
-        payload_filter: PayloadFilter | None = None,
-        takes_followers: bool = False,
-    ) -> None:
+    positions: InitVar[Mapping[TopicPartition, int]]
+    _: KW_ONLY
+    fetch_bytes: int = DEFAULT_FETCH_BYTES
+    max_response_bytes: int = MAX_RESPONSE_BYTES
+    max_wait_ms: int = DEFAULT_MAX_WAIT_MS
+    min_bytes: int = 1
+    payload_filter: PayloadFilter | None = None
+    takes_followers: bool = False
+
+    def __post_init__(self, positions: Mapping[TopicPartition, int]) -> None:
         self._positions = dict(positions)
-        self._fetch_bytes = fetch_bytes
-        self._max_response_bytes = max_response_bytes
-        self._max_wait_ms = max_wait_ms
-        self._min_bytes = min_bytes
-        self._filter = payload_filter
-        self._takes_followers = takes_followers
         self._local_filter = (
-            None if payload_filter is None else _LocalFilter(payload_filter.compile())
+            None if self.payload_filter is None else _LocalFilter(self.payload_filter.compile())
         )
         self._broker_filters = False  # the request in flight
         self._paused: set[TopicPartition] = set()
@@ -149,7 +144,7 @@ class FetchSession:
     @property
     def empty_wait_s(self) -> float:
         """Return how long to wait after a 0.7 broker, which responds at once, had no data."""
-        return min(_EMPTY_FETCH_WAIT_S, self._max_wait_ms / 1000)
+        return min(_EMPTY_FETCH_WAIT_S, self.max_wait_ms / 1000)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Fetch a partition from an offset on, whether or not it was being fetched."""
@@ -185,7 +180,7 @@ class FetchSession:
 
     def request(self, understands: Callable[[type[ExtensionRequest]], bool]) -> ExtensionRequest:
         """Return the next request; `understands` tells what the broker supports."""
-        filters = self._filter is not None and not self._takes_followers
+        filters = self.payload_filter is not None and not self.takes_followers
         filters = filters and understands(FilteredReadRequest)
         session = self._session
         is_wanted = session is not None and (session.told or len(self._positions) >= _MANY)
@@ -196,28 +191,28 @@ class FetchSession:
             PartitionPosition(partition, offset, rooms[partition])
             for partition, offset in wanted.items()
         )
-        takes_any = self._takes_followers and understands(AnyReplicaReadRequest)
+        takes_any = self.takes_followers and understands(AnyReplicaReadRequest)
         kind = AnyReplicaReadRequest if takes_any else ReadRequest
         max_wait_ms = self._wait_ms(len(positions))
-        read = kind(max_wait_ms, self._min_bytes, self._max_response_bytes, positions)
+        read = kind(max_wait_ms, self.min_bytes, self.max_response_bytes, positions)
         self._broker_filters = self._is_in_session = False
         if not filters:
             return read
-        assert self._filter is not None
+        assert self.payload_filter is not None
         self._broker_filters = True
-        return FilteredReadRequest(read, self._filter)
+        return FilteredReadRequest(read, self.payload_filter)
 
     def _wait_ms(self, count: int) -> int:
         if count < len(self._positions):
             # the request of a resumed partition must not wait for data of the others
-            return min(self._max_wait_ms, _PAUSED_MAX_WAIT_MS)
-        return self._max_wait_ms
+            return min(self.max_wait_ms, _PAUSED_MAX_WAIT_MS)
+        return self.max_wait_ms
 
     def _session_request(self) -> SessionReadRequest:
         """Return the next request of the session, which names the partitions that have changed."""
         session = self._session
         assert session is not None
-        max_bytes = min(self._max_response_bytes, _MANY_RESPONSE_BYTES)
+        max_bytes = min(self.max_response_bytes, _MANY_RESPONSE_BYTES)
         for partition in self._changed:
             offset = self._positions.get(partition)
             if offset is None or partition in self._paused:
@@ -233,10 +228,10 @@ class FetchSession:
         self._broker_filters, self._is_in_session = False, True
         self._requested = {}
         return SessionReadRequest(
-            ReadRequest(self._wait_ms(len(session.told)), self._min_bytes, max_bytes, positions),
+            ReadRequest(self._wait_ms(len(session.told)), self.min_bytes, max_bytes, positions),
             session.id,
             session.epoch,
-            self._takes_followers,
+            self.takes_followers,
             forgotten,
         )
 
@@ -324,7 +319,7 @@ class FetchSession:
 
     def _room(self, partition: TopicPartition, offset: int) -> int:
         expected_bytes = self._expected_ends.get(partition, 0) - offset
-        return max(self._fetch_bytes, min(expected_bytes, self._max_response_bytes))
+        return max(self.fetch_bytes, min(expected_bytes, self.max_response_bytes))
 
     def _taken(self) -> dict[TopicPartition, int]:
         requested, self._requested = self._requested or {}, None

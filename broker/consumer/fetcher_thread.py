@@ -11,10 +11,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import NamedTuple
 
 from broker import deadlines, errors
-from broker.client import backoff
 from broker.client.cluster import Cluster, Connect, led_elsewhere
 from broker.client.counts import ConsumerCounts, Ledger
 from broker.client.read_replicas import ReadReplicas
@@ -24,6 +24,7 @@ from broker.consumer.cluster_reader import WITHOUT_LEADER
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.offset_store import UNREADABLE_OFFSET
+from broker.consumer.placement import Placement
 from broker.consumer.stream import ConsumerStream
 from broker.positions import Mark, OffsetRange, Position, resolve
 from broker.protocol.client_requests import PayloadFilter
@@ -64,6 +65,7 @@ class FetchSettings(NamedTuple):
 OnMoved = Callable[[Collection[TopicPartition]], None]  # the partitions have another broker
 
 
+@dataclass(eq=False, repr=False)
 class FetcherThread(StoppableThread):
     """Fetches assigned partitions of one broker, all or a share.
 
@@ -71,39 +73,28 @@ class FetcherThread(StoppableThread):
     assigned; `on_moved` is called by this thread alone, for its own partitions.
     """
 
-    def __init__(
-        self,
-        broker_id: int,
-        cluster: Cluster,
-        connect: Connect,
-        settings: FetchSettings,
-        is_current: Callable[[AssignedPartition], bool],
-        on_moved: OnMoved,
-        replicas: ReadReplicas | None = None,
-        ledger: Ledger[ConsumerCounts] | None = None,
-    ) -> None:
-        super().__init__(f"group-fetcher-{broker_id}")
-        self._broker_id = broker_id
-        self._cluster = cluster
-        self._connect = connect
-        self._settings = settings
-        self._is_current = is_current
-        self._on_moved = on_moved
-        self._replicas = replicas or ReadReplicas(cluster)
-        self._ledger = ledger
+    broker_id: int
+    cluster: Cluster
+    connect: Connect
+    settings: FetchSettings
+    is_current: Callable[[AssignedPartition], bool]
+    on_moved: OnMoved
+    replicas: InitVar[ReadReplicas | None] = None
+    ledger: Ledger[ConsumerCounts] | None = None
+
+    def __post_init__(self, replicas: ReadReplicas | None) -> None:
+        super().__init__(f"group-fetcher-{self.broker_id}")
+        self._replicas = replicas or ReadReplicas(self.cluster)
         self._seen_version = 0  # of `_replicas`
         self._feeds: dict[TopicPartition, Feed] = {}
         self._wake = threading.Event()
         self._fetcher: Fetcher | None = None
         self._reading: dict[TopicPartition, AssignedPartition] = {}
         self._paused: set[TopicPartition] = set()
-        self._retry_at_s: dict[TopicPartition, float] = {}
+        self._placement: Placement[int] = Placement(self.settings.max_backoff_s)
         self._refusals: dict[TopicPartition, str] = {}  # the last error of partitions
         self._deleted: set[TopicPartition] = set()  # their topics do not exist, says the broker
         self._failure = ""
-        # in a row: of the broker, and of a partition there
-        self._failures = 0
-        self._refusal_counts: dict[TopicPartition, int] = {}
 
     def stop(self) -> None:
         """Ask the thread to stop, and interrupt its wait."""
@@ -134,7 +125,7 @@ class FetcherThread(StoppableThread):
             except errors.BrokerError as error:
                 self._note_failure(error)
             except Exception:  # a bug must not end the reading of all partitions
-                logger.exception("failure in the fetcher of broker %d", self._broker_id)
+                logger.exception("failure in the fetcher of broker %d", self.broker_id)
                 self._note_failure(errors.BrokerError("unexpected failure"))
         self._drop_connection()
 
@@ -152,14 +143,15 @@ class FetcherThread(StoppableThread):
         self._align(fetcher, feeds)
         chunks = fetcher.poll()
         if self._failure:
-            logger.info("broker %(peer)d is being read again", {"peer": self._broker_id})
-        self._failure, self._failures = "", 0
+            logger.info("broker %(peer)d is being read again", {"peer": self.broker_id})
+        self._failure = ""
+        self._placement.recover(self.broker_id)
         for chunk in chunks:
             feed = feeds.get(chunk.partition)
             if feed is not None:
                 self._deliver(fetcher, feed, chunk)
         without_leader = {one.partition for one in chunks if one.error in WITHOUT_LEADER}
-        if unled := without_leader & self._retry_at_s.keys():
+        if unled := [one for one in without_leader if self._placement.retry_at_s(one) is not None]:
             self._leave_moved(unled)
         if not chunks and self._paused.issuperset(self._reading):
             self._wake.wait(self._idle_s(feeds))
@@ -167,12 +159,13 @@ class FetcherThread(StoppableThread):
     def _idle_s(self, feeds: Mapping[TopicPartition, Feed]) -> float:
         """Return how long nothing is to be read, unless the feeds change."""
         retries_s = [
-            self._retry_at_s.get(one, math.inf)
+            retry_at_s
             for one, feed in feeds.items()
             if not feed.assigned.is_blocked
+            and (retry_at_s := self._placement.retry_at_s(one)) is not None
         ]
         first_s = min(retries_s, default=math.inf) - time.monotonic()
-        return max(0.0, min(first_s, self._settings.max_backoff_s))
+        return max(0.0, min(first_s, self.settings.max_backoff_s))
 
     def _has_moved(self, feeds: Mapping[TopicPartition, Feed]) -> bool:
         """Give up partitions that another replica is chosen for; return whether there are any."""
@@ -182,7 +175,7 @@ class FetcherThread(StoppableThread):
         if self._replicas.version == self._seen_version:
             return False
         self._seen_version = self._replicas.version
-        moved = [one for one in feeds if self._replicas.broker_of(one) != self._broker_id]
+        moved = [one for one in feeds if self._replicas.broker_of(one) != self.broker_id]
         self._give_away(moved)
         return bool(moved)
 
@@ -191,33 +184,33 @@ class FetcherThread(StoppableThread):
         for partition in partitions:
             self._reading.pop(partition, None)
         if partitions:
-            self._on_moved(partitions)
+            self.on_moved(partitions)
 
     def _open(self) -> Fetcher:
         """Connect to the broker at its address in ZooKeeper."""
-        addresses = {address.id: address for address in self._cluster.brokers()}
-        if self._broker_id not in addresses:
+        addresses = {address.id: address for address in self.cluster.brokers()}
+        if self.broker_id not in addresses:
             raise errors.BrokerUnreachableError("it is not in the registry")
-        connection = self._connect(addresses[self._broker_id])
+        connection = self.connect(addresses[self.broker_id])
         connection.retries_refused = False  # the attempts are made by this thread
         self._reading.clear()
         self._paused.clear()
         self._fetcher = Fetcher(
             connection,
             {},
-            fetch_bytes=self._settings.fetch_bytes,
-            max_wait_ms=self._settings.max_wait_ms,
-            min_bytes=self._settings.min_bytes,
+            fetch_bytes=self.settings.fetch_bytes,
+            max_wait_ms=self.settings.max_wait_ms,
+            min_bytes=self.settings.min_bytes,
             retry_s=0,
-            payload_filter=self._settings.payload_filter,
+            payload_filter=self.settings.payload_filter,
             takes_followers=self._replicas.uses_followers,
             is_replaced=lambda: bool(self._moved(self._feeds)),
-            ledger=self._ledger,
+            ledger=self.ledger,
         )
         hello = connection.hello()
-        if hello is not None and hello.broker_id != self._broker_id:
+        if hello is not None and hello.broker_id != self.broker_id:
             raise errors.BrokerUnreachableError(
-                f"{connection.name} is not broker {self._broker_id} but {hello.broker_id}"
+                f"{connection.name} is not broker {self.broker_id} but {hello.broker_id}"
             )
         return self._fetcher
 
@@ -228,7 +221,7 @@ class FetcherThread(StoppableThread):
             self._paused.discard(partition)
             del self._reading[partition]
         now_s = time.monotonic()
-        due = {one for one in feeds if self._retry_at_s.get(one, 0.0) <= now_s}
+        due = {one for one in feeds if (self._placement.retry_at_s(one) or 0.0) <= now_s}
         self._find_starts(
             [
                 feeds[one]
@@ -243,14 +236,14 @@ class FetcherThread(StoppableThread):
             offset = assigned.fetch_offset
             is_idle = self._reading.get(partition) is not assigned and not assigned.is_blocked
             if is_idle and partition in due and offset is not None:
-                if partition in self._deleted and not self._is_current(assigned):
+                if partition in self._deleted and not self.is_current(assigned):
                     # the offset is not of the new topic, which will be assigned anew
-                    self._retry_at_s[partition] = now_s + self._settings.max_backoff_s
+                    self._placement.postpone(partition, now_s + self.settings.max_backoff_s)
                     continue
                 self._deleted.discard(partition)
                 fetcher.seek(partition, offset)
                 self._reading[partition] = assigned
-                self._retry_at_s.pop(partition, None)
+                self._placement.attempt(partition)
             elif offset is not None and assigned.expected_end > offset:
                 fetcher.expect(partition, assigned.expected_end)
             self._pause_or_resume(fetcher, assigned, stream)
@@ -287,7 +280,7 @@ class FetcherThread(StoppableThread):
                 stream.put_start(assigned, start)
 
     def _start_of(self, assigned: AssignedPartition, offsets: BoundaryFinder) -> MessagePosition:
-        partition, start_of = assigned.partition, self._settings.start_of
+        partition, start_of = assigned.partition, self.settings.start_of
         start: Position = Mark.EARLIEST
         if not assigned.starts_at_beginning:
             if start_of is None:
@@ -295,12 +288,12 @@ class FetcherThread(StoppableThread):
                     f"{partition} has no offset, and autooffset.reset is fail"
                 )
             start = start_of(partition)
-        is_strict = self._settings.out_of_range_reset == "fail"
+        is_strict = self.settings.out_of_range_reset == "fail"
         wanted = OffsetRange(start, None)
         return resolve(wanted, partition, offsets, strict=is_strict, warn=logger.warning).start
 
     def _list_offsets(self) -> BoundaryFinder:
-        return BoundaryFinder(self._cluster, self._connect, latest_wait_s=_LATEST_WAIT_S)
+        return BoundaryFinder(self.cluster, self.connect, latest_wait_s=_LATEST_WAIT_S)
 
     def _try_later(self, partition: TopicPartition, error: errors.ServerError) -> None:
         """Stop reading a partition for a while after an error of its own; log it once."""
@@ -310,12 +303,8 @@ class FetcherThread(StoppableThread):
         self._refusals[partition] = text
         if isinstance(error, errors.UnknownTopicError):
             self._deleted.add(partition)
-        count = self._refusal_counts[partition] = self._refusal_counts.get(partition, 0) + 1
-        self._retry_at_s[partition] = time.monotonic() + self._wait_s(count)
+        self._placement.fail(partition, time.monotonic())
         self._reading.pop(partition, None)
-
-    def _wait_s(self, failures: int) -> float:
-        return min(backoff.wait_s(failures), self._settings.max_backoff_s)
 
     def _restart(self, assigned: AssignedPartition, stream: ConsumerStream, offset: int) -> None:
         assigned.fetch_offset = offset
@@ -329,7 +318,7 @@ class FetcherThread(StoppableThread):
         if chunk.error == errors.NO_ERROR:
             assigned.log_end = chunk.high_watermark
             if self._refusals.pop(partition, ""):
-                self._refusal_counts.pop(partition, None)
+                self._placement.recover(partition)
                 logger.warning("%s is being read again", partition)
         if chunk.error != errors.NO_ERROR and self._is_follower(partition):
             self._replicas.leave([partition])
@@ -337,8 +326,8 @@ class FetcherThread(StoppableThread):
         elif chunk.error == errors.OffsetOutOfRangeError.code:
             self._reset(fetcher, feed, chunk)
         elif chunk.error == errors.NotLeaderError.code:
-            self._cluster.note_leader(partition, chunk.high_watermark)
-            if self._cluster.leader_id(partition) == self._broker_id:
+            self.cluster.note_leader(partition, chunk.high_watermark)
+            if self.cluster.leader_id(partition) == self.broker_id:
                 self._try_later(partition, chunk.failure())
             else:
                 self._give_away([partition])
@@ -353,11 +342,11 @@ class FetcherThread(StoppableThread):
         """Return whether this broker does not lead a partition, by a new list of leaders."""
         if not self._replicas.uses_followers:
             return False
-        leader = self._cluster.find_leaders([partition.topic]).get(partition)
-        return leader is not None and leader != self._broker_id
+        leader = self.cluster.find_leaders([partition.topic]).get(partition)
+        return leader is not None and leader != self.broker_id
 
     def _reset(self, fetcher: Fetcher, feed: Feed, chunk: Chunk) -> None:
-        (assigned, stream), reset = feed, self._settings.out_of_range_reset
+        (assigned, stream), reset = feed, self.settings.out_of_range_reset
         try:
             with self._list_offsets() as offsets:
                 start, end, _ = offsets.watermarks(assigned.partition)
@@ -392,12 +381,11 @@ class FetcherThread(StoppableThread):
             return
         if not self._failure:
             self._failure = str(error)
-            values = {"peer": self._broker_id, "error": error}
+            values = {"peer": self.broker_id, "error": error}
             logger.warning("cannot read from broker %(peer)d: %(error)s; trying on", values)
         if isinstance(error, errors.BrokerUnreachableError | errors.RequestTimeoutError):
             self._leave_moved(self._feeds)
-        self._failures += 1
-        self._wake.wait(self._wait_s(self._failures))
+        self._wake.wait(self._placement.fail(self.broker_id, time.monotonic()))
 
     def _leave_moved(self, partitions: Collection[TopicPartition]) -> None:
         """Give up partitions that other brokers lead now."""
@@ -407,7 +395,7 @@ class FetcherThread(StoppableThread):
     def _moved(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions that other brokers lead now."""
         try:
-            return list(led_elsewhere(self._cluster, partitions, self._broker_id))
+            return list(led_elsewhere(self.cluster, partitions, self.broker_id))
         except errors.UNANSWERED as error:
             logger.warning("the leaders of partitions are unknown: %s; asking again", error)
             return []
@@ -418,22 +406,19 @@ class FetcherThread(StoppableThread):
             fetcher.close()
 
 
+@dataclass(eq=False, repr=False)
 class FetcherPool:
     """The fetcher threads of all brokers that have assigned partitions, `count` for each broker.
 
     `make` makes a thread of a broker id, `broker_of` chooses the broker of a partition.
     """
 
-    def __init__(
-        self,
-        make: Callable[[int], FetcherThread],
-        broker_of: Callable[[TopicPartition], int],
-        *,
-        count: int = 1,
-    ) -> None:
-        self._make = make
-        self._broker_of = broker_of
-        self._count = count
+    make: Callable[[int], FetcherThread]
+    broker_of: Callable[[TopicPartition], int]
+    _: KW_ONLY
+    count: int = 1
+
+    def __post_init__(self) -> None:
         self._feeds: dict[TopicPartition, Feed] = {}
         # Two fetchers must never have one partition, as each would continue where the other is. So
         # only the fetcher that has a partition gives it to another, between two polls.
@@ -451,7 +436,7 @@ class FetcherPool:
             self._broker_ids = {
                 partition: self._broker_ids[partition]
                 if partition in former and former[partition].assigned is feed.assigned
-                else self._broker_of(partition)
+                else self.broker_of(partition)
                 for partition, feed in self._feeds.items()
             }
             busy = self._spread()
@@ -463,17 +448,17 @@ class FetcherPool:
         with self._lock:
             if not self._is_stopped:
                 for partition in self._feeds.keys() & set(partitions):
-                    self._broker_ids[partition] = self._broker_of(partition)
+                    self._broker_ids[partition] = self.broker_of(partition)
                 self._spread()
 
     def _spread(self) -> set[tuple[int, int]]:
         """Give each fetcher its partitions; return the keys of those that have some."""
         by_fetcher: dict[tuple[int, int], dict[TopicPartition, Feed]] = {}
         for partition, feed in self._feeds.items():
-            key = self._broker_ids[partition], share_of(partition, self._count)
+            key = self._broker_ids[partition], share_of(partition, self.count)
             by_fetcher.setdefault(key, {})[partition] = feed
         for key in by_fetcher.keys() - self._fetchers.keys():
-            self._fetchers[key] = self._make(key[0])
+            self._fetchers[key] = self.make(key[0])
             self._fetchers[key].start()
         for key, fetcher in self._fetchers.items():
             fetcher.set_feeds(by_fetcher.get(key, {}))

@@ -19,6 +19,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import InitVar, dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -181,18 +182,19 @@ logger = logging.getLogger(__name__)
 _REGISTER_ATTEMPTS = 3
 
 
+@dataclass(eq=False, repr=False)
 class Membership:
     """The node that registers this process as a member of a group; `session` must be started."""
 
-    def __init__(
-        self, session: Session, group: str, consumer_id: str, subscription: values.Subscription
-    ) -> None:
-        self._session = session
-        self._group = group
-        self._path = paths.consumer(group, consumer_id)
+    session: Session
+    group: str
+    consumer_id: str
+    subscription: InitVar[values.Subscription]
+
+    def __post_init__(self, subscription: values.Subscription) -> None:
+        self._path = paths.consumer(self.group, self.consumer_id)
         self._value = values.encode_subscription(subscription)
-        self.consumer_id = consumer_id
-        # the session in which the node was created; None before, and after `deregister`
+        # the self.session in which the node was created; None before, and after `deregister`
         self.session_id: int | None = None
 
     def register(self) -> None:
@@ -205,35 +207,36 @@ class Membership:
 
     def _try_register(self) -> bool:
         """Return whether the node is of the current session."""
-        session_id = self._session.session_id
+        session_id = self.session.session_id
         self.session_id = session_id  # also if no response comes: the node may be made later
         try:
-            self._session.create(self._path, self._value, ephemeral=True)
+            self.session.create(self._path, self._value, ephemeral=True)
         except errors.RegistryConflictError as error:
-            stat = self._session.exists(self._path)
-            if self._session.session_id != session_id:
+            stat = self.session.exists(self._path)
+            if self.session.session_id != session_id:
                 return False
             if stat is None or stat.ephemeral_owner != session_id:
                 raise errors.RegistryConflictError(
                     f"consumer id '{self.consumer_id}' is already registered in group "
-                    f"'{self._group}': choose another consumerid, or if that process is gone, "
+                    f"'{self.group}': choose another consumerid, or if that process is gone, "
                     "wait until its session has ended"
                 ) from error
-        return self._session.session_id == session_id
+        return self.session.session_id == session_id
 
     def is_registered(self) -> bool:
         """Return whether the node exists, in the session in which it was created."""
-        stat = self._session.exists(self._path)
+        stat = self.session.exists(self._path)
         return stat is not None and stat.ephemeral_owner == self.session_id
 
     def deregister(self) -> None:
         """Delete the node, if this process created it; else it expires with the session."""
         if self.session_id is not None and self.is_registered():
             with suppress(errors.RegistryNodeNotFoundError):
-                self._session.delete(self._path)
+                self.session.delete(self._path)
         self.session_id = None
 
 
+@dataclass(eq=False, repr=False)
 class Ownership:
     """The owner nodes of a group, which name the consumer thread of each partition.
 
@@ -241,10 +244,9 @@ class Ownership:
     members of the process may share the session.
     """
 
-    def __init__(self, session: Session, membership: Membership, group: str) -> None:
-        self._session = session
-        self._membership = membership
-        self._group = group
+    session: Session
+    membership: Membership
+    group: str
 
     def claim(
         self, threads: Mapping[TopicPartition, str], *, on_release: Callable[[], None]
@@ -253,44 +255,44 @@ class Ownership:
 
         The others are still assigned to other members: `on_release` is called when their nodes go.
         """
-        nodes = {paths.owner(self._group, partition): partition for partition in threads}
-        existing = self._session.create_many(
+        nodes = {paths.owner(self.group, partition): partition for partition in threads}
+        existing = self.session.create_many(
             {path: values.encode_owner(threads[partition]) for path, partition in nodes.items()}
         )
-        found = self._session.get_many(existing)
+        found = self.session.get_many(existing)
         unclaimed = set(existing) - found.keys()  # deleted meanwhile
         for path, (value, stat) in found.items():
             if not self._is_own(value, stat):
                 unclaimed.add(path)
                 logger.info("%s is still owned by %s", nodes[path], values.decode_owner(value))
             elif value != values.encode_owner(threads[nodes[path]]):
-                self._session.set(path, values.encode_owner(threads[nodes[path]]))
+                self.session.set(path, values.encode_owner(threads[nodes[path]]))
         for path in unclaimed:
-            if self._session.exists(path, watch=on_release) is None:
+            if self.session.exists(path, watch=on_release) is None:
                 on_release()
         return {nodes[path] for path in nodes.keys() - unclaimed}
 
     def owned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
         """Return which partitions have an owner node of this member."""
-        nodes = {paths.owner(self._group, partition): partition for partition in partitions}
-        found = self._session.get_many(nodes)
+        nodes = {paths.owner(self.group, partition): partition for partition in partitions}
+        found = self.session.get_many(nodes)
         return {nodes[path] for path, (value, stat) in found.items() if self._is_own(value, stat)}
 
     def _is_own(self, value: bytes, stat: NodeStat) -> bool:
-        member = self._membership
+        member = self.membership
         if stat.ephemeral_owner != member.session_id:
             return False
         return values.decode_owner(value).rpartition("-")[0] == member.consumer_id
 
     def unowned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
         """Return which partitions have no owner node."""
-        nodes = {paths.owner(self._group, partition): partition for partition in partitions}
-        return {nodes[path] for path in nodes.keys() - self._session.get_many(nodes).keys()}
+        nodes = {paths.owner(self.group, partition): partition for partition in partitions}
+        return {nodes[path] for path in nodes.keys() - self.session.get_many(nodes).keys()}
 
     def release(self, partitions: Collection[TopicPartition]) -> None:
         """Delete the owner nodes of this member among those of some partitions."""
         owned = self.owned(partitions)
-        self._session.delete_many(paths.owner(self._group, partition) for partition in owned)
+        self.session.delete_many(paths.owner(self.group, partition) for partition in owned)
 
 
 class View(NamedTuple):
@@ -309,6 +311,7 @@ class _Member(NamedTuple):
     zxid: int
 
 
+@dataclass(eq=False, repr=False)
 class GroupView:
     """Reads a group's members and topics, and watches them.
 
@@ -316,18 +319,13 @@ class GroupView:
     may have changed since the last read; it runs in the session's thread and must not block.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        group: str,
-        subscription: values.Subscription,
-        on_change: Callable[[], None],
-    ) -> None:
-        self._session = session
-        self._watched = WatchedReads(session, lambda _path: on_change())
-        self._group = group
-        self._subscription = subscription
-        self._on_change = on_change
+    session: Session
+    group: str
+    subscription: values.Subscription
+    on_change: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._watched = WatchedReads(self.session, lambda _path: self.on_change())
         # by topic, the zxid of the first member that read it
         self._read_since: dict[str, int] = {}
 
@@ -335,17 +333,17 @@ class GroupView:
         """Read the partitions and threads of the member's topics."""
         # source: Kafka 0.7 `ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`
         members = self._members()
-        if isinstance(self._subscription, values.FilterSubscription):
+        if isinstance(self.subscription, values.FilterSubscription):
             names = self._watched.children([paths.TOPICS])[paths.TOPICS]
-            topics = list(topics_of(self._subscription, names))
+            topics = list(topics_of(self.subscription, names))
         else:
-            topics = list(self._subscription.stream_counts)
+            topics = list(self.subscription.stream_counts)
         subscriptions = {one: member.subscription for one, member in members.items()}
         threads = threads_by_topic(subscriptions, topics)
         self._note_readers(members.values(), topics)
         of_live_homes = topics_of_kafka07(subscriptions.values(), topics)
         partitions = self._partitions(topics, of_live_homes)
-        creations = read_creations(self._session, chain.from_iterable(partitions.values()))
+        creations = read_creations(self.session, chain.from_iterable(partitions.values()))
         return View(
             partitions,
             {topic: threads.get(topic, []) for topic in topics},
@@ -374,7 +372,7 @@ class GroupView:
             for one in found
             if creations.is_of_controller(one) or not creations.is_recorded(one)
         }
-        stats = self._session.get_many(set(nodes.values()))
+        stats = self.session.get_many(set(nodes.values()))
 
         def created_zxid(one: TopicPartition) -> int:
             if one in nodes:
@@ -390,16 +388,16 @@ class GroupView:
         }
 
     def _members(self) -> dict[str, _Member]:
-        parent = paths.consumer_ids(self._group)
+        parent = paths.consumer_ids(self.group)
         ids = self._watched.children([parent])[parent]
-        nodes = {paths.consumer(self._group, one): one for one in ids}
+        nodes = {paths.consumer(self.group, one): one for one in ids}
         members = {}
-        for path, (value, stat) in self._session.get_many(nodes).items():
+        for path, (value, stat) in self.session.get_many(nodes).items():
             try:
                 subscription = values.decode_subscription(value)
                 threads_by_topic({nodes[path]: subscription}, ())
             except (errors.CoordinationError, errors.ConfigError) as error:
-                logger.warning("member %s of %s left out: %s", nodes[path], self._group, error)
+                logger.warning("member %s of %s left out: %s", nodes[path], self.group, error)
                 subscription = values.StaticSubscription({})
             members[nodes[path]] = _Member(subscription, stat.czxid)
         return members
@@ -428,7 +426,7 @@ class GroupView:
             # A topic gets replicas before a home broker registers it, and keeps them while it
             # exists: only one that no broker registers is watched for replicas that are added.
             if not registered[nodes[path]] and self._watched.exists(path):
-                self._on_change()  # it was created between the two reads
+                self.on_change()  # it was created between the two reads
         partitions = {}
         for path, (value, stat) in found.items():
             try:
@@ -505,43 +503,39 @@ class Lease:
             return self._changed.wait_for(lambda: self._is_closed or self.is_valid, timeout_s)
 
 
+@dataclass(eq=False, repr=False)
 class LeaseKeeper(StoppableThread):
     """A thread that renews a lease while this member's node is registered, else calls `on_lost`.
 
     `is_registered` reads from ZooKeeper whether the node exists in this process's session.
     """
 
-    def __init__(
-        self,
-        lease: Lease,
-        is_registered: Callable[[], bool],
-        session_timeout_s: Callable[[], float],
-        on_lost: Callable[[], None],
-    ) -> None:
-        super().__init__("group-lease")
-        self._lease = lease
-        self._is_registered = is_registered
-        self._session_timeout_s = session_timeout_s
-        self._on_lost = on_lost
+    lease: Lease
+    is_registered: Callable[[], bool]
+    session_timeout_s: Callable[[], float]
+    on_lost: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        super().__init__("group-self.lease")
 
     def stop(self) -> None:
         """Ask the thread to stop, and end all waits for the lease."""
         super().stop()
-        self._lease.close()
+        self.lease.close()
 
     def _loop(self) -> None:
         """Renew the lease until the thread is stopped."""
-        while not self._stopping.wait(self._session_timeout_s() / _CHECKS_PER_TIMEOUT):
+        while not self._stopping.wait(self.session_timeout_s() / _CHECKS_PER_TIMEOUT):
             # ZooKeeper handles the request at this time or later
             asked_s = time.monotonic()
             try:
-                is_registered = self._is_registered()
+                is_registered = self.is_registered()
             except errors.BrokerError as error:
                 if not self._stopping.is_set():
                     logger.warning("registry session not confirmed: %s", error)
                 continue
             if is_registered:
-                self._lease.renew(asked_s + self._session_timeout_s())
+                self.lease.renew(asked_s + self.session_timeout_s())
             else:
-                self._lease.lose()
-                self._on_lost()
+                self.lease.lose()
+                self.on_lost()

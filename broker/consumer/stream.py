@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import KW_ONLY, InitVar, dataclass
 from operator import length_hint
 
 from broker.client.counts import ConsumerCounts
@@ -31,6 +32,7 @@ OnNews = Callable[[Assigned, Assigned], object]
 _NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
 
 
+@dataclass(eq=False, repr=False)
 class ConsumerStream:
     """The messages of the partitions assigned to one consumer thread.
 
@@ -50,28 +52,19 @@ class ConsumerStream:
             offset of a partition; None if unknown, the offset itself if it is to be read again.
     """
 
-    def __init__(
-        self,
-        name: str,
-        lease: Lease,
-        *,
-        max_chunks: int,
-        timeout_s: float | None,
-        on_room: Callable[[], None],
-        on_restart: Callable[[TopicPartition, int], None],
-        next_good_message: Callable[[TopicPartition, int], int | None],
-        is_wanted: Callable[[bytes], object] | None = None,
-        counts: ConsumerCounts | None = None,
-    ) -> None:
+    name: str
+    lease: Lease
+    _: KW_ONLY
+    max_chunks: int
+    timeout_s: float | None
+    on_room: Callable[[], None]
+    on_restart: Callable[[TopicPartition, int], None]
+    next_good_message: Callable[[TopicPartition, int], int | None]
+    is_wanted: Callable[[bytes], object] | None = None
+    counts: InitVar[ConsumerCounts | None] = None
+
+    def __post_init__(self, counts: ConsumerCounts | None) -> None:
         self._counts = counts or ConsumerCounts()  # of the thread that takes messages
-        self.name = name
-        self._lease = lease
-        self._max_chunks = max_chunks
-        self.timeout_s = timeout_s
-        self._on_room = on_room
-        self._on_restart = on_restart
-        self._is_wanted = is_wanted
-        self._next_good_message = next_good_message
         self._changed = threading.Condition()  # guards _queue, _assigned_partitions, _is_ended
         self._queue: deque[tuple[AssignedPartition, Chunk | MessagePosition | BrokerError]] = (
             deque()
@@ -195,11 +188,6 @@ class ConsumerStream:
             if not assigned.is_blocked and assigned.position != (assigned.offset, assigned.inner):
                 self._rewind(assigned)
 
-    @property
-    def lease(self) -> Lease:
-        """Return the lease without which no message may be given out."""
-        return self._lease
-
     def skip_corrupt(self, partition: TopicPartition) -> int:
         """Skip the corrupt message at which a partition is blocked; it counts as finished.
 
@@ -215,7 +203,7 @@ class ConsumerStream:
         if assigned is None:
             return -1
         offset = assigned.offset
-        next_offset = self._next_good_message(partition, offset)
+        next_offset = self.next_good_message(partition, offset)
         if next_offset is None:
             data = assigned.data
             size = entry_bytes(data) if has_length(data) else 0
@@ -250,13 +238,13 @@ class ConsumerStream:
     def _seek(self, assigned: AssignedPartition, position: MessagePosition) -> None:
         if self._fault and self._fault[0] is assigned:
             self._fault = None
-        self._on_restart(assigned.partition, position.offset)
+        self.on_restart(assigned.partition, position.offset)
         with self._changed:
             assigned.restart_at(*position)
             assigned.seek_offset = position.offset
             # perhaps the fetcher has found another start meanwhile
             self._take_restarts(assigned)
-        self._on_room()
+        self.on_room()
 
     def pause(self, partition: TopicPartition) -> None:
         """Hand out nothing of a partition until `resume`, or until it is assigned anew."""
@@ -276,7 +264,7 @@ class ConsumerStream:
             self.rewind_current()
         elif assigned.offset >= 0 and not assigned.is_blocked:
             assigned.rewind(MessagePosition(assigned.offset, assigned.inner))
-        self._on_room()
+        self.on_room()
 
     def resume(self, partition: TopicPartition) -> None:
         """Hand out the messages of a paused partition again."""
@@ -286,7 +274,7 @@ class ConsumerStream:
         if assigned.offset >= 0 and assigned.seek_offset is None:
             assigned.seek_offset = assigned.offset  # chunks may have been dropped since
         assigned.is_paused = False
-        self._on_room()
+        self.on_room()
 
     def _rewind(self, assigned: AssignedPartition) -> None:
         if self._fault and self._fault[0] is assigned:
@@ -294,7 +282,7 @@ class ConsumerStream:
         position = assigned.position
         if position is not None and not assigned.is_revoked:
             assigned.rewind(position)
-            self._on_room()
+            self.on_room()
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -327,7 +315,7 @@ class ConsumerStream:
     @property
     def is_full(self) -> bool:
         """Return whether fetchers should pause."""
-        return len(self._queue) >= self._max_chunks
+        return len(self._queue) >= self.max_chunks
 
     def put(self, assigned: AssignedPartition, item: Chunk | MessagePosition | BrokerError) -> None:
         """Queue a chunk, a position to restart at, or an error; dropped after a revocation."""
@@ -372,7 +360,7 @@ class ConsumerStream:
             kept = [one for one in self._queue if one[0] is not assigned]
             self._queue = deque(kept)
             self._note_news()
-        self._on_room()
+        self.on_room()
 
     def await_told(self, assigned: AssignedPartition, timeout_s: float) -> None:
         """Wait until `watch` was told that a partition is revoked, if it knows of the partition."""
@@ -434,7 +422,7 @@ class ConsumerStream:
         """Give messages one by one; the inner loop is a hot path."""
         if self._in_hand is not None:
             self._finish(self._in_hand)
-        lease, now_s, is_wanted = self._lease, time.monotonic, self._is_wanted
+        lease, now_s, is_wanted = self.lease, time.monotonic, self.is_wanted
         while (assigned := self._await_messages()) is not None:
             partition, messages = assigned.partition, self._messages
             topic, inner = partition.topic, assigned.next_inner
@@ -483,7 +471,7 @@ class ConsumerStream:
             if assigned is not None and assigned.is_revoked:
                 self._current, self._messages, assigned = None, _NOTHING, None
             if assigned is not None and length_hint(self._messages):
-                if self._lease.is_valid:
+                if self.lease.is_valid:
                     return assigned
                 self._await_lease(deadline_s)
                 continue
@@ -541,7 +529,7 @@ class ConsumerStream:
         """Seek to the message at which a partition is blocked, if another replica may have it."""
         offset = assigned.offset
         with suppress(BrokerError):  # must not hide the damage
-            if not assigned.inner and self._next_good_message(assigned.partition, offset) == offset:
+            if not assigned.inner and self.next_good_message(assigned.partition, offset) == offset:
                 self._seek(assigned, MessagePosition(offset))
                 return True
         return False
@@ -558,14 +546,14 @@ class ConsumerStream:
                     return None
                 if self._has_news:
                     continue
-                entry = self._queue.popleft() if self._lease.is_valid else None
-                has_room = len(self._queue) == self._max_chunks // 2
+                entry = self._queue.popleft() if self.lease.is_valid else None
+                has_room = len(self._queue) == self.max_chunks // 2
             if entry is None:
                 self._await_lease(deadline_s)
                 continue
             assigned, item = entry
             if has_room:
-                self._on_room()
+                self.on_room()
             if isinstance(item, Chunk):
                 return assigned, item
             if isinstance(item, BrokerError):
@@ -573,7 +561,7 @@ class ConsumerStream:
             self._restart(assigned, item)
 
     def _restart(self, assigned: AssignedPartition, position: MessagePosition) -> None:
-        self._on_restart(assigned.partition, position.offset)
+        self.on_restart(assigned.partition, position.offset)
         assigned.restart_at(*position)
 
     def _take_restarts(self, assigned: AssignedPartition) -> list[MessagePosition]:
@@ -593,7 +581,7 @@ class ConsumerStream:
 
     def _await_lease(self, deadline_s: float | None) -> None:
         timeout_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
-        if not self._lease.wait(timeout_s):
+        if not self.lease.wait(timeout_s):
             raise self._timeout()
 
     def _timeout(self) -> ConsumerTimeoutError:
