@@ -91,7 +91,7 @@ def produce(
 def consume(broker: BrokerProcess, end: int, security: ClientSecurity | None = None) -> float:
     """Return the seconds to consume all lines and write them to /dev/null."""
     started_s = time.perf_counter()
-    fetcher = Fetcher(Connection(broker.address, security=security), {_PARTITION: 0})
+    fetcher = Fetcher({_PARTITION: 0}, Connection(broker.address, security=security))
     reader = PartitionReader(_PARTITION, MessagePosition(0))
     with Path("/dev/null").open("wb", buffering=0) as output:
         while reader.offset < end:

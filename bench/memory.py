@@ -55,7 +55,7 @@ def _write(broker: BrokerProcess, step_count: int) -> list[float]:
 
 
 def _read(broker: BrokerProcess, end: int) -> list[float]:
-    fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0})
+    fetcher = Fetcher({_PARTITION: 0}, Connection(broker.address))
     memory_mb: list[float] = []
     offset = 0
     while offset < end:

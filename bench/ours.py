@@ -170,7 +170,7 @@ def _publish_queued(broker: BrokerProcess, count: int) -> None:
 
 
 def _consume(broker: BrokerProcess, count: int) -> None:
-    fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0}, fetch_bytes=FETCH_BYTES)
+    fetcher = Fetcher({_PARTITION: 0}, Connection(broker.address), fetch_bytes=FETCH_BYTES)
     reader = PartitionReader(_PARTITION, MessagePosition(0))
     found = 0
     while found < count:
@@ -184,7 +184,7 @@ def _consume(broker: BrokerProcess, count: int) -> None:
 
 def _fetch(broker: BrokerProcess, count: int) -> None:
     """Receive the bytes without decoding them."""
-    fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0}, fetch_bytes=FETCH_BYTES)
+    fetcher = Fetcher({_PARTITION: 0}, Connection(broker.address), fetch_bytes=FETCH_BYTES)
     missing_bytes = count * ENTRY_BYTES
     while missing_bytes:
         missing_bytes -= sum(len(piece.data) for piece in fetcher.poll())

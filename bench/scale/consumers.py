@@ -51,7 +51,7 @@ def _listening(broker: BrokerProcess, count: int) -> Iterator[None]:
     stopped = threading.Event()
 
     def listen() -> None:
-        fetcher = Fetcher(broker.connect(), {_LATENCY: end}, max_wait_ms=100)
+        fetcher = Fetcher({_LATENCY: end}, broker.connect(), max_wait_ms=100)
         while not stopped.is_set():
             fetcher.poll()
         fetcher.close()

@@ -102,8 +102,8 @@ def fetch_all(
     """Fetch partitions from 0 to their ends without decoding; return the number of bytes."""
     total = sum(ends)
     fetcher = Fetcher(
-        broker.connect(),
         dict.fromkeys(partitions, 0),
+        broker.connect(),
         fetch_bytes=FETCH_BYTES,
     )
     received = 0

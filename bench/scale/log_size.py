@@ -99,7 +99,7 @@ def _read(
     broker: BrokerProcess, partition: TopicPartition, start: int, end: int, seconds: float
 ) -> int:
     """Read from an offset for some seconds or to the end; return the number of bytes."""
-    fetcher = Fetcher(broker.connect(), {partition: start}, fetch_bytes=load.FETCH_BYTES)
+    fetcher = Fetcher({partition: start}, broker.connect(), fetch_bytes=load.FETCH_BYTES)
     received = 0
     end_s = time.perf_counter() + seconds
     while received < end - start and time.perf_counter() < end_s:

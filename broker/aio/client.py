@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Callable, Collection, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
 
 from broker.aio.access import AsyncAccess, AsyncClosedAtEnd
@@ -22,9 +22,7 @@ from broker.api.client import Client, connect, filter_of
 from broker.api.reader import pattern_of
 from broker.api.values import (
     UNSET,
-    PartitionLike,
     Start,
-    Stop,
     Timeout,
     number_of,
     topic_of,
@@ -49,13 +47,26 @@ logger = logging.getLogger("pylogctl")
 def _with_arguments_of(
     call: Callable[_P, object],
 ) -> Callable[[Callable[..., _R]], Callable[_P, _R]]:
-    """Give a function the arguments of another one, to which it passes them on."""
+    """Give a function the arguments of another one, and a `TypeError` at once for others."""
+    shown = inspect.signature(call)
 
     def given(function: Callable[..., _R]) -> Callable[_P, _R]:
-        function.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]  # as help asks
-        return function
+        @wraps(function)
+        def checked(*args: _P.args, **named: _P.kwargs) -> _R:
+            shown.bind(*args, **named)
+            return function(*args, **named)
+
+        checked.__signature__ = shown  # type: ignore[attr-defined]  # as help asks
+        return checked
 
     return given
+
+
+def _with_arguments_of_call(
+    call: Callable[Concatenate[Client, _P], object],
+) -> Callable[[Callable[..., _R]], Callable[Concatenate[AsyncClient, _P], _R]]:
+    """Give a method the arguments of one of `Client`."""
+    return _with_arguments_of(call)  # type: ignore[arg-type]  # but for the class of the object
 
 
 @_with_arguments_of(connect)
@@ -64,7 +75,6 @@ def aconnect(*args: Any, **named: Any) -> Connecting:
 
     Arguments and errors are those of `connect`. The client belongs to the loop that runs then.
     """
-    inspect.signature(connect).bind(*args, **named)  # a `TypeError` comes at once
     return Connecting(partial(connect, *args, **named))
 
 
@@ -132,19 +142,16 @@ class AsyncClient(SendCalls, AsyncCalls, AsyncClosedAtEnd):
         """Whether the client is closed."""
         return self._access.is_closed
 
+    @_with_arguments_of_call(Client.read)
     def read(
         self,
-        topic: str | re.Pattern[str],
+        topic: Any,
         *,
-        partition: PartitionLike | Collection[PartitionLike] | None = None,
-        start: Start = "earliest",
-        stop: Stop = "end",
-        filter: bytes | str | PayloadFilter | None = None,
-        limit: int | None = None,
-        idle: float | None = None,
-        read_from: str = "leader",
-        allow_missing: bool = False,
+        limit: object = None,
+        idle: object = None,
+        filter: object = None,
         timeout: Timeout = UNSET,
+        **named: Any,
     ) -> AsyncReader:
         """Return the messages of a topic from `start` to `stop`, as an asynchronous iterator.
 
@@ -157,48 +164,17 @@ class AsyncClient(SendCalls, AsyncCalls, AsyncClosedAtEnd):
         if idle is not None:
             number_of("idle", idle, 0)
         self._seconds(timeout)  # raises unless it is one
-        make = partial(
-            self._access.client.read,
-            topic if pattern_of(topic) is not None else topic_of(topic),
-            partition=partition,
-            start=start,
-            stop=stop,
-            filter=filter_of(filter),
-            limit=limit,
-            idle=idle,
-            read_from=read_from,
-            allow_missing=allow_missing,
-            timeout=timeout,
-        )
-        reader = AsyncReader(self._access, make)
+        if pattern_of(topic) is None:
+            topic_of(topic)
+        named |= {"limit": limit, "idle": idle, "filter": filter_of(filter), "timeout": timeout}
+        reader = AsyncReader(self._access, partial(self._access.client.read, topic, **named))
         self._readers.add(reader)
         return reader
 
-    def read_batches(
-        self,
-        topic: str | re.Pattern[str],
-        *,
-        partition: PartitionLike | Collection[PartitionLike] | None = None,
-        start: Start = "earliest",
-        stop: Stop = "end",
-        idle: float | None = None,
-        read_from: str = "leader",
-        allow_missing: bool = False,
-        timeout: Timeout = UNSET,
-    ) -> AsyncBatches:
+    @_with_arguments_of_call(Client.read_batches)
+    def read_batches(self, topic: Any, **named: Any) -> AsyncBatches:
         """Return the messages of a topic as they are in the log; see `read`."""
-        return AsyncBatches(
-            self.read(
-                topic,
-                partition=partition,
-                start=start,
-                stop=stop,
-                idle=idle,
-                read_from=read_from,
-                allow_missing=allow_missing,
-                timeout=timeout,
-            )
-        )
+        return AsyncBatches(self.read(topic, **named))
 
     def group(
         self,

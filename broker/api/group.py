@@ -34,9 +34,8 @@ from broker.api.values import (
 from broker.client.cluster import Connect
 from broker.client.counts import ClientCounts
 from broker.client.registry_cluster import RegistryCluster
-from broker.consumer.ahead import AheadCommits
 from broker.consumer.chunk import GroupMessage, InnerMessage
-from broker.consumer.committer import AssignedPartition
+from broker.consumer.committer import AheadCommits, AssignedPartition
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist

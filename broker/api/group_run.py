@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from broker.api.values import number_of
-from broker.consumer.ahead import AheadCommits
-from broker.consumer.committer import AssignedPartition
+from broker.consumer.committer import AheadCommits, AssignedPartition
 from broker.consumer.offset_store import position_after
 from broker.protocol.codec import Message
 from broker.threads import LoopThread

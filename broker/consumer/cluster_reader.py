@@ -422,7 +422,7 @@ class ClusterReader:
             connection = self._connect(address)
             connection.retries_refused = False  # it is no broker that may be starting
         fetcher = self._make_fetcher(
-            connection, offsets, is_replaced=lambda: self._is_replaced(source)
+            offsets, connection, is_replaced=lambda: self._is_replaced(source)
         )
         source: _Source = _Source(fetcher, address.id, wait_s)
         self._sources.append(source)

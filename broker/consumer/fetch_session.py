@@ -97,8 +97,17 @@ class FetchSession:
     """The partitions of one broker: one request in flight, the next one after its response.
 
     Send `request` or, to a broker of 0.7, `request_07`; give the response to `take` or `take_07`;
-    send the next request; then pass the chunks through `filtered`. Arguments are those of
-    `Fetcher`.
+    send the next request; then pass the chunks through `filtered`.
+
+    Args:
+        positions: the first offset of each partition.
+        fetch_bytes: the most to request of one partition.
+        max_response_bytes: the most to request of all partitions.
+        max_wait_ms: how long the broker may delay a response of fewer than `min_bytes`, which is 1
+            or more, of all partitions. A 0.7 broker does not wait.
+        payload_filter: chooses messages; the broker applies it if it can. Wrappers are given whole
+            if a message in them matches, corrupt entries always.
+        takes_followers: the broker may be any in-sync replica. Then a filter is applied here.
     """
 
     positions: InitVar[Mapping[TopicPartition, int]]

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, InitVar, dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import NamedTuple
 
 from broker import deadlines, errors
@@ -80,7 +80,7 @@ class FetcherThread(StoppableThread):
     is_current: Callable[[AssignedPartition], bool]
     on_moved: OnMoved
     replicas: InitVar[ReadReplicas | None] = None
-    ledger: Ledger[ConsumerCounts] | None = None
+    ledger: Ledger[ConsumerCounts] = field(default_factory=lambda: Ledger(ConsumerCounts))
 
     def __post_init__(self, replicas: ReadReplicas | None) -> None:
         super().__init__(f"group-fetcher-{self.broker_id}")
@@ -196,8 +196,8 @@ class FetcherThread(StoppableThread):
         self._reading.clear()
         self._paused.clear()
         self._fetcher = Fetcher(
-            connection,
             {},
+            connection,
             fetch_bytes=self.settings.fetch_bytes,
             max_wait_ms=self.settings.max_wait_ms,
             min_bytes=self.settings.min_bytes,

@@ -18,8 +18,7 @@ from broker.client.list_offsets import OffsetLister
 from broker.client.metrics import consumer_readings
 from broker.client.registry_cluster import RegistryCluster
 from broker.client.selection import causes_of_absence, partitions_of
-from broker.consumer.ahead import AheadCommits
-from broker.consumer.committer import AssignedPartition
+from broker.consumer.committer import AheadCommits, AssignedPartition
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist

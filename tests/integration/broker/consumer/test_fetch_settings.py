@@ -45,8 +45,8 @@ def test_poll_when_more_bytes_are_wanted_then_waits_for_them(
     peer = Peer(running_broker.port)
     peer.publish("t", ONE)
     fetcher = Fetcher(
-        open_connection(address_of(running_broker)),
         {PARTITIONS[0]: 0},
+        open_connection(address_of(running_broker)),
         max_wait_ms=20_000,
         min_bytes=2 * len(ONE),
     )

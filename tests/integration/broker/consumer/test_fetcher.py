@@ -69,8 +69,8 @@ def open_fetcher(open_connection: ConnectionFactory) -> Iterator[FetcherFactory]
         retry_s: float = 10.0,
     ) -> Fetcher:
         fetcher = Fetcher(
-            open_connection(address_of(peer)),
             {EVENTS: 0} if positions is None else positions,
+            open_connection(address_of(peer)),
             fetch_bytes=fetch_bytes,
             max_response_bytes=max_response_bytes,
             max_wait_ms=max_wait_ms,
@@ -303,7 +303,7 @@ def test_poll_when_broker_stays_away_then_raises_after_the_time_to_retry(
 ) -> None:
     peer.publish("events", ONE)
     connection = open_connection(address_of(running_broker), connect_timeout_s=0.1)
-    fetcher = Fetcher(connection, {EVENTS: 0}, max_wait_ms=50, retry_s=0.3)
+    fetcher = Fetcher({EVENTS: 0}, connection, max_wait_ms=50, retry_s=0.3)
     assert poll_for(fetcher, len(ONE)) == ONE
     running_broker.stop()
 
@@ -462,11 +462,11 @@ def test_poll_when_a_session_is_refused_then_goes_on_without_on_the_same_connect
     peer.call(CreateTopicRequest("wide", len(MANY)))
     fetcher = open_fetcher(running_broker, dict.fromkeys(MANY, 0), retry_s=0)
     assert {one.partition for one in fetcher.poll()} == set(MANY)
-    sock = fetcher._connection._socket
+    sock = fetcher.connection._socket
     monkeypatch.setattr(SessionReadHandler, "read", Mock(side_effect=refusal("not here")))
     peer.produce("wide", ONE, 7)
     assert poll_for(fetcher, len(ONE), MANY[7]) == ONE
-    assert fetcher._connection._socket is sock
+    assert fetcher.connection._socket is sock
 
 
 def test_poll_when_sought_where_it_is_then_the_high_watermark_comes_again(
@@ -487,6 +487,6 @@ def test_poll_when_a_session_is_lost_with_its_connection_then_the_next_names_all
     peer.call(CreateTopicRequest("wide", len(MANY)))
     fetcher = open_fetcher(running_broker, dict.fromkeys(MANY, 0))
     assert {one.partition for one in fetcher.poll()} == set(MANY)
-    fetcher._connection.close()
+    fetcher.connection.close()
     peer.produce("wide", ONE, 7)
     assert poll_for(fetcher, len(ONE), MANY[7]) == ONE

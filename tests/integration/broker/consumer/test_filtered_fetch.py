@@ -94,8 +94,8 @@ def open_fetcher(open_connection: ConnectionFactory) -> Iterator[FetcherFactory]
         fetch_bytes: int = 1 << 20,
     ) -> Fetcher:
         fetcher = Fetcher(
-            open_connection(address_of(place)),
             {EVENTS: 0} if positions is None else positions,
+            open_connection(address_of(place)),
             fetch_bytes=fetch_bytes,
             max_wait_ms=50,
             payload_filter=payload_filter,
