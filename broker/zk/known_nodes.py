@@ -35,16 +35,12 @@ def _broker(value: bytes, broker_id: str) -> _Fields:
     return {"host": info.host, "port": info.port, "creator": info.creator}
 
 
+def _field(name: str, decode: Callable[[bytes], object]) -> Callable[[bytes], _Fields]:
+    return lambda value: {name: decode(value)}
+
+
 def _number(name: str) -> Callable[[bytes], _Fields]:
     return lambda value: {name: values.decode_number(value, name)}
-
-
-def _owner(value: bytes) -> _Fields:
-    return {"owner": values.decode_owner(value)}
-
-
-def _creation_id(value: bytes) -> _Fields:
-    return {"creation_id": values.decode_creation_id(value)}
 
 
 def _subscription(value: bytes) -> _Fields:
@@ -73,6 +69,7 @@ def _state(value: bytes, topic: str, name: str) -> _Fields:
     return _json(value)
 
 
+_CREATION_ID = _field("creation_id", values.decode_creation_id)
 _NAME = "([^/]+)"
 _ID = "([0-9]+)"
 _PARTITION = "[^/]+/[0-9]+-[0-9]+"
@@ -80,11 +77,11 @@ _KNOWN: tuple[tuple[str, str, Callable[..., _Fields]], ...] = (
     ("broker", f"{paths.BROKER_IDS}/{_ID}", _broker),
     ("partition count", f"{paths.TOPICS}/[^/]+/[0-9]+", _number("partitions")),
     ("offset", f"{paths.CONSUMERS}/[^/]+/offsets/{_PARTITION}", _number("offset")),
-    ("owner", f"{paths.CONSUMERS}/[^/]+/owners/{_PARTITION}", _owner),
+    ("owner", f"{paths.CONSUMERS}/[^/]+/owners/{_PARTITION}", _field("owner", values.decode_owner)),
     ("member", f"{paths.CONSUMERS}/[^/]+/ids/[^/]+", _subscription),
     ("cluster id", paths.CLUSTER_ID, _json),
     ("homes of topic", paths.creation_ids("[^/]+"), _json),
-    ("creation id", paths.creation_ids("[^/]+") + "/[0-9]+", _creation_id),
+    ("creation id", paths.creation_ids("[^/]+") + "/[0-9]+", _CREATION_ID),
     ("controller", paths.CONTROLLER, _json),
     ("controller epoch", paths.CONTROLLER_EPOCH, _number("epoch")),
     ("replicated broker", f"{paths.REPLICATED_BROKERS}/{_ID}", _json),

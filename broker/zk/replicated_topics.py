@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker import errors
@@ -67,6 +68,7 @@ class _Malformed(NamedTuple):
     version: int
 
 
+@dataclass(eq=False)
 class ReplicatedTopics:
     """Reads the replicated topics, and the brokers registered for replication.
 
@@ -78,20 +80,15 @@ class ReplicatedTopics:
         last_good_settings: returns those of a topic whose node of settings is not valid.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        last_good_settings: Callable[[str], Mapping[str, str]] = lambda _topic: {},
-    ) -> None:
-        self._session = session
-        self._last_good_settings = last_good_settings
+    session: Session
+    last_good_settings: Callable[[str], Mapping[str, str]] = lambda _topic: {}
 
     def brokers(self, watch: Watch | None = None) -> tuple[LiveBroker, ...]:
         """Return the brokers that are registered for replication."""
         names = self._children(paths.REPLICATED_BROKERS, watch)
         nodes = {paths.replicated_broker(one): one for one in broker_ids(names)}
         brokers = []
-        for path, (value, stat) in self._session.get_many(nodes).items():
+        for path, (value, stat) in self.session.get_many(nodes).items():
             with _malformed_is_logged():
                 brokers.append(
                     replicated_values.decode_replicated_broker(nodes[path], value, stat.czxid)
@@ -104,19 +101,19 @@ class ReplicatedTopics:
 
     def _children(self, path: str, watch: Watch | None) -> list[str]:
         if watch is None:
-            return self._session.children_if_any(path)
+            return self.session.children_if_any(path)
         while True:
             try:
-                return self._session.children(path, watch=watch)
+                return self.session.children(path, watch=watch)
             except errors.RegistryNodeNotFoundError:
                 with suppress(errors.RegistryConflictError):
-                    self._session.create(path)
+                    self.session.create(path)
 
     def snapshot(self, *, on_brokers: Watch, on_topics: Watch) -> ClusterSnapshot:
         """Return all that a new controller needs to know."""
         brokers = self.brokers(on_brokers)
         names = self.topics(on_topics)
-        deletions = frozenset(self._session.children_if_any(paths.DELETIONS))
+        deletions = frozenset(self.session.children_if_any(paths.DELETIONS))
         found = self.find(names, deletions)
         reassignments, throttle_bytes_per_s = self._reassignments()
         return ClusterSnapshot(
@@ -196,7 +193,7 @@ class ReplicatedTopics:
         if not missing:
             return {}
         above = {paths.replicated_partitions(one.topic) for one in missing}
-        found = self._session.get_many([*above, *map(paths.replicated_partition, missing)])
+        found = self.session.get_many([*above, *map(paths.replicated_partition, missing)])
         reasons: dict[str, str] = {}
         for partition in missing:
             root = paths.replicated_partitions(partition.topic)
@@ -221,7 +218,7 @@ class ReplicatedTopics:
     ) -> tuple[list[TopicAssignment], dict[str, UnreadableTopic]]:
         nodes = {paths.replicated_topic(one): one for one in names}
         topics, unreadable = [], {}
-        for path, (value, stat) in self._session.get_many(nodes).items():
+        for path, (value, stat) in self.session.get_many(nodes).items():
             try:
                 topics.append(replicated_values.decode_assignment(nodes[path], value, stat.version))
             except errors.CoordinationError as error:
@@ -239,7 +236,7 @@ class ReplicatedTopics:
         """Return the states of partitions, without those that are missing."""
         nodes = {paths.partition_state(one): one for one in partitions}
         states: dict[TopicPartition, StoredState | _Malformed] = {}
-        for path, (value, stat) in self._session.get_many(nodes).items():
+        for path, (value, stat) in self.session.get_many(nodes).items():
             try:
                 found = replicated_values.decode_state(nodes[path], value)
                 states[nodes[path]] = StoredState(found, stat.version)
@@ -272,25 +269,25 @@ class ReplicatedTopics:
         """Return the settings of topics, without those that have none of their own."""
         nodes = {paths.topic_settings(one): one for one in topics}
         settings = {}
-        for path, (value, _) in self._session.get_many(nodes).items():
+        for path, (value, _) in self.session.get_many(nodes).items():
             topic = nodes[path]
             try:
                 settings[topic] = normalize(decode_settings(path, value))
             except (errors.CoordinationError, errors.ConfigError):  # every broker logs it
-                settings[topic] = dict(self._last_good_settings(topic))
+                settings[topic] = dict(self.last_good_settings(topic))
         return settings
 
     def _deleted(self) -> tuple[DeletedTopic, ...]:
-        nodes = {paths.deleted(one): one for one in self._session.children_if_any(paths.DELETED)}
+        nodes = {paths.deleted(one): one for one in self.session.children_if_any(paths.DELETED)}
         found = []
-        for path, (value, _) in self._session.get_many(nodes).items():
+        for path, (value, _) in self.session.get_many(nodes).items():
             with _malformed_is_logged():
                 found.append(replicated_values.decode_deleted(nodes[path], value))
         return tuple(found)
 
     def _reassignments(self) -> tuple[dict[TopicPartition, Reassignment], int]:
         with suppress(errors.RegistryNodeNotFoundError), _malformed_is_logged():
-            return replicated_values.decode_reassignments(self._session.get(paths.REASSIGNMENTS)[0])
+            return replicated_values.decode_reassignments(self.session.get(paths.REASSIGNMENTS)[0])
         return {}, 0
 
 

@@ -115,10 +115,7 @@ class ClusterMembership:
     def _stored_epoch(self, broker_id: int) -> int | None:
         from broker.zk import paths  # late: kazoo
 
-        assert self.registry is not None
-        if not self.has_session:
-            raise RegistryUnreachableError("there is no session at present")
-        stat = self.registry.session.exists(paths.replicated_broker(broker_id))
+        stat = self._present_registry().session.exists(paths.replicated_broker(broker_id))
         return None if stat is None else stat.czxid
 
     def live_ids(self) -> list[int]:
@@ -217,13 +214,9 @@ class ClusterMembership:
         )
         self.replicas.orders.expect_topics(names, (one.partition for one in expected))
         self.view.apply_partition_states(expected)
-
-        def stored_controller_epoch() -> int:
-            if not self.has_session:
-                raise RegistryUnreachableError("there is no session at present")
-            return stored_epoch(registry.session)
-
-        self.replicas.orders.stored_controller_epoch = stored_controller_epoch
+        self.replicas.orders.stored_controller_epoch = lambda: stored_epoch(
+            self._present_registry().session
+        )
         self.controller = ControllerThread(
             *(registry, topics, config, self.clock, self._note_controller, self.changes),
             self.replicas.brokers,
