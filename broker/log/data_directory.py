@@ -5,6 +5,16 @@ the creator token, the clean-shutdown marker, the explicit partition counts, and
 files and log directories. A partition whose home is another broker has its log in
 `replicas/HOME/TOPIC_INDEX`, any other in `TOPIC_INDEX`. How several directories of one broker
 relate is the subject of `directories`.
+
+Also its checkpoints. A lost or damaged one costs time at the next start, never data. The file of
+recovery points:
+
+    pylogctl-recovery-points 1
+    TOPIC INDEX RECOVERY_POINT ACTIVE_SINCE_MS      (one line a log)
+
+The last two are -1 for a recovery point that is unknown, and for an empty active segment. The file
+of high watermarks has the form of later Kafka: a version, their number, and lines
+`TOPIC HOME-INDEX OFFSET`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""The topics in a broker's data directories, and the settings that they have now."""
+"""The topics in a broker's data directories, the settings they have now, and their creation ids.
+
+A topic gets another creation id each time it is created. By the id in the registry consumers know
+that a topic was deleted and created again, and that stored offsets are of the former one. A file in
+each data directory has a line `ID TOPIC` for each creation, of which the last one of a topic
+counts.
+"""
 
 from __future__ import annotations
 

@@ -6,14 +6,13 @@ modules beside the rooms `reading`, `loading` and `runtime`, which have their pa
     | module        | content                                                                     |
     | session       | `open_session`: a quiet Spark session for commands                          |
     | source        | `PylogDataSource`, registered in Spark; `read_messages`, `stream_messages` |
-    | options       | the options below, parsed                                                   |
+    | options       | the options below, parsed; offsets as text and documents                    |
     | schema        | the columns                                                                 |
     | load          | `run_load`: topics into files, each message once                            |
     | load_table    | `run_table_load`: topics into a table of Iceberg or Delta                    |
     | tables        | tables of Iceberg and Delta, by Spark's own writers                         |
     | compaction    | `compact`: the small files of many loads into few                           |
-    | queries       | SQL on topics, as text or as the columns of their JSON                      |
-    | query_plans   | the columns that a query reads; whether it counted all messages             |
+    | queries       | SQL on topics, as text or columns of their JSON; what a query's plan reads  |
     | extraction    | `events`: key and time out of payloads, by fields of JSON or a pattern      |
     | events        | counts of events per key in windows; joins with events or with a table      |
     | audit         | counts of messages in topics and loads, compared with those of producers    |

@@ -2,6 +2,10 @@
 
 make_view(with_json(messages, infer_schema(messages).schema), "orders")
 query(spark, "SELECT customer, count(*) FROM orders GROUP BY customer")
+
+What Spark's plan of a query tells, which columns it reads and whether an observation is whole, is
+asked of the JVM, as PySpark has no names for plans. With Spark Connect, or another version of
+Spark, the answer is that nothing is known.
 """
 
 from __future__ import annotations

@@ -5,6 +5,15 @@
 
 Programs and notebooks with a session of their own only register the data source:
 `spark.dataSource.register(PylogDataSource)`. PySpark is imported when a session is opened.
+
+Executors that lack the package get it as a zip:
+
+    spark.sparkContext.addPyFile(str(package_zip(Path("/tmp"))))  # before the data source is used
+
+An installed package takes precedence, with its compiled codec. Elsewhere executors need Python,
+PySpark and PyArrow (for Avro payloads also fastavro, for other compression than gzip also cramjam,
+for patterns google-re2), and the codec runs in Python, as compiled modules cannot be loaded from a
+zip.
 """
 
 from __future__ import annotations

@@ -2,6 +2,13 @@
 
 The values are made on the driver, pickled, and used on executors; pure functions divide ranges.
 Opens no connection and no file.
+
+Also the creations of topics, as checkpoints and manifests have them. A topic can be deleted and
+created again under its name. Offsets reached in the former topic mean nothing in the new one,
+though they may be valid there. The leader of a partition tells the creation id of its topic; a
+broker of Kafka 0.7 has none. In the same topic, a message that was read once stays until retention
+removes it. A new leader may not know yet that the message is committed: readers wait for that, and
+read nothing again.
 """
 
 from __future__ import annotations
