@@ -87,7 +87,7 @@ class Connection:
 
     def __post_init__(self) -> None:
         self._protocol = ClientConnection(self.address, self.client_id)
-        self.name = self._protocol.name
+        self.name: str = self._protocol.name
         self._prove_again_s = math.inf
         self._socket: socket.socket | None = None
         self._tls: ssl.SSLSocket | None = None  # the same, if it is one

@@ -198,8 +198,8 @@ class Accumulator:
         self._counts = counts or ProducerCounts()
         self._counts.queues.append(self)
         self._queues: dict[TopicPartition, _PartitionQueue] = {}
-        self.message_count = 0  # not taken yet
-        self.queued_bytes = 0  # of their payloads
+        self.message_count: int = 0  # not taken yet
+        self.queued_bytes: int = 0  # of their payloads
 
     @property
     def is_empty(self) -> bool:

@@ -49,7 +49,7 @@ class Packer:
         self._takes_bytes = encoder is bytes_encoder
         self._codec = settings.codec
         self._compressed_topics = frozenset(settings.compressed_topics)
-        self.max_message_bytes = settings.max_message_bytes
+        self.max_message_bytes: int = settings.max_message_bytes
 
     def payloads(self, messages: Iterable[Any]) -> list[bytes]:
         """Return the payloads of messages; `MessageSizeTooLargeError` if one is above the limit."""

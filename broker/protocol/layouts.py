@@ -197,8 +197,8 @@ class Fields:
     __slots__ = ("_steps", "least_bytes", "names")
 
     def __init__(self, **fields: Layout[Any]) -> None:
-        self.least_bytes = sum(one.least_bytes for one in fields.values())
-        self.names = tuple(fields)
+        self.least_bytes: int = sum(one.least_bytes for one in fields.values())
+        self.names: tuple[str, ...] = tuple(fields)
         self._steps: list[tuple[Callable[[Any], Any], struct.Struct | Layout[Any]]] = []
         numbers: dict[str, str] = {}
         for name, layout in fields.items():

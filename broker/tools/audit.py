@@ -139,7 +139,7 @@ class AuditCounter:
 
     def __post_init__(self) -> None:
         self.host = self.host or socket.gethostname()
-        self.source_id = f"{self.host}-{uuid.uuid4().hex[:12]}"
+        self.source_id: str = f"{self.host}-{uuid.uuid4().hex[:12]}"
         self._lock = threading.Lock()  # guards the counts
         self._counts: dict[tuple[int, str], list[int]] = {}
         self._sequence = 0

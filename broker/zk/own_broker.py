@@ -39,11 +39,11 @@ class OwnBroker:
         self._was_registered_clean = False
         self.has_replicas: Callable[[], bool] = lambda: False
         # when the cluster id's node was created: another time once ZooKeeper has lost its data
-        self.registry_id = 0
+        self.registry_id: int = 0
         self._cluster_id: str | None = None
         self._cluster_session: int | None = None  # in which it was found to be this one
         self._wakeup = threading.Event()
-        self.is_closed = False
+        self.is_closed: bool = False
 
     def join_cluster(self, proposed_id: str) -> str:
         """Return the id of the cluster; see `Registry.join_cluster`."""

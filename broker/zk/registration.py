@@ -68,7 +68,9 @@ class Registration:
         self, session: Session, *, session_timeout_ms: int, on_change: Callable[[Wake], None]
     ) -> None:
         self.session = session
-        self.own = OwnBroker(session, wait_limit_s=session_timeout_ms / 1000 * _EXPIRY_SLACK)
+        self.own: OwnBroker = OwnBroker(
+            session, wait_limit_s=session_timeout_ms / 1000 * _EXPIRY_SLACK
+        )
         self._start_limit_s = self.own.wait_limit_s
         self._writing = threading.Lock()  # one writer of nodes at a time
         self._changed = threading.Condition()  # guards the fields below
