@@ -28,8 +28,7 @@ from pylogctl.audit.options import Comparison
 from pylogctl.cli.connections import Side, open_side
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
-from pylogctl.cli.offsets import make_span
+from pylogctl.cli.offsets import make_span, resolve_ranges, total_bytes
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.comparison import read_chunks

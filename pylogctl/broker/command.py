@@ -54,8 +54,8 @@ def start(env: Environment, options: StartOptions, process: ProcessOptions) -> N
     Prints one READY line once its port is bound and it is registered. Without --zookeeper, an
     embedded ZooKeeper on the data directory is started with it, or used if it runs already;
     --zookeeper embedded asks for that explicitly. It ends with the broker. A broker with a TLS
-    listener looks at its certificates each 10 s, and at SIGHUP, which stops one without. With
-    -X authentication.required=true clients log in, but at authentication.optional.listeners.
+    listener rereads its certificates every 10 s and on SIGHUP; one without TLS stops on SIGHUP.
+    With -X authentication.required=true clients log in, but at authentication.optional.listeners.
     """
     from pylogctl.broker.service import run
 

@@ -23,11 +23,10 @@ class StartOptions(Choice):
         min=-1,
         max=65535,
     )
-    listen: list[str] = option(
+    listen: list[str] | None = option(
         "--listen NAME=tls://HOST:PORT",
         "Options",
         "Listen there as well; or plain://. Repeatable.",
-        default=[],
     )
     data_dir: Path | None = option(
         "--data DIR", "Options", "Data directory, or several: DIR,DIR.. Default: data."

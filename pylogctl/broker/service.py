@@ -195,7 +195,7 @@ def _as_properties(options: StartOptions, zookeeper: str | None) -> dict[str, st
         "brokerid": options.broker_id,
         "host": options.host,
         "port": port,
-        "listeners": ",".join(options.listen) or None,
+        "listeners": ",".join(options.listen or ()) or None,
         "log.dir": options.data_dir,
         "zk.connect": zookeeper,
     }

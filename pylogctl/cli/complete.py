@@ -18,13 +18,20 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
+import typer
+
+from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import SCRIPTS
-
-if TYPE_CHECKING:
-    from pylogctl.cli.context import Contexts
-    from pylogctl.cli.nodes import ArgumentNode, CommandNode, OptionNode
+from pylogctl.cli.context import Contexts, config_files, current_name, read_contexts
+from pylogctl.cli.declarations import choices_of
+from pylogctl.cli.errors import CliError
+from pylogctl.cli.fields import schemas_of
+from pylogctl.cli.help_page import TOPICS
+from pylogctl.cli.nodes import HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
+from pylogctl.cli.options import EVERY_GROUP, takes_value
+from pylogctl.cli.tree import CONTEXT_SETTINGS, Group, describe_command
 
 FRESH_S = 30.0
 STALE_S = 3600.0
@@ -126,11 +133,6 @@ def _whole(words: list[str]) -> tuple[list[str], str]:
 
 
 def _read_line(before: list[str], current: str) -> _Line:
-    import typer
-
-    from pylogctl.cli.app import root
-    from pylogctl.cli.options import takes_value
-    from pylogctl.cli.tree import CONTEXT_SETTINGS, Group
 
     command: Any = root()
     ctx = typer.Context(command, info_name="pylogctl", **CONTEXT_SETTINGS)
@@ -154,10 +156,6 @@ def _read_line(before: list[str], current: str) -> _Line:
 
 def _offered(line: _Line) -> Iterator[Value]:
     """Yield what can stand in place of the word being typed."""
-    from pylogctl.cli.nodes import HELP_FLAGS
-    from pylogctl.cli.options import takes_value
-    from pylogctl.cli.tree import Group, describe_command
-
     if isinstance(line.command, Group):
         if line.option:
             yield from _named(line, _values_of_shared(line.option))
@@ -181,9 +179,6 @@ def _offered(line: _Line) -> Iterator[Value]:
 
 def _values_of_shared(flag: str) -> tuple[str, ...]:
     """Return the words for a shared option that stands before the command."""
-    from pylogctl.cli.declarations import choices_of
-    from pylogctl.cli.options import EVERY_GROUP
-
     for one in EVERY_GROUP:
         _, info = get_args(one.annotation)
         if flag in (info.default, *info.param_decls):
@@ -194,9 +189,6 @@ def _values_of_shared(flag: str) -> tuple[str, ...]:
 def _positional(node: CommandNode, line: _Line) -> tuple[str, ...]:
     """Return the words to offer for the first argument."""
     if node.path[1:] in {("help",), ("man",)}:
-        from pylogctl.cli.app import Pylogctl
-        from pylogctl.cli.help_page import TOPICS
-
         return (*Pylogctl.entries, *TOPICS)
     if not node.arguments:
         return ()
@@ -231,7 +223,6 @@ def _option_values(node: CommandNode, option: OptionNode) -> tuple[str, ...]:
     """Return the words to offer for an option of a command: of its documents, the columns."""
     if option.name not in {"columns", "sort"}:
         return _values_of(option)
-    from pylogctl.cli.fields import schemas_of
 
     names: dict[str, None] = {}
     for schema in schemas_of(node.name):
@@ -268,7 +259,6 @@ def _zookeeper_of_context(words: list[str]) -> str | None:
     contexts = _contexts()
     if contexts is None:
         return None
-    from pylogctl.cli.context import current_name
 
     name = current_name(os.environ, contexts)
     for word, value in pairwise(words):
@@ -280,9 +270,6 @@ def _zookeeper_of_context(words: list[str]) -> str | None:
 
 def _contexts() -> Contexts | None:
     """Return the contexts of the configuration files; None if there are no files, or bad ones."""
-    from pylogctl.cli.context import config_files, read_contexts
-    from pylogctl.cli.errors import CliError
-
     try:
         return read_contexts(os.environ) if config_files(os.environ) else None
     except CliError:

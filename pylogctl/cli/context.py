@@ -8,12 +8,14 @@ that do not exist cost a look each; the TOML parser is imported only for one tha
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from broker.errors import ArgumentError, did_you_mean
+from broker.files import write_atomically
 from broker.units import parse_duration_s
 from pylogctl.cli.environment import (
     ADDRESS_PROPERTIES,
@@ -205,8 +207,6 @@ def _used(environ: Mapping[str, str]) -> list[str]:
 
 def use(environ: Mapping[str, str], contexts: Contexts, name: str) -> Context:
     """Make a context current; `-` stands for the one that was before."""
-    from broker.files import write_atomically
-
     used = _used(environ)
     if name == "-":
         if len(used) < 2 or not used[1]:
@@ -297,8 +297,6 @@ def _filled(settings: SharedOptions, context: Context) -> SharedOptions:
 
 def add(environ: Mapping[str, str], name: str, fields: Mapping[str, str | bool]) -> Context:
     """Add a context to the user's file, which is created if it does not exist."""
-    from broker.files import write_atomically
-
     _check_name(name)
     file = user_file(environ)
     text = file.read_text(encoding="utf-8") if file.is_file() else "schema = 1\n"
@@ -318,8 +316,6 @@ def add(environ: Mapping[str, str], name: str, fields: Mapping[str, str | bool])
 
 def remove(environ: Mapping[str, str], context: Context) -> None:
     """Remove a context's tables from its file; if it was current, none is."""
-    from broker.files import write_atomically
-
     kept, is_inside = [], False
     for line in context.file.read_text(encoding="utf-8").splitlines(keepends=True):
         if line.lstrip().startswith("["):
@@ -339,8 +335,6 @@ def remove(environ: Mapping[str, str], context: Context) -> None:
 
 def rename(environ: Mapping[str, str], context: Context, name: str) -> None:
     """Rename a context in its file; if it is current, or the file's default, it stays so."""
-    from broker.files import write_atomically
-
     _check_name(name)
     text = context.file.read_text(encoding="utf-8")
     if name in parse_contexts(context.file, text).by_name:
@@ -366,6 +360,4 @@ def _check_name(name: str) -> None:
 
 
 def _toml(value: str | bool) -> str:
-    import json
-
     return json.dumps(value)  # which is TOML for these

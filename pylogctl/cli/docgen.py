@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from broker.config import BrokerConfig
+from broker.topic_settings import TOPIC_SETTINGS
 from pylogctl import __released__, __version__
 from pylogctl.cli import schemas
 from pylogctl.cli.app import Pylogctl, root
@@ -335,8 +337,6 @@ def _filled(text: str) -> str:
         rows = [f"`{int(code)}` *{code.name}*\n:   {MEANINGS[code]}" for code in MEANINGS]
         text = text.replace("@EXIT-STATUS@", "\n\n".join(rows))
     if "@BROKER-PROPERTIES@" in text:
-        from broker.config import BrokerConfig
-
         defaults = BrokerConfig()
         aliases = BrokerConfig.aliases().items()
         rows = []
@@ -351,8 +351,6 @@ def _filled(text: str) -> str:
             rows.append(f"`{prop.name}`\n:   {prop.doc}.{shown}")
         text = text.replace("@BROKER-PROPERTIES@", "\n\n".join(rows))
     if "@TOPIC-SETTINGS@" in text:
-        from broker.topic_settings import TOPIC_SETTINGS
-
         rows = [
             f"`{one.property.name}`\n:   {one.property.doc}. Applied {one.applied}."
             for one in TOPIC_SETTINGS

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from broker.client.selection import Selected, causes_of_absence, partitions_away, unreadable_text
+from broker.consumer.boundaries import BoundaryFinder
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    PartitionsAwayError,
+    RequestTimeoutError,
+)
 from broker.partition_patterns import PartitionPattern, parse_partition
-from broker.positions import Absolute, Mark, OffsetRange, OffsetSpec, parse_offset_spec
-from broker.topic import TopicPartition
+from broker.positions import Absolute, Mark, OffsetRange, OffsetSpec, parse_offset_spec, resolve
+from broker.topic import ReadRange, TopicPartition
+from pylogctl.cli.connections import Side
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
 
@@ -103,3 +112,68 @@ def validate_order(order: str, span: Span) -> None:
     ranges = [span.spec.default, *(offsets for _, offsets in span.spec.partitions)]
     if order == "partition" and not span.exit_at_end and any(r.end is None for r in ranges):
         raise UsageError("--order partition needs an end: -e, or an offset range START:END")
+
+
+def resolve_ranges(
+    env: Environment,
+    side: Side,
+    selected: Selected,
+    span: Span,
+    *,
+    default_start: Mark = Mark.EARLIEST,
+    strict: bool = False,
+    leader_wait_s: float = 0.0,
+    on_missing: Callable[[str], object] | None = None,
+) -> dict[TopicPartition, ReadRange]:
+    """Resolve `span` on each partition; a lost leader is awaited for `leader_wait_s`.
+
+    Partitions that cannot be read raise `PartitionsAwayError`, or are left out if `on_missing` is
+    given, which is called with a sentence for each cause.
+    """
+    partitions, away = selected
+    if away and (on_missing is None or not partitions):
+        raise partitions_away(side.cluster, away)
+    causes = causes_of_absence(side.cluster, away)
+    start = span.spec.default.start
+    offset = start.position if isinstance(start, Absolute) and not span.from_file else 0
+    if offset and len(partitions) > 1:
+        env.note(
+            f"offset {offset} is a position in bytes, in each of {len(partitions)} "
+            "partitions; -p names one, -o -10 reads the last ten messages"
+        )
+    ranges = {}
+    lost: dict[int, tuple[BrokerError, list[TopicPartition]]] = {}  # by broker
+    with BoundaryFinder(side.cluster, side.connect, leader_wait_s=leader_wait_s) as positions:
+        for partition in partitions:
+            wanted = span.range_for(partition)
+            wanted = wanted._replace(start=wanted.start or default_start)
+            leader = side.cluster.leader_id(partition)
+            if leader in lost:
+                lost[leader][1].append(partition)
+                continue
+            try:
+                found = resolve(wanted, partition, positions, strict=strict, warn=env.warn)
+            except (BrokerUnreachableError, RequestTimeoutError) as error:
+                if not error.is_retriable:
+                    raise
+                lost[leader] = error, [partition]
+                continue
+            end = "" if found.end is None else f" to {found.end.offset}"
+            env.trace(1, f"{partition}: reading from {found.start.offset}{end}")
+            ranges[partition] = found
+    if lost and not ranges:
+        raise next(iter(lost.values()))[0]
+    causes += [unreadable_text(side.cluster, *one) for one in lost.values()]
+    if on_missing is not None:
+        for cause in causes:
+            on_missing(cause)
+    elif causes:
+        raise PartitionsAwayError("\n".join(causes))
+    return ranges
+
+
+def total_bytes(ranges: Mapping[TopicPartition, ReadRange]) -> int:
+    """Return the number of bytes in the ranges that have an end."""
+    return sum(
+        max(0, one.end.offset - one.start.offset) for one in ranges.values() if one.end is not None
+    )

@@ -22,6 +22,7 @@ import typer
 
 from broker.partition_patterns import PartitionList
 from broker.units import ListenAddress
+from pylogctl import __version__
 from pylogctl.cli.confirmation import confirm_context
 from pylogctl.cli.context import at_cluster, in_context
 from pylogctl.cli.declarations import (
@@ -80,8 +81,6 @@ def fill_optional(args: list[str], optional: Mapping[str, OptionalValue]) -> lis
 
 def _print_version(wanted: bool) -> None:  # its result is the value of the option
     if wanted:
-        from pylogctl import __version__
-
         typer.echo(f"pylogctl {__version__}")
         raise typer.Exit
 

@@ -6,9 +6,11 @@ stream or a service asks a `StopRequest` between its steps, so that it completes
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
 import os
+import resource
 import signal
 import threading
 from collections.abc import Iterator
@@ -111,8 +113,6 @@ def freeze_garbage() -> None:
 
 def leave_no_core_file() -> None:
     """Have this process and its children end without a core file, which would have their keys."""
-    import resource  # late: only services need it
-
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
@@ -121,8 +121,6 @@ def keep_freed_memory() -> None:
     # By default glibc returns blocks of a megabyte to the kernel (mallopt(3)). A consumer allocates
     # several for each response: the kernel would map, clear and unmap their pages a thousand times
     # a second, which costs as much as everything else.
-    import ctypes  # late: only consumers need it
-
     with suppress(AttributeError):  # other C libraries have no such setting
         set_option = ctypes.CDLL(None).mallopt
         set_option(_M_MMAP_THRESHOLD, _BLOCK_BYTES)

@@ -7,6 +7,7 @@ Options are searched in the raw command line, since parsing it may be what faile
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 import time
@@ -197,8 +198,6 @@ def as_object(failure: Failure) -> str:
         "hint": "\n".join(failure.hints),
         "details": dict(failure.details),
     }
-    import json  # late: only for programs that ask for it
-
     return json.dumps({"error": body}, default=str)
 
 

@@ -20,8 +20,10 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from broker.errors import did_you_mean
+from pylogctl.cli import help_page
 from pylogctl.cli.environment import ASKS_FOR_PROPERTIES, Streams
 from pylogctl.cli.errors import CliError, MissingCommandError, UsageError
+from pylogctl.cli.foreign import hints_for_command, hints_for_option
 from pylogctl.cli.nodes import HELP_ALL, HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
 from pylogctl.cli.options import AcceptingCommand, Facts, fill_optional, takes_value
 
@@ -107,8 +109,6 @@ def _usage_error(error: typer.TyperException) -> CliError:
     option = str(getattr(error, "option_name", ""))
     param = getattr(error, "param", None)
     if kind == "NoSuchOption":
-        from pylogctl.cli.foreign import hints_for_option
-
         names = [str(one.name) for one in ctx.command.params] if ctx else []
         foreign = hints_for_option(option, path, names)
         return UsageError(_no_option(option, ctx, path, guesses=not foreign), hints=foreign + hints)
@@ -183,8 +183,6 @@ class Command(TyperCommand):
 
     def get_help(self, ctx: Any) -> str:
         """Return the help, with all of the shared options if `--help-all` asked for it."""
-        from pylogctl.cli import help_page
-
         node = describe_command(self, ctx)
         style = help_page.Style.of(_streams_of(ctx))
         return help_page.command_help(node, style, everything=ctx.meta.get(HELP_ALL, False))
@@ -217,8 +215,6 @@ class Group(TyperGroup):
 
     def get_help(self, ctx: Any, *, stderr: bool = False) -> str:
         """Return the help for standard output, or for standard error."""
-        from pylogctl.cli import help_page
-
         style = help_page.Style.of(_streams_of(ctx), stderr=stderr)
         return help_page.group_help(self.described(ctx), style)
 
@@ -258,8 +254,6 @@ class Group(TyperGroup):
         """Find the command; the error for an unknown one suggests the most similar."""
         command = self.get_command(ctx, args[0])
         if command is None:
-            from pylogctl.cli.foreign import hints_for_command
-
             hints = hints_for_command(ctx.command_path.split()[1:], args)
             guess = "" if hints else did_you_mean(args[0], self.list_commands(ctx))
             raise UsageError(

@@ -110,8 +110,8 @@ def recover(
     """Make topics again that ZooKeeper has lost, over the logs that brokers have of them.
 
     Shows for each partition which broker has which copy, which of them the others will follow (the
-    longest of the latest leader epoch), and what would be lost. With --execute the topics are
-    made again of which every replica is there; others must be named with --topic.
+    longest of the latest leader epoch), and what would be lost. --execute recreates the
+    topics whose replicas are all present; others must be named with --topic.
     """
     from pylogctl.cluster.recover import recover as work
 

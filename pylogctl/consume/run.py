@@ -16,7 +16,7 @@ from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.logs import library_warnings
-from pylogctl.cli.offset_resolution import resolve_ranges
+from pylogctl.cli.offsets import resolve_ranges
 from pylogctl.cli.process import StopRequest, graceful_stop, keep_freed_memory
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.selection import compile_patterns, wait_for_topics

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pylogctl.cli import context as contexts
+from pylogctl.cli.connections import open_cluster
 from pylogctl.cli.context import Contexts
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Context, Environment
@@ -152,8 +153,6 @@ def test(
     name: str | None = argument("[CONTEXT]", "Name. Default: the current one.", default=None),
 ) -> None:
     """Connect to the cluster of a context, and say which brokers it has."""
-    from pylogctl.cli.connections import open_cluster
-
     found = _read(env)
     chosen = name or contexts.current_name(env.environ, found)
     if chosen is None:

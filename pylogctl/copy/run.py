@@ -30,8 +30,7 @@ from pylogctl.cli.connections import Absence, Side, open_side
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
-from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
-from pylogctl.cli.offsets import make_span
+from pylogctl.cli.offsets import make_span, resolve_ranges, total_bytes
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render

@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from broker.protocol import codec
 from pylogctl import __version__
+from pylogctl.cli.app import root
 from pylogctl.cli.columns import Document, Row, Text
+from pylogctl.cli.completion import SCRIPTS
 from pylogctl.cli.declarations import argument, flag
 from pylogctl.cli.environment import Environment, terminal_width
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts
 from pylogctl.cli.render import paged, render
 from pylogctl.cli.tree import Command, new_app
+from pylogctl.help.manual import find_page, render_page
 
 help_app = new_app()
 man_app = new_app()
@@ -63,8 +68,6 @@ def help_(
     if words:
         _show_page(env, words)
         return
-    from pylogctl.cli.app import root
-
     command = root()
     ctx = typer.Context(command, info_name="pylogctl", obj=env.streams)
     env.write_styled(command.get_help(ctx))
@@ -86,8 +89,6 @@ def man(
 
 def _show_page(env: Environment, words: list[str]) -> None:
     """Write the manual page of a command or topic, through the pager on a terminal."""
-    from pylogctl.help.manual import find_page, render_page
-
     source = find_page(words).read_text(encoding="utf-8")
     is_tty = env.streams.stdout_is_tty
     width = min(terminal_width(env.environ), MAX_WIDTH) if is_tty else PIPE_WIDTH
@@ -108,8 +109,6 @@ def completion(
     install: bool = flag("--install", "Options", "Write it to where the shell looks for it."),
 ) -> None:
     """Print a shell completion script."""
-    from pylogctl.cli.completion import SCRIPTS
-
     script = SCRIPTS[shell]
     if not install:
         env.write(script.encode())
@@ -142,10 +141,6 @@ def _install_path(shell: Shell, environ: Mapping[str, str]) -> Path:
 @accepts(OUTPUT, examples=("pylogctl version", "pylogctl --version --output json"))
 def version(env: Environment) -> None:
     """Show versions of program and libraries."""
-    from importlib import metadata
-
-    from broker.protocol import codec
-
     rows = [
         VersionRow("pylogctl", __version__),
         VersionRow("python", platform.python_version()),

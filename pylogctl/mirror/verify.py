@@ -9,8 +9,7 @@ from broker.units import count_text
 from pylogctl.cli.connections import Side, open_side
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
-from pylogctl.cli.offsets import Span, make_span
+from pylogctl.cli.offsets import Span, make_span, resolve_ranges, total_bytes
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.comparison import Ranges, compare_topics

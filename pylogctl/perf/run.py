@@ -28,8 +28,7 @@ from pylogctl.cli.columns import Document
 from pylogctl.cli.connections import Absence, Side, connector, open_cluster, with_addresses
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.offset_resolution import resolve_ranges
-from pylogctl.cli.offsets import Span, make_span
+from pylogctl.cli.offsets import Span, make_span, resolve_ranges
 from pylogctl.cli.process import freeze_garbage
 from pylogctl.cli.properties import PERF_CONSUME, PERF_E2E, PERF_PRODUCE, Use
 from pylogctl.cli.render import render

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -121,9 +122,9 @@ class EventChoice(Choice):
         (key, _, other_key), (time, _, other_time) = (
             (text or "").partition(",") for text in (self.key_field, self.time_field)
         )
-        first = self.changed(key_field=key or None, time_field=time or None)
-        return first, first.changed(
-            key_field=other_key or first.key_field, time_field=other_time or first.time_field
+        first = replace(self, key_field=key or None, time_field=time or None)
+        return first, replace(
+            first, key_field=other_key or first.key_field, time_field=other_time or first.time_field
         )
 
     def check_time(self) -> None:

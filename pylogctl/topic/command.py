@@ -430,10 +430,10 @@ def delete(
 ) -> None:
     """Delete topics from ZooKeeper and, with --data, from the brokers.
 
-    The name of each topic must be typed to confirm it. Without --data only a topic is deleted that
-    no live broker has any more. A topic with replicas is deleted by the controller on all brokers,
-    on those that are away once they are back. Deleted messages cannot be restored. Offsets of
-    groups that stay stored are void once the topic is created again.
+    The name of each topic must be typed to confirm it. Removes the registry entry of a topic whose
+    data is gone; to delete a topic with its messages, add --data. A topic with replicas is deleted
+    by the controller on all brokers, on those that are away once they are back. Deleted messages
+    cannot be restored. Offsets of groups that stay stored are void once the topic is created again.
     """
     from pylogctl.cli.connections import Absence, open_cluster, zookeeper_session
     from pylogctl.topic.changes import delete_topics

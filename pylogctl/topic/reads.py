@@ -19,8 +19,7 @@ from pylogctl.cli.connections import Side, connector, open_cluster, open_side
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import Done, for_each, raise_failures
-from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
-from pylogctl.cli.offsets import Span
+from pylogctl.cli.offsets import Span, resolve_ranges, total_bytes
 from pylogctl.cli.options import PayloadForm
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import chosen_columns, render

@@ -114,4 +114,4 @@ def test_produce_with_a_broker_given_imports_neither_registry_nor_tables(
     args = ["produce", "t", "-b", f"127.0.0.1:{running_broker.port}", str(tmp_path / "input")]
     imported = _imported(tmp_path, *args)
     assert "broker.producer.producer" in imported
-    assert not imported & (HEAVY | OF_BROKERS | {"json", "csv", "broker.consumer.config"})
+    assert not imported & (HEAVY | OF_BROKERS | {"csv", "broker.consumer.config"})
