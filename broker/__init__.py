@@ -2,6 +2,55 @@
 
 Each public name is imported when it is first used, so that a program that only produces does not
 wait for the modules of the server.
+
+    clock.py               the clock, an argument everywhere so that tests can control the time
+    cluster_state.py       what brokers and the controller know of replicated partitions and of each
+                           other
+    config.py              every setting of a broker, under the property names of Kafka 0.7
+    deadlines.py           the deadline of the call that a thread is in: each wait inside asks how
+                           much is left of it
+    endpoints.py           endpoints: the addresses that a broker listens on, or is reached at, each
+                           with a name
+    errors.py              every exception of the library, its wire code, and whether a retry may
+                           help
+    exposition.py          what Prometheus scrapes: declared metrics as families of its client
+                           library, and as text
+    files.py               the files of a broker: opened without following links, replaced as a
+                           whole, made durable
+    ids.py                 ids that stand for none, in requests, in ZooKeeper and in memory
+    json_fields.py         fields of messages in JSON: the last of equal keys counts, numbers stay
+                           as they were written
+    leader_epochs.py       the leader epoch in which each part of a log was written
+    listener_config.py     the settings of a broker about who reaches it: listeners, TLS, logins,
+                           rules, proofs
+    metrics.py             metrics, each declared once: its name, kind, unit and meaning, and how to
+                           read it
+    metrics_server.py      the HTTP server that Prometheus scrapes
+    partition_patterns.py  which partitions a text means: `0`, `2-0`, `*-0`, `0,1`, `0..3`,
+                           `orders[2-0]`
+    patterns.py            patterns that users write: regular expressions of RE2 on UTF-8,
+                           everywhere the same
+    positions.py           the grammar of positions, as in `--offset`: text to values, values to
+                           offsets
+    properties.py          properties: the table that a settings class declares, and how their texts
+                           become values
+    records.py             records: dataclasses and NamedTuples whose fields say what they mean, for
+                           tables, JSON and web
+    replica_records.py     records of replicas, which their broker keeps beside the log: they
+                           outlive ZooKeeper's data
+    state_changes.py       changes of leaders and replicas, as each broker logs them and tools read
+                           them
+    stats.py               how often events happened and how long they took: since the start, and in
+                           windows
+    threads.py             threads that no exception ends unseen
+    times.py               points in time: how people and programs write them, and when work is due
+    token_bucket.py        how often something may happen: a burst at once, then so many times a
+                           second
+    topic.py               topic names, the identity of a partition, positions and ranges in it
+    topic_settings.py      the settings of single topics: one table, their texts as values, and the
+                           result for a topic
+    units.py               durations, sizes, rates, times and ports: parsing, formatting, and pacing
+                           to a rate
 """
 
 from __future__ import annotations

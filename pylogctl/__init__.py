@@ -9,6 +9,13 @@
 
 The names of the API are imported when they are first used. Nothing in `broker` imports this
 package.
+
+    __main__.py       entry point: fast paths, and how signals, broken pipes and errors end the
+                      process
+    comparison.py     reads messages of clusters, and pairs them with others: one engine below
+                      several reports
+    pytest_plugin.py  pytest fixtures for programs that use pylogctl; installed with it, imported
+                      when first used
 """
 
 from __future__ import annotations

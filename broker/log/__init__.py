@@ -1,4 +1,45 @@
 """Logs: segment files, and appending, reading, flushing, recovery and retention of them.
 
 Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
+
+    checkpoints.py     writing the checkpoints of all logs: recovery points, high watermarks, and
+                       where the logs are
+    creation.py        creation of topics and logs: by the first append, by a request, and as
+                       replicas
+    damage.py          comparing copies of a log by digests, finding damaged messages, and replacing
+                       their files
+    data_directory.py  one data directory of a broker: its lock, owner, clean-shutdown marker and
+                       what is where in it
+    deletion.py        deletion of topics and replicas: the files are moved aside first, and removed
+                       by a thread
+    directories.py     the data directories of one broker: which of them can be used, and which log
+                       is in which
+    flusher.py         the flusher: flushes each log when it is due, on a few threads shared by all
+                       logs
+    format.py          the format of a log: names of segments, their bytes, and which position an
+                       offset has in them
+    loading.py         loading all logs of a broker at its start, recovered where they were not
+                       closed cleanly
+    log.py             the log of one partition: append, read, roll, flush and truncate
+    log_parts.py       parts of a log: listeners of its offsets, what no flush has made durable, and
+                       incarnations
+    log_segments.py    the segments of one log: opening and cutting their files, and what is known
+                       of bad ones
+    manager.py         all logs of one broker, from its start to its stop
+    moves.py           moves of logs between the data directories of a broker, which serves them
+                       meanwhile
+    recovery.py        recovery: loading the segments of a log, and truncating a log that was not
+                       closed cleanly
+    replica_files.py   the files beside the segments of a replicated log: epochs, creation id, and
+                       record
+    retention.py       retention: which segments are past their age or size, archiving and removing
+                       them
+    scan.py            finding entries in a segment file: block scans, boundaries, and good entries
+                       behind damage
+    segment.py         segment files: their descriptors, sparse boundary index and the system calls
+                       on them
+    table.py           the logs of one broker by partition, and the locks under which the set of
+                       them changes
+    topics.py          the topics in a broker's data directories, the settings they have now, and
+                       their creation ids
 """

@@ -2,4 +2,13 @@
 
 No socket, thread, file or clock: the broker drives them with real logs and requests, the
 simulation (`tests/simulation/`) with models of both.
+
+    follower.py     the follower of a partition: from where it fetches, and how it applies each
+                    response
+    leader.py       the leader of a partition: followers' progress, the high watermark, the in-sync
+                    replicas
+    replica.py      one replica of a partition on this broker: whether it leads, follows, or does
+                    neither
+    replica_log.py  the log of a replica as the state machines of replication use it
+    replicas.py     the replicas of a broker, and which pushes of controllers they accept
 """

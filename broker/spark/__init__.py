@@ -76,4 +76,25 @@ Options of a write, besides brokers, zk and the two timeouts:
 
 Rows have a column value, and may have topic, key (its hash selects the partition) and partition
 (`HOME-INDEX`). The other columns of a read are ignored.
+
+    audit.py       the audit in Spark: counts of producers, and counts of messages in topics and in
+                   loads
+    compaction.py  compaction: replaces many small loads of an output by one with fewer, larger
+                   files
+    events.py      events in time: counts per key in windows, and joins with other events or with a
+                   table
+    extraction.py  text, key, time and number of events, extracted from payloads
+    jobs.py        jobs: tasks with progress, and the `BrokerError` behind a failure of Spark
+    load.py        loads: topics into files, each message once
+    load_table.py  loads into tables of Iceberg and Delta: each message once, offsets and data in
+                   one commit
+    local.py       tasks on processes of this machine, without Spark
+    options.py     options of the data source `pylog`: text of Spark to typed values, and back
+    queries.py     SQL on topics: each topic a view, the payload as text or as columns of its JSON
+    schema.py      the columns of the data source: the fields that the log format stores
+    session.py     a Spark session for commands: finds Java, logs to a file, and ends with its block
+    source.py      the data source `pylog`, and functions that return topics as DataFrames
+    tables.py      tables of Iceberg and Delta as outputs, by Spark's own writers
+    verify.py      validation of segment files on a cluster, with the report of `log verify`
+    writer.py      the writer: rows to topics, batch and stream
 """

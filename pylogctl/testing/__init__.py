@@ -1,6 +1,13 @@
 """Brokers for the tests of programs: in the process of the test, with data that go with them.
 
 With pytest the fixtures of `pylogctl.pytest_plugin` need no import; see there.
+
+    brokers.py    brokers in the process of a test, alone or as a cluster
+    clock.py      a clock that a test sets forward
+    faults.py     a broker behind a proxy that delays, breaks and cuts what passes
+    node_tree.py  the nodes of a ZooKeeper in memory: what requests do to them, and who watches
+                  which
+    zookeeper.py  a ZooKeeper in the process of a test: groups and replicas without Java
 """
 
 from __future__ import annotations

@@ -1,1 +1,25 @@
-"""`pylogctl web`: a JSON API and pages over a cluster."""
+"""`pylogctl web`: a JSON API and pages over a cluster.
+
+api.py        the JSON API below `/api/v1`: its handlers that read, and their rows in the table
+              of routes
+app.py        the application: its table of routes, served behind the guard
+changes.py    the handlers of the API that change the cluster, and their rows in the table of
+              routes
+command.py    `pylogctl web`: serve a JSON API and pages over a cluster
+document.py   the document that `pylogctl web` writes once it serves
+documents.py  the JSON documents of the API, most of them made from the records of
+              `broker.admin`
+events.py     server-sent events: messages as they come, and figures of the cluster
+exchange.py   requests to structs, structs to responses, and cursors of lists
+messages.py   pages of messages: the next ones, or those before, of one partition or of several
+openapi.py    the description of the API, OpenAPI 3.1, made from the table of routes
+problems.py   errors as problem documents (RFC 9457)
+run.py        runs `pylogctl web`: listens, connects to the cluster, and serves until a signal
+sampler.py    looks at the cluster each few seconds, and keeps for an hour what pages draw and
+              show live
+security.py   guards the application: who may ask, from where, for how much; and headers for
+              browsers
+server.py     runs the application on uvicorn, with limits for clients that are slow
+site.py       what all requests share: the client of the cluster, threads for its calls, and
+              what is allowed
+"""
