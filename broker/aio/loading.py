@@ -87,9 +87,13 @@ class Loading(AsyncIterator[Message], Generic[_S]):
         return None if self._is_closed else self._source
 
     async def _begin(self) -> None:
-        self._source = await self._made()
-        if self._is_closed:  # meanwhile
-            await self.close()
+        try:
+            if not self._is_closed:
+                self._source = await self._made()
+        finally:
+            if self._is_closed:  # meanwhile
+                self._beginning = None
+                await self.close()
 
     def __aiter__(self) -> Self:
         return self
@@ -139,7 +143,7 @@ class Loading(AsyncIterator[Message], Generic[_S]):
             while (source := await self._begun()) is not None:
                 if self._loading is None:
                     self._loading = self._access.loop.run_in_executor(self._thread, load, source)
-                    self._loading.add_done_callback(_take_error)
+                    self._loading.add_done_callback(take_error)
                 if not self._loading.done():  # else `poll` of 0 s takes what is there
                     await asyncio.wait([self._loading])
                 if self._is_closed:
@@ -169,7 +173,7 @@ class Loading(AsyncIterator[Message], Generic[_S]):
             self._loading.cancel()
 
 
-def _take_error(loaded: asyncio.Future[Any]) -> None:
+def take_error(loaded: asyncio.Future[Any]) -> None:
     """Take an error that no task waits for any more, so that it is not reported as unseen."""
     if not loaded.cancelled():
         loaded.exception()

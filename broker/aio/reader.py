@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import suppress
 from queue import Empty
 from typing import TypeVar
 
 from broker.aio.access import AsyncAccess
-from broker.aio.loading import TURN_MESSAGES, Loading
+from broker.aio.loading import TURN_MESSAGES, Loading, take_error
 from broker.api.errors import Closed
 from broker.api.reader import Reader
 from broker.api.values import Batch, PartitionLike, Place
@@ -82,13 +83,29 @@ class AsyncReader(Loading[Reader]):
     async def close(self) -> None:
         """End the iteration and close its connections; by any task."""
         self.end()
+        if self._beginning is None:  # else what it opens is closed by it
+            self._end_thread()
+        if self._closing is not None:
+            await asyncio.wait([self._closing], timeout=_CLOSE_S)
+
+    def _end_thread(self) -> None:
+        """Have the thread close the source, once, and end."""
         reader = self._source
         if reader is not None and self._closing is None:
             reader._source.interrupt()
             self._closing = self._access.loop.run_in_executor(self._thread, reader.close)
+            self._closing.add_done_callback(take_error)
         self._thread.shutdown(wait=False)
-        if self._closing is not None:
-            await asyncio.wait([self._closing], timeout=_CLOSE_S)
+
+    def __del__(self) -> None:
+        reader = self._source
+        if (
+            reader is not None and self._closing is None
+        ):  # closed by the loop's thread, it may block
+            reader._source.interrupt()
+            with suppress(RuntimeError):  # at the end of the interpreter
+                self._thread.submit(reader.close)
+            self._thread.shutdown(wait=False)
 
 
 def _next_messages(reader: Reader) -> list[Message | None] | None:

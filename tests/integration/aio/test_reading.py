@@ -359,6 +359,29 @@ def test_reader_when_dropped_or_left_then_its_connection_ends(
     run(main)
 
 
+@pytest.mark.parametrize("turns", [0, 1, 2, 5])
+def test_reader_when_closed_while_it_opens_then_ends_and_leaves_nothing(
+    pylog: Client, pylog_address: str, pylog_topic: str, turns: int
+) -> None:
+    filled(pylog, pylog_topic, 3)
+
+    async def main() -> None:
+        async with pylogctl.aconnect(pylog_address) as client:
+            reader = client.read(pylog_topic, stop=None)
+            reading = asyncio.create_task(anext(reader, None))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await reader.close()
+            assert await reading is None
+            for _ in range(200):
+                if not any("aio-reader" in one.name for one in threading.enumerate()):
+                    return
+                await asyncio.sleep(0.01)
+            pytest.fail("its thread is left")
+
+    run(main)
+
+
 def test_tasks_when_a_reader_has_much_in_hand_then_get_their_turn(
     pylog: Client, pylog_address: str, pylog_topic: str
 ) -> None:

@@ -32,7 +32,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.server import broker as server_broker
 from broker.server.broker import Broker
 from broker.server.requests.admin import supported_versions
-from broker.server.requests.fetch import FetchHandler
+from broker.server.requests.fetch import FilteredRead
 from broker.topic import TopicPartition
 from broker.zk.session import Session
 from tests.support.waiting import wait_until
@@ -427,7 +427,7 @@ def test_group_when_a_broker_does_not_take_the_pattern_then_says_so(
     def refuse(*_: object) -> None:
         raise InvalidPatternError("not with us")
 
-    monkeypatch.setattr(FetchHandler, "filtered_read", refuse)
+    monkeypatch.setattr(FilteredRead, "__init__", refuse)
     send(producer, b"a")
 
     with pytest.raises(InvalidPatternError, match="not with us"):

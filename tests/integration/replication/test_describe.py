@@ -202,7 +202,7 @@ def test_describe_when_leaders_change_then_asks_until_the_next_term_has_begun(
     def move() -> None:
         while not is_over.is_set():
             preferred = 1 - cluster.leader(partition)
-            target = f"{preferred},{1 - preferred}"
+            target = [preferred, 1 - preferred]
             plan = {"data": [{"topic": "t", "partition": partition.name, "target": target}]}
             reassign = ("topic", "reassign", "execute", "--plan", "-", "-Z", cluster.zookeeper)
             assert invoke(*reassign, stdin=json.dumps(plan).encode()).status == ExitStatus.OK

@@ -127,7 +127,7 @@ def test_throttle_when_the_controller_dies_then_the_next_one_keeps_it(
     partitions = cluster.create_topic("moved", 3, 1)
     moved = next(one for one in partitions if cluster.await_leader(one) == others[0])
     fill(cluster, moved, 1)
-    plan = {"data": [{"topic": "moved", "partition": moved.name, "target": str(others[1])}]}
+    plan = {"data": [{"topic": "moved", "partition": moved.name, "target": [others[1]]}]}
     result = invoke(
         *("topic", "reassign", "execute", "--plan", "-", "--throttle", "1B/s"),
         *("-Z", cluster.zookeeper),
