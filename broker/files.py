@@ -91,10 +91,15 @@ class JsonLines:
         self._open(path)
 
     def _open(self, path: Path) -> None:
-        self._fd = open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-        if self._mode is not None:
-            os.fchmod(self._fd, self._mode)
-        self.size = os.fstat(self._fd).st_size
+        fd = open_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        try:
+            if self._mode is not None:
+                os.fchmod(fd, self._mode)
+            size = os.fstat(fd).st_size
+        except OSError:
+            os.close(fd)
+            raise
+        self._fd, self.size = fd, size
 
     @property
     def is_torn(self) -> bool:

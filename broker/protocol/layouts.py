@@ -282,7 +282,7 @@ class ExtensionRequest:
 
 
 EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {}
-"""By type and version; `extension_requests` imports all modules that have any."""
+"""By type and version, of the modules that are imported; `server.requests.judge` imports all."""
 
 
 @dataclass(frozen=True)

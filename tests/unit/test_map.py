@@ -17,9 +17,7 @@ FOLDERS = sorted(
 def named_in(folder: Path) -> list[str]:
     """Return the files of whose purpose a line of the folder's docstring tells."""
     tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
-    return re.findall(
-        r"^    (\w+\.py)  +\S", ast.get_docstring(tree, clean=False) or "", re.MULTILINE
-    )
+    return re.findall(r"^ *(\w+\.py)  +\S", ast.get_docstring(tree) or "", re.MULTILINE)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda one: str(one.relative_to(REPOSITORY)))

@@ -24,9 +24,9 @@ NOT_CODE = {
     tokenize.ENDMARKER,
 }
 BUDGET: dict[str, int] = {
-    "broker": 3517,
+    "broker": 3522,
     "broker/admin": 5332,
-    "broker/aio": 2065,
+    "broker/aio": 2083,
     "broker/api": 3026,
     "broker/client": 1967,
     "broker/consumer": 3889,
@@ -36,7 +36,7 @@ BUDGET: dict[str, int] = {
     "broker/protocol": 3315,
     "broker/replication": 751,
     "broker/security": 1316,
-    "broker/server": 12027,
+    "broker/server": 12045,
     "broker/spark": 5946,
     "broker/tools": 1353,
     "broker/zk": 3968,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -64,8 +65,8 @@ class StateChangeLog:
             self._directory = directory
             try:
                 if paths := self._paths():
-                    self._start = _start_of(paths[-1])
-                    self._end = self._start + paths[-1].read_bytes().rfind(b"\n") + 1
+                    whole = paths[-1].read_bytes().rfind(b"\n") + 1
+                    self._start, self._end = _start_of(paths[-1]), _start_of(paths[-1]) + whole
                 self._file = self._opened(directory)
             except OSError as error:  # the broker works without this log
                 self._note_failure(error)
@@ -74,9 +75,7 @@ class StateChangeLog:
         """Close the file; later changes go to the broker's own log only."""
         with self._lock:
             self._directory = None
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+            self._close_file()
 
     def note(self, changes: Iterable[LoggedChange], *, level: int = logging.INFO) -> None:
         """Log changes, with this broker, and the time if they have none.
@@ -94,9 +93,13 @@ class StateChangeLog:
             try:
                 if self._file is None:
                     self._file = self._opened(self._directory)
+                start = self._start
                 self._file.write(lines)
                 self._end += len(lines)
                 self._has_failed = False
+                if self._start != start:  # in another file
+                    for path in self._paths()[:-2]:
+                        path.unlink()
             except OSError as error:
                 self._note_failure(error)
 
@@ -120,22 +123,33 @@ class StateChangeLog:
 
     def _opened(self, directory: Path) -> JsonLines:
         found = JsonLines(self._newest(directory), self._max_file_bytes, self._roll)
-        found.truncate(self._end - self._start)
+        try:
+            found.truncate(
+                self._end - self._start
+            )  # a write may have failed in the middle of a line
+        except OSError:
+            found.close()
+            raise
         return found
+
+    def _close_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
     def _newest(self, directory: Path) -> Path:
         return directory / f"{STATE_CHANGES_PREFIX}{self._start:020}{_SUFFIX}"
 
     def _roll(self) -> Path:
-        """Continue in another file, and remove all but the last one before it."""
+        """Continue in another file."""
         assert self._directory is not None
-        for path in self._paths()[:-1]:
-            path.unlink()
         self._start = self._end
         return self._newest(self._directory)
 
     def _note_failure(self, error: OSError) -> None:
-        """Warn once, and try again with the next change."""
+        """Warn once, and open the file again with the next change."""
+        with suppress(OSError):
+            self._close_file()
         if not self._has_failed:
             logger.warning("the state-change log cannot be written: %s", error)
         self._has_failed = True

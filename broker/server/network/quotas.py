@@ -180,6 +180,8 @@ class ConnectionCount:
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
+        self._per_s = 0.0
+        self._rate: TokenBucket | None = None
         self.set_limits(config)
         self._by_network: Counter[str] = Counter()
         self.total = 0
@@ -197,8 +199,11 @@ class ConnectionCount:
         with self._lock:
             self._limit = config.max_connections
             self._limit_per_address = config.max_connections_per_ip
-            # each connection pays for the one before it, so that one less is saved up
-            self._rate = TokenBucket(rate, rate - 1, self._clock.monotonic_s()) if rate else None
+            if rate != self._per_s:
+                # each connection pays for the one before it, so that one less is saved up
+                now_s = self._clock.monotonic_s()
+                self._rate = TokenBucket(rate, rate - 1, now_s) if rate else None
+                self._per_s = rate
 
     def pause_s(self) -> float:
         """Return how long to wait after a new connection before the next is accepted."""

@@ -311,6 +311,7 @@ class RequestHandlers:
                 raise errors.UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
+            client.has_published |= kind is PublishRequest  # also one that is refused below
             self._judge.check_order(client, kind, reader.rest)
             if kind is replica_requests.PushStatesRequest:
                 return self._broker.control.push(reader.rest, header)
@@ -324,7 +325,6 @@ class RequestHandlers:
             rights = self._judge.judge(request, client)
             dispatch: Callable[[], _Outcome | None]
             if isinstance(request, PublishRequest):
-                client.has_published = True
                 append = append_request(request, header.correlation_id)
                 dispatch = partial(self._append, append, client, rights)
             else:

@@ -335,6 +335,8 @@ def test_creation_rate_when_taken_faster_than_allowed_then_says_how_long_to_wait
     assert [count.pause_s() for _ in range(5)] == [0, 0, 0, 0.25, 0.5]
     clock.advance(0.5)
     assert count.pause_s() == pytest.approx(0.25)
+    count.set_limits(BrokerConfig(max_connection_rate=4, max_connections=9))  # no new burst
+    assert count.pause_s() == pytest.approx(0.5)
 
 
 def test_connections_when_many_come_and_go_then_the_count_is_right(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
+from broker import files
 from broker.log.data_directory import DataDirectory
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange, decode_changes
@@ -91,6 +94,26 @@ def test_log_when_its_last_line_is_torn_then_goes_on_without_it(
     note(log, 2)
 
     assert versions(log) == [1, 2]
+
+
+def test_log_when_a_torn_line_cannot_be_cut_at_once_then_is_cut_before_the_next_one(
+    log: StateChangeLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tear(fd: int, content: bytes | memoryview) -> None:
+        os.write(fd, content[:5])
+        raise OSError(errno.EIO, "broken")
+
+    def refuse(fd: int, size: int) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    note(log, 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(files, "write_all", tear)
+        broken.setattr(os, "ftruncate", refuse)
+        note(log, 2)
+    note(log, 3)
+
+    assert versions(log) == [1, 3]
 
 
 def test_log_when_the_directory_refuses_then_the_broker_goes_on_and_later_so_does_the_log(
