@@ -73,14 +73,19 @@ class BrokerInfo:
         Integer, "partitions of which it has a replica, or the only log", UNTOLD, Rank(1)
     ]
     in_sync: Annotated[Integer, "those in which it is in sync", UNTOLD, Rank(2)]
-    offline: Annotated[
-        tuple[str, ...], "partitions without a leader, if it is not live", Fit.WRAP
+    offline_partitions: Annotated[
+        tuple[str, ...], "partitions without a leader, if it is not live", Fit.WRAP, HIDDEN
     ] = ()
 
     @property
     def state(self) -> Annotated[str, "up, or down: not registered", Fit.ALARM]:
         """Return up or down."""
         return "up" if self.is_live else "down"
+
+    @property
+    def offline(self) -> Annotated[Count, "how many partitions have no leader, as it is not live"]:
+        """Return how many partitions have no leader, as it is not live."""
+        return len(self.offline_partitions)
 
 
 class HealthCheck(NamedTuple):

@@ -147,8 +147,8 @@ class PartitionInfo:
         self,
     ) -> Annotated[Integer, "bytes that the follower furthest behind lacks", UNTOLD, Rank(1)]:
         """Return the bytes that the follower furthest behind lacks; None if unknown."""
-        known = [self.lags.get(id) for id in self.replicas if id != self.leader]
-        return max((lag or 0 for lag in known), default=0) if None not in known else None
+        known = [lag for lag in self.lags.values() if lag is not None]
+        return None if len(known) < len(self.lags) else max(known, default=0)
 
 
 class TopicFacts:

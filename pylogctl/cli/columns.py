@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, dataclass_transform
 
 from broker.records import HIDDEN as HIDDEN
@@ -105,6 +106,7 @@ class Row:
         return values_of(self)
 
 
+@cache
 def columns_of(record: type) -> tuple[Column, ...]:
     """Return the columns of the noted fields of a record."""
     columns: list[Column] = []
@@ -128,7 +130,8 @@ def by_column(record: Any) -> Mapping[str, Any]:
     values = values_of(record)
     if isinstance(record, Row):
         return values
-    return {one.name: _value(values[one.name], one) for one in columns_of(type(record))}
+    kind: Any = type(record)
+    return {one.name: _value(values[one.name], one) for one in columns_of(kind)}
 
 
 def _value(value: Any, column: Column) -> Any:

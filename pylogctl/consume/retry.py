@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker.tools.retry import DATABASE_NAME, RetryEntry, RetryingHandler, RetryStore, read_entries
 from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row, Text
 from pylogctl.cli.declarations import argument, flag, option
@@ -19,8 +18,10 @@ from pylogctl.cli.options import OUTPUT, accepts
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.consume.exec import ExecCommand, retry_rules
 from pylogctl.format.framing import escape
+
+if TYPE_CHECKING:
+    from broker.tools.retry import RetryEntry, RetryStore
 
 app = new_app("List and drain messages whose handling failed.")
 
@@ -38,6 +39,8 @@ def list_entries(env: Environment, directory: DirArgument) -> None:
 
     A consumer that uses the store meanwhile is not disturbed.
     """
+    from broker.tools.retry import read_entries  # late: help needs no consumer, which has kazoo
+
     render(env, DOCUMENT, _rows(read_entries(directory)))
 
 
@@ -66,6 +69,9 @@ def drain(
     A message leaves the store when CMD ends with status 0. One for which CMD fails stays, to be
     tried later. Status 6 if messages are left, with the reason.
     """
+    from broker.tools.retry import RetryingHandler  # late: as above
+    from pylogctl.consume.exec import ExecCommand, retry_rules
+
     handle = ExecCommand(command).run
     with _open_store(directory) as store, graceful_stop() as stop:
         handler = RetryingHandler(handle, store, *retry_rules(), env.clock, stop.wait)
@@ -76,6 +82,8 @@ def drain(
 
 
 def _open_store(directory: Path) -> RetryStore:
+    from broker.tools.retry import DATABASE_NAME, RetryStore  # late: as above
+
     path = directory / DATABASE_NAME  # required, so that a mistyped name creates no store
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, "no retry store", str(path))

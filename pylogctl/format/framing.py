@@ -195,7 +195,7 @@ def _framing(panel: str, *, delimiter_help: str, length_help: str) -> OptionGrou
 
 READ_FRAMING = _framing(
     "Input",
-    delimiter_help="What ends a message, escapes allowed; '' makes one of all. Default: \\n.",
+    delimiter_help="What ends a message, escapes allowed; '' is as --whole. Default: \\n.",
     length_help="A length stands before each message",
 )
 WRITE_FRAMING = _framing(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
+from broker.log.offline.segments import base_offset_of
 from broker.units import format_size
 from pylogctl.cli.columns import (
     HIDDEN,
@@ -253,8 +254,6 @@ def repair_row(one: LeftOut) -> RepairRow:
 
 def segment_row(path: Path) -> SegmentRow:
     """Return the row of a segment that was written."""
-    from broker.log.offline.segments import base_offset_of  # late: help needs no log
-
     start = base_offset_of(path) or 0
     return SegmentRow(str(path), start, start + path.stat().st_size)
 

@@ -125,7 +125,15 @@ LIST_WITH_COUNT = LIST.showing("messages")
 
 def topic_row(topic: TopicInfo, message_count: int | None) -> dict[str, Any]:
     """Return a row of `LIST`; `message_count` is None if messages were not counted."""
-    return {**by_column(topic), "messages": if_known(message_count)}
+    row = {**by_column(topic), "messages": if_known(message_count)}
+    if topic.state == "ok" and topic.size_bytes is None:  # a broker that is silent may have failed
+        row["state"] = UNKNOWN
+    return row
+
+
+def partition_row(one: PartitionInfo) -> dict[str, Any]:
+    """Return a row of `DESCRIBE`; without followers there is no lag."""
+    return {**by_column(one), "lag": if_known(one.lag) if one.lags else None}
 
 
 def offsets_row(partition: TopicPartition, found: ReadRange | None) -> OffsetsRow:

@@ -107,7 +107,7 @@ def describe(env: Environment, topics: Iterable[str]) -> None:
         asked = [one.partition for one in found]
         if all(one.leader_epoch is None for one in found):
             facts.check_any_response(asked)
-        render(env, document.DESCRIBE, found)
+        render(env, document.DESCRIBE, map(document.partition_row, found))
         _note_settings(env, found)
         raise_failures(env, done, *_failures(facts, asked))
 

@@ -201,6 +201,10 @@ def read_plan(env: Environment, path: Path) -> Plan:
         for one in json.loads(text)["data"]:
             home, index = map(int, one["partition"].split("-"))
             partition = TopicPartition(one["topic"], home, index)
+            if not isinstance(one["target"], list):
+                raise ValueError(
+                    f"target {one['target']!r} of {partition} is no list of broker ids"
+                )
             plan[partition] = tuple(map(int, one["target"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)

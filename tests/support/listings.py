@@ -341,16 +341,18 @@ LISTINGS: Mapping[str, Listing] = {
     "topic describe": Listing(
         topic.DESCRIBE,
         [
-            PartitionInfo(
-                partition=name,
-                leader=None if number == 4 else number,
-                address=f"{_host(number)}:9092",
-                replicas=(number,),
-                in_sync=(number,),
-                start=None if number == 4 else OFFSET - MIB - number,
-                end=None if number == 4 else OFFSET + number,
-                segments=12_408,
-                last_append=datetime.fromtimestamp(TIME_MS / 1000, UTC),
+            topic.partition_row(
+                PartitionInfo(
+                    partition=name,
+                    leader=None if number == 4 else number,
+                    address=f"{_host(number)}:9092",
+                    replicas=(number,),
+                    in_sync=(number,),
+                    start=None if number == 4 else OFFSET - MIB - number,
+                    end=None if number == 4 else OFFSET + number,
+                    segments=12_408,
+                    last_append=datetime.fromtimestamp(TIME_MS / 1000, UTC),
+                )
             )
             for number, name in enumerate(_names())
         ],
@@ -358,19 +360,21 @@ LISTINGS: Mapping[str, Listing] = {
     "topic describe with replicas": Listing(
         topic.DESCRIBE,
         [
-            PartitionInfo(
-                partition=name,
-                leader=None if number == 4 else number,
-                replicas=(number, 9, 17),
-                in_sync=((number, 9, 17), (number, 17), (number,))[number if number < 3 else 0],
-                min_in_sync=2,
-                leader_epoch=4_095 + number,
-                start=None if number == 3 else OFFSET - MIB,
-                end=OFFSET,
-                segments=12,
-                last_append=datetime.fromtimestamp(TIME_MS / 1000, UTC),
-                lags={9: None if number == 3 else OFFSET, 17: 0},
-                settings={},
+            topic.partition_row(
+                PartitionInfo(
+                    partition=name,
+                    leader=None if number == 4 else number,
+                    replicas=(number, 9, 17),
+                    in_sync=((number, 9, 17), (number, 17), (number,))[number if number < 3 else 0],
+                    min_in_sync=2,
+                    leader_epoch=4_095 + number,
+                    start=None if number == 3 else OFFSET - MIB,
+                    end=OFFSET,
+                    segments=12,
+                    last_append=datetime.fromtimestamp(TIME_MS / 1000, UTC),
+                    lags={9: None if number == 3 else OFFSET, 17: 0},
+                    settings={},
+                )
             )
             for number, name in enumerate(_names())
         ],

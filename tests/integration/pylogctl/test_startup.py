@@ -13,6 +13,7 @@ import pytest
 
 from broker import Broker
 from broker.protocol.codec import encode
+from pylogctl.cli.app import Pylogctl
 from tests.integration.broker.server.peer import Peer
 from tests.support.command_line import REPOSITORY, process_environment
 
@@ -82,7 +83,13 @@ def test_tab_imports_nothing_heavy(tmp_path: Path, before: str) -> None:
 
 @pytest.mark.parametrize(
     "args",
-    [["--help"], ["log", "--help"], ["zk", "ls", "--help"], ["consume", "--help"], ["nonsense"]],
+    [
+        ["--help"],
+        *([name, "--help"] for name in Pylogctl.entries),
+        ["zk", "ls", "--help"],
+        ["nonsense"],
+    ],
+    ids=" ".join,
 )
 def test_help_and_errors_import_nothing_heavy(tmp_path: Path, args: list[str]) -> None:
     assert not _imported(tmp_path, *args) & (HEAVY | NETWORK)
