@@ -44,6 +44,8 @@ _READ_AHEAD_BYTES = 8 << 10
 _NOTHING = memoryview(b"")
 # up to this size, copying the parts into one buffer is cheaper than a gathering `sendmsg`
 _JOINED_BYTES = 32 << 10
+# silence that is shorter says nothing of a broker, only that its caller had no time left
+_TELLING_S = 0.1
 _MAX_PARTS = 1000  # below the limit of `sendmsg` (IOV_MAX)
 _T = TypeVar("_T")
 
@@ -165,6 +167,10 @@ class Connection:
             except OSError as error:
                 wait_s = backoff.wait_s(attempts)
                 elapsed_s = time.monotonic() - started_s
+                if isinstance(error, TimeoutError) and limit_s < min(
+                    self.connect_timeout_s, _TELLING_S
+                ):
+                    raise deadlines.timed_out("the time limit of the call is over") from error
                 if (
                     isinstance(error, socket.gaierror)
                     or (isinstance(error, ConnectionRefusedError) and not self.retries_refused)
@@ -184,7 +190,7 @@ class Connection:
             if sock.getsockname() == sock.getpeername():
                 # TCP can connect a free ephemeral port to itself
                 raise ConnectionRefusedError("connection refused")
-            self._limit(sock)
+            sock.settimeout(deadlines.wait_s(self.timeout_s))
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if self.send_bytes:

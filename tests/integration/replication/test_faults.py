@@ -130,7 +130,8 @@ def cut_until_shrunk(
     """
     while True:
         leader = cluster.await_leader(partition)
-        follower = next(one for one in cluster.brokers if one != leader)
+        # not the controller, which could not be told of the shrink
+        follower = min(set(cluster.brokers) - {leader, cluster.controller()})
         cut(leader, follower)
         wait_until(
             lambda: (

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
 
+from broker import deadlines
 from broker.client.connection import Connection, addresses_text, parse_broker_list
 from broker.errors import (
     BrokerUnreachableError,
@@ -64,6 +66,26 @@ def test_connect_when_nobody_listens_then_tries_again_and_says_how_often(
         match=r"^cannot reach 127.0.0.1:\d+: connection refused \([4-6] attempts in 0\.[12]s\)$",
     ):
         connection.connect()
+
+
+@pytest.mark.parametrize(("left_s", "error"), [(0.02, "the call is over"), (0.2, "no answer")])
+def test_connect_when_a_host_is_silent_then_is_unreachable_unless_the_call_had_no_time_to_tell(
+    open_connection: ConnectionFactory, left_s: float, error: str
+) -> None:
+    with socket.socket() as listener, ExitStack() as crowd:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):  # more than wait to be accepted; whoever comes later hears nothing
+            one = crowd.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+        connection = open_connection(BrokerAddress(-1, *listener.getsockname()))
+        with (
+            pytest.raises((BrokerUnreachableError, RequestTimeoutError), match=error) as caught,
+            deadlines.Limit(left_s),
+        ):
+            connection.connect()
+    assert isinstance(caught.value, RequestTimeoutError) == (left_s < 0.1)
 
 
 def test_connect_when_broker_id_is_known_then_named(open_connection: ConnectionFactory) -> None:
