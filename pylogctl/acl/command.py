@@ -13,9 +13,7 @@ from pylogctl.cli.tree import Command, new_app
 app = new_app("Say who may do what, and find out why somebody may not.")
 
 _READS = (ExitStatus.NOT_FOUND,)
-_Host = Annotated[
-    str, option("--host ADDRESS", "Options", "The IP address of the client; * is each.")
-]
+_Host = Annotated[str, option("--host ADDRESS", "The IP address of the client; * is each.")]
 
 
 @app.command("add", cls=Command)
@@ -38,7 +36,7 @@ def add(
     resource: str = argument(
         "RESOURCE", "topic:NAME, topic:PREFIX*, group:NAME, group:PREFIX* or cluster."
     ),
-    deny: bool = flag("--deny", "Options", "Forbid it; that wins over all rules that allow it."),
+    deny: bool = flag("--deny", "Forbid it; that wins over all rules that allow it."),
     host: _Host = "*",
 ) -> None:
     """Allow a user to do something, and wait until all brokers judge by it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pylogctl.audit.options import AuditTopicArgument, Comparison
-from pylogctl.cli.declarations import flag, option
+from pylogctl.cli.declarations import selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -29,7 +29,7 @@ _Offset = Annotated[
 ]
 _Patterns = Annotated[TopicPatterns, TOPIC_PATTERNS]
 _Tiers = Annotated[
-    list[str] | None, option("--tier NAME", "Selection", "Only this tier (repeatable).")
+    list[str] | None, selection.option("--tier NAME", "Only this tier (repeatable).")
 ]
 
 
@@ -73,12 +73,11 @@ def check(
     offset: _Offset = None,
     patterns: _Patterns = ALL_TOPICS,
     tier: _Tiers = None,
-    count: bool = flag(
-        "--count", "Selection", "Count the messages on the brokers, by reading them, as tier 'log'."
+    count: bool = selection.flag(
+        "--count", "Count the messages on the brokers, by reading them, as tier 'log'."
     ),
-    time_field: str | None = option(
+    time_field: str | None = selection.option(
         "--time-field PATH",
-        "Selection",
         "With --count: field of JSON messages that has their time, such as .meta.ts. Default: "
         "compare totals.",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pylogctl.cli.declarations import Choice, argument, flag, option
+from pylogctl.cli.declarations import Choice, argument, limits, outputs, selection
 
 AuditTopicArgument = Annotated[str, argument("AUDIT-TOPIC", "Topic that counts are published to.")]
 
@@ -12,16 +12,13 @@ AuditTopicArgument = Annotated[str, argument("AUDIT-TOPIC", "Topic that counts a
 class Comparison(Choice):
     """Which counts are expected, when windows are judged, and which are shown or an error."""
 
-    reference: str = option(
-        "--reference TIER", "Selection", "Tier whose counts are expected.", default="producer"
+    reference: str = selection.option(
+        "--reference TIER", "Tier whose counts are expected.", default="producer"
     )
-    grace_ms: int = option(
-        "--grace DUR",
-        "Limits",
-        "How long after its end a window may still be reported.",
-        default="5m",
+    grace_ms: int = limits.option(
+        "--grace DUR", "How long after its end a window may still be reported.", default="5m"
     )
-    fail_above: int | None = option(
-        "--fail-above N", "Limits", "Status 12 if counts differ by more messages than this.", min=0
+    fail_above: int | None = limits.option(
+        "--fail-above N", "Status 12 if counts differ by more messages than this.", min=0
     )
-    shows_all: bool = flag("--all", "Output", "Show windows whose counts agree, too.")
+    shows_all: bool = outputs.flag("--all", "Show windows whose counts agree, too.")

@@ -85,20 +85,13 @@ def stop(
     broker: int | None = argument(
         "[ID]", "Which broker; not needed if there is only one.", default=None
     ),
-    pid_file: Path | None = option(
-        "--pid-file FILE", "Options", "Stop the process named there instead."
-    ),
-    force: bool = flag(
-        "--force", "Options", "Do not wait for producers of 0.7; logs are still flushed."
-    ),
+    pid_file: Path | None = option("--pid-file FILE", "Stop the process named there instead."),
+    force: bool = flag("--force", "Do not wait for producers of 0.7; logs are still flushed."),
     with_zookeeper: bool = flag(
         "--with-zookeeper",
-        "Options",
         "Stop a broker that runs the embedded ZooKeeper although others use that.",
     ),
-    kill: bool = flag(
-        "--kill", "Options", "Kill the process if it has not stopped within --timeout."
-    ),
+    kill: bool = flag("--kill", "Kill the process if it has not stopped within --timeout."),
 ) -> None:
     """Shut a broker down without losing anything.
 

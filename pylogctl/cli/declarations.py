@@ -1,8 +1,9 @@
 """How a command declares options, and what Typer reads of the declarations.
 
 - An option of one command is the default of a parameter:
-  `topic: str | None = option("-t, --topic TOPIC", "Selection", "Only this topic.")`. The same may
-  stand in a `Choice`; a parameter of that type then has the values of all its options.
+  `topic: str | None = selection.option("-t, --topic TOPIC", "Only this topic.")`, by the panel of
+  help that it is shown in. The same may stand in a `Choice`; a parameter of that type then has the
+  values of all its options.
 - An option of several commands is a type: `partition: shared.PartitionsOption = None`.
 - A value called DUR is parsed to seconds for the type `float`, to milliseconds for `int`; a SIZE is
   to bytes for `int`. A default is written as on the command line.
@@ -96,25 +97,37 @@ class OptionGroup(NamedTuple):
     optional: Mapping[str, OptionalValue] = MappingProxyType({})  # as in `Facts`
 
 
-def option(
-    flags: str, panel: str, text: str | None = None, *, default: object = None, **more: Any
-) -> Any:
-    """Declare an option; after its flags stands the name of its value, if it takes one.
+class Panel(NamedTuple):
+    """A heading of help, and how an option is declared below it."""
 
-    `text` is its help, `more` has other arguments of `typer.Option`. A `default` of `...` makes the
-    option required.
-    """
-    words = flags.split()
-    metavar = None if words[-1].startswith("-") else words.pop()
-    names = (word.rstrip(",") for word in words)
-    return Declaration(
-        typer.Option(*names, metavar=metavar, rich_help_panel=panel, help=text, **more), default
-    )
+    heading: str
+
+    def option(
+        self, flags: str, text: str | None = None, *, default: object = None, **more: Any
+    ) -> Any:
+        """Declare an option; after its flags stands the name of its value, if it takes one.
+
+        `text` is its help, `more` has other arguments of `typer.Option`. A `default` of `...` makes
+        the option required.
+        """
+        words = flags.split()
+        metavar = None if words[-1].startswith("-") else words.pop()
+        names = (word.rstrip(",") for word in words)
+        info = typer.Option(
+            *names, metavar=metavar, rich_help_panel=self.heading, help=text, **more
+        )
+        return Declaration(info, default)
+
+    def flag(self, flags: str, text: str, **more: Any) -> Any:
+        """Declare an option that takes no value, and is False if it is not given."""
+        return self.option(flags, text, default=False, **more)
 
 
-def flag(flags: str, panel: str, text: str, **more: Any) -> Any:
-    """Declare an option that takes no value, and is False if it is not given."""
-    return option(flags, panel, text, default=False, **more)
+option, flag = Panel("Options").option, Panel("Options").flag
+inputs, outputs = Panel("Input"), Panel("Output")
+selection, limits, safety = Panel("Selection"), Panel("Limits"), Panel("Safety")
+connection, security, general = Panel("Connection"), Panel("Security"), Panel("General")
+replication = Panel("Replication")
 
 
 def argument(name: str | None, text: str, *, default: object = ..., **more: Any) -> Any:

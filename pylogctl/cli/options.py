@@ -30,11 +30,17 @@ from pylogctl.cli.declarations import (
     OptionalValue,
     OptionGroup,
     choices_of,
+    connection,
     expanded,
-    flag,
+    general,
     groups_of,
+    limits,
     option,
+    outputs,
     parameters_of,
+    safety,
+    security,
+    selection,
     with_groups,
 )
 from pylogctl.cli.environment import (
@@ -93,31 +99,28 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 class _General(Choice):
-    quiet: bool = flag("-q, --quiet", "General", "No notes or summaries on stderr; errors stay.")
-    verbosity: int = option(
+    quiet: bool = general.flag("-q, --quiet", "No notes or summaries on stderr; errors stay.")
+    verbosity: int = general.option(
         "-v, --verbose",
-        "General",
         "Report more: -v resolved values, -vv requests, -vvv bytes on the wire.",
         default=0,
         count=True,
         envvar="PYLOGCTL_VERBOSE",
     )
-    log_format: LogFormat = option(
-        "--log-format", "General", "Format of notes, warnings and errors on stderr.", default="text"
+    log_format: LogFormat = general.option(
+        "--log-format", "Format of notes, warnings and errors on stderr.", default="text"
     )
-    color: When = option(
+    color: When = general.option(
         "--color",
-        "General",
         "Colour and bold text. Auto: on terminals only.",
         default="auto",
         envvar="PYLOGCTL_COLOR",
     )
-    debug: bool = flag(
-        "--debug", "General", "Show the traceback of an error.", envvar="PYLOGCTL_DEBUG"
+    debug: bool = general.flag(
+        "--debug", "Show the traceback of an error.", envvar="PYLOGCTL_DEBUG"
     )
-    version: bool = flag(
+    version: bool = general.flag(
         "--version",
-        "General",
         "Show the version and exit.",
         is_eager=True,
         hidden=True,
@@ -125,34 +128,32 @@ class _General(Choice):
     )
 
 
-_HELP_FIELDS: bool = flag(
-    "--help-fields", "Output", "Show the fields of the documents with their types, and exit."
+_HELP_FIELDS: bool = outputs.flag(
+    "--help-fields", "Show the fields of the documents with their types, and exit."
 )
 
 
 class _Output(Choice):
-    output: OutputFormat | None = option(
+    output: OutputFormat | None = outputs.option(
         "--output FMT",
-        "Output",
         "Document format. Default: table on a terminal, plain in a pipe.",
         envvar="PYLOGCTL_OUTPUT",
     )
-    columns: Any = option(
-        "--columns A,B", "Output", "Choose and order columns; `help` lists them.", parser=_words
+    columns: Any = outputs.option(
+        "--columns A,B", "Choose and order columns; `help` lists them.", parser=_words
     )
-    sort: str = option("--sort [-]COL", "Output", "Sort by a column; - reverses.", default="")
-    no_header: bool = flag(
-        "--no-header", "Output", "Leave out the header line of table, plain, csv and tsv."
+    sort: str = outputs.option("--sort [-]COL", "Sort by a column; - reverses.", default="")
+    no_header: bool = outputs.flag(
+        "--no-header", "Leave out the header line of table, plain, csv and tsv."
     )
-    raw_numbers: bool = flag("--raw-numbers", "Output", "No unit scaling in tables.")
-    wide: bool = flag("--wide", "Output", "All columns of tables, wider than the terminal or not.")
+    raw_numbers: bool = outputs.flag("--raw-numbers", "No unit scaling in tables.")
+    wide: bool = outputs.flag("--wide", "All columns of tables, wider than the terminal or not.")
     help_fields: bool = _HELP_FIELDS
 
 
 class _Summary(Choice):
-    output: OutputFormat | None = option(
+    output: OutputFormat | None = outputs.option(
         "--output FMT",
-        "Output",
         "Write the result to stdout in this format, instead of a line on stderr.",
         envvar="PYLOGCTL_OUTPUT",
     )
@@ -160,94 +161,83 @@ class _Summary(Choice):
 
 
 class _Confirm(Choice):
-    assume_yes: bool = flag("-y, --yes", "Safety", "Answer yes to questions.")
-    no_input: bool = flag(
+    assume_yes: bool = safety.flag("-y, --yes", "Answer yes to questions.")
+    no_input: bool = safety.flag(
         "--no-input",
-        "Safety",
         "Never ask; a needed question becomes exit status 5.",
         envvar="PYLOGCTL_NO_INPUT",
     )
 
 
 class _Others(Choice):
-    zookeeper: str | None = option(
+    zookeeper: str | None = connection.option(
         "-Z, --zookeeper HOST:PORT[,..][/CHROOT]",
-        "Connection",
         "ZooKeeper. Default: localhost:2181.",
         envvar="PYLOGCTL_ZOOKEEPER",
     )
-    zk_credential: str | None = option(
+    zk_credential: str | None = connection.option(
         "--zk-credential FILE",
-        "Connection",
         "File with a line user:password for ZooKeeper. Default: that of the embedded one.",
         envvar="PYLOGCTL_ZK_CREDENTIAL",
     )
-    zk_tls_config: str | None = option(
+    zk_tls_config: str | None = connection.option(
         "--zk-tls-config FILE",
-        "Connection",
         "File with zookeeper.ssl.* properties, for TLS with ZooKeeper.",
         envvar="PYLOGCTL_ZK_TLS_CONFIG",
     )
-    brokers: Any = option(
+    brokers: Any = connection.option(
         "-b, --broker HOST:PORT[,..]",
-        "Connection",
         "Brokers, one is enough to find a cluster's; ZooKeeper is not needed then. Default: from "
         "ZooKeeper.",
         envvar="PYLOGCTL_BROKER",
         parser=_words,
     )
-    context: str | None = option(
+    context: str | None = connection.option(
         "-c, --context CONTEXT",
-        "Connection",
         "Cluster by its name; see `pylogctl context`. Default: the current context.",
         envvar="PYLOGCTL_CONTEXT",
     )
-    properties: list[str] | None = option(
+    properties: list[str] | None = connection.option(
         "-X KEY=VALUE",
-        "Connection",
         "Any client property (repeatable); `-X list` shows all, `-X dump` those in effect. "
         "Environment: PYLOGCTL_X, one a line.",
     )
-    timeout_s: float | None = option(
+    timeout_s: float | None = connection.option(
         "--timeout DUR",
-        "Connection",
         "Limit of the whole request. Default: 10s for requests, none for streams.",
         envvar="PYLOGCTL_TIMEOUT",
     )
-    progress: When = option(
+    progress: When = general.option(
         "--progress",
-        "General",
         "Progress on stderr. Auto: on terminals only.",
         default="auto",
         envvar="PYLOGCTL_PROGRESS",
     )
-    dry_run: bool = flag(
-        "--dry-run", "Safety", "Check everything, change nothing, show what would be done."
+    dry_run: bool = safety.flag(
+        "--dry-run", "Check everything, change nothing, show what would be done."
     )
-    no_pager: bool = flag("--no-pager", "Output", "Never start a pager.")
+    no_pager: bool = outputs.flag("--no-pager", "Never start a pager.")
 
 
 class _Security(Choice):
-    tls: bool = flag("--tls", "Security", "Speak TLS with brokers; implied by its files.")
-    tls_ca: str | None = option(
-        "--tls-ca FILE", "Security", "PEM file of the brokers' CA. Default: the system's CAs."
+    tls: bool = security.flag("--tls", "Speak TLS with brokers; implied by its files.")
+    tls_ca: str | None = security.option(
+        "--tls-ca FILE", "PEM file of the brokers' CA. Default: the system's CAs."
     )
-    tls_cert: str | None = option(
-        "--tls-cert FILE",
-        "Security",
-        "PEM file of the client's certificate, if brokers ask for it.",
+    tls_cert: str | None = security.option(
+        "--tls-cert FILE", "PEM file of the client's certificate, if brokers ask for it."
     )
-    tls_key: str | None = option(
-        "--tls-key FILE", "Security", "PEM file of its key. Default: that of the certificate."
+    tls_key: str | None = security.option(
+        "--tls-key FILE", "PEM file of its key. Default: that of the certificate."
     )
-    user: str | None = option(
-        "--user NAME", "Security", "Log in at brokers as this user. Password: PYLOGCTL_PASSWORD."
+    user: str | None = security.option(
+        "--user NAME", "Log in at brokers as this user. Password: PYLOGCTL_PASSWORD."
     )
-    password_file: str | None = option(
-        "--password-file FILE", "Security", "Read the password from the first line of a file."
+    password_file: str | None = security.option(
+        "--password-file FILE", "Read the password from the first line of a file."
     )
-    password_fd: int | None = option(
-        "--password-fd N", "Security", "Read the password from an open descriptor.", min=0
+    password_fd: int | None = security.option(
+        "--password-fd N", "Read the password from an open descriptor.", min=0
     )
 
 
@@ -272,80 +262,71 @@ CHANGE = CONFIRM + DRY_RUN
 
 PartitionsOption = Annotated[
     PartitionList | None,
-    option(
-        "-p, --partition LIST", "Selection", "Partitions: 0, 2-0, *-0, 0,1 or 0..3. Default: all."
-    ),
+    selection.option("-p, --partition LIST", "Partitions: 0, 2-0, *-0, 0,1 or 0..3. Default: all."),
 ]
 StrictOffsetOption = Annotated[
-    bool, option("--strict-offset", "Selection", "An offset out of range is an error, not moved.")
+    bool, selection.option("--strict-offset", "An offset out of range is an error, not moved.")
 ]
 AllowMissingOption = Annotated[
     bool,
-    flag(
+    limits.flag(
         "--allow-missing",
-        "Limits",
         "Warn of partitions that cannot be read, and go on without them. Default: status 6.",
     ),
 ]
 MaxMessagesOption = Annotated[
-    int | None, option("-n, --max-messages N", "Limits", "Stop after exactly N messages.", min=0)
+    int | None, limits.option("-n, --max-messages N", "Stop after exactly N messages.", min=0)
 ]
 RateOption = Annotated[
-    str | None, option("--rate R", "Limits", "No faster than this: 1000/s, 5MiB/s.")
+    str | None, limits.option("--rate R", "No faster than this: 1000/s, 5MiB/s.")
 ]
 ThrottleOption = Annotated[
     str | None,
-    option(
+    limits.option(
         "--throttle RATE",
-        "Limits",
         "Most bytes that each broker copies: 50MB/s; none lifts it. Default: as it is.",
     ),
 ]
 CodecOption = Annotated[
     Literal["none", "gzip", "snappy", "lz4", "zstd"] | None,
-    option("-z, --codec", "Output", "Compression; 0.7 knows only gzip and snappy. Default: none."),
+    outputs.option("-z, --codec", "Compression; 0.7 knows only gzip and snappy. Default: none."),
 ]
 OnCorruptOption = Annotated[
     Literal["stop", "skip"],
-    option(
-        "--on-corrupt",
-        "Limits",
-        "Stop at a corrupt message with status 8, or leave it out and end with 6.",
+    limits.option(
+        "--on-corrupt", "Stop at a corrupt message with status 8, or leave it out and end with 6."
     ),
 ]
 MetricsPortOption = Annotated[
     ListenAddress | None,
     option(
         "--metrics-port [HOST:]PORT",
-        "Options",
         "Serve metrics for Prometheus, without HOST for this machine alone; 0 picks a free port.",
     ),
 ]
 VerifyOption = Annotated[
     bool,
-    option(
-        "--verify", "Output", "Read everything back and compare CRCs; status 8 on a difference."
-    ),
+    outputs.option("--verify", "Read everything back and compare CRCs; status 8 on a difference."),
 ]
 ExecuteOption = Annotated[
-    bool, option("--execute", "Safety", "Do it; without this only the plan is shown.")
+    bool, safety.option("--execute", "Do it; without this only the plan is shown.")
 ]
 MessageFormatOption = Annotated[
     str | None,
-    option("-F, --format STR", "Output", "Write messages in this format; see pylogctl-formats(7)."),
+    outputs.option("-F, --format STR", "Write messages in this format; see pylogctl-formats(7)."),
 ]
 PayloadForm = Literal["utf8", "hex", "base64", "escape"]
-PayloadOption = Annotated[PayloadForm, option("--payload", "Output", "How payloads are shown.")]
+PayloadOption = Annotated[PayloadForm, outputs.option("--payload", "How payloads are shown.")]
 
 
 def offset_option(text: str) -> Any:
     """Declare `--offset` with this help."""
-    return option("-o, --offset SPEC", "Selection", text)
+    return selection.option("-o, --offset SPEC", text)
 
 
 def confirm_option(text: str) -> Any:
     """Declare `--confirm` with this help; see `confirmation.confirm_name`."""
-    return option("--confirm NAME", "Safety", text)
+    return safety.option("--confirm NAME", text)
 
 
 ALL_TOPICS = TopicPatterns()
@@ -367,19 +348,17 @@ def topic_patterns(include_help: str) -> OptionGroup:
     """Return `--include` and `--exclude`, whose value is a `TopicPatterns`."""
 
     class _Patterns(Choice):
-        include: list[str] | None = option("--include RE[,..]", "Selection", include_help)
-        exclude: list[str] | None = option(
-            "--exclude RE[,..]",
-            "Selection",
-            "Leave out topics whose whole name matches (repeatable).",
+        include: list[str] | None = selection.option("--include RE[,..]", include_help)
+        exclude: list[str] | None = selection.option(
+            "--exclude RE[,..]", "Leave out topics whose whole name matches (repeatable)."
         )
 
     return OptionGroup(_Patterns.parameters(), _make_topic_patterns)
 
 
 class _Patterns07(Choice):
-    whitelist: list[str] | None = option("--whitelist", "Selection", hidden=True)
-    blacklist: list[str] | None = option("--blacklist", "Selection", hidden=True)
+    whitelist: list[str] | None = selection.option("--whitelist", hidden=True)
+    blacklist: list[str] | None = selection.option("--blacklist", hidden=True)
 
 
 TOPIC_PATTERNS = topic_patterns("Only topics whose whole name matches (repeatable). Default: all.")
@@ -394,10 +373,10 @@ _CLUSTERS = (
     "Default: that of -c, -Z or -b."
 )
 FromOption = Annotated[
-    str | None, option("--from CLUSTER", "Connection", f"Cluster to read from: {_CLUSTERS}")
+    str | None, connection.option("--from CLUSTER", f"Cluster to read from: {_CLUSTERS}")
 ]
 ToOption = Annotated[
-    str | None, option("--to CLUSTER", "Connection", f"Cluster to write to: {_CLUSTERS}")
+    str | None, connection.option("--to CLUSTER", f"Cluster to write to: {_CLUSTERS}")
 ]
 """The two clusters of a command; that of `--context`, `-Z` or `-b` if one is not given."""
 

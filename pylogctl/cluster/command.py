@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import argument, flag, option
+from pylogctl.cli.declarations import argument, flag, safety, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import accepts
@@ -95,15 +95,11 @@ def health(env: Environment) -> None:
 )
 def recover(
     env: Environment,
-    topic: list[str] | None = option(
-        "--topic TOPIC",
-        "Selection",
-        "Only this topic, also if something of it would be lost. Can be repeated.",
+    topic: list[str] | None = selection.option(
+        "--topic TOPIC", "Only this topic, also if something of it would be lost. Can be repeated."
     ),
-    discard: bool = flag(
-        "--discard",
-        "Safety",
-        "Delete the logs of live brokers instead, as of a topic that was deleted.",
+    discard: bool = safety.flag(
+        "--discard", "Delete the logs of live brokers instead, as of a topic that was deleted."
     ),
     execute: shared.ExecuteOption = False,
 ) -> None:
@@ -144,7 +140,7 @@ def keys(env: Environment) -> None:
 def rotate_key(
     env: Environment,
     now: bool = flag(
-        "--now", "Options", "The key has leaked: end it at once, and do not wait for any broker."
+        "--now", "The key has leaked: end it at once, and do not wait for any broker."
     ),
 ) -> None:
     """Give the brokers another key to prove themselves with, while they run.
@@ -184,14 +180,12 @@ def changes(
         "State-change logs, or data directories. Default: ask the brokers.",
         default=None,
     ),
-    topic: str | None = option("--topic TOPIC", "Selection", "This topic."),
+    topic: str | None = selection.option("--topic TOPIC", "This topic."),
     partition: shared.PartitionsOption = None,
-    since: int | None = option(
-        "--since DUR",
-        "Selection",
-        "What happened in the last 10m, 1h, 2d .., by the clocks of the brokers.",
+    since: int | None = selection.option(
+        "--since DUR", "What happened in the last 10m, 1h, 2d .., by the clocks of the brokers."
     ),
-    follow: bool = flag("--follow", "Options", "Go on with what comes, until interrupted."),
+    follow: bool = flag("--follow", "Go on with what comes, until interrupted."),
 ) -> None:
     """Show who led what, when and why, from the state-change logs of all brokers in one order.
 

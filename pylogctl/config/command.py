@@ -22,10 +22,9 @@ app = new_app("Change settings of topics and brokers while they run.")
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED)
 _WRITES = (*_READS, ExitStatus.CONFLICT)
 
-_Topic = Annotated[str | None, option("-t, --topic TOPIC", "Options", "The settings of a topic.")]
+_Topic = Annotated[str | None, option("-t, --topic TOPIC", "The settings of a topic.")]
 _Broker = Annotated[
-    str | None,
-    option("-b, --broker ID|HOST:PORT", "Options", "Those of a broker, by its id or its address."),
+    str | None, option("-b, --broker ID|HOST:PORT", "Those of a broker, by its id or its address.")
 ]
 
 
@@ -45,7 +44,7 @@ def set_(
     topic: _Topic = None,
     broker: _Broker = None,
     absent: bool = flag(
-        "--absent", "Options", "Accept a topic that is not created yet, or a broker that is down."
+        "--absent", "Accept a topic that is not created yet, or a broker that is down."
     ),
 ) -> None:
     """Set settings of a topic or a broker, for good, and wait until brokers apply them.
@@ -74,7 +73,7 @@ def unset(
     names: list[str] | None = argument("[NAME...]", "Settings.", default=None),
     topic: _Topic = None,
     broker: _Broker = None,
-    everything: bool = flag("--all", "Options", "All settings; also repairs a damaged node."),
+    everything: bool = flag("--all", "All settings; also repairs a damaged node."),
 ) -> None:
     """Remove settings of a topic or a broker; those of the brokers' files hold again."""
     from pylogctl.config.changes import unset_all, unset_settings
@@ -125,7 +124,7 @@ def list_(env: Environment, topic: _Topic = None, broker: _Broker = None) -> Non
     examples=("pylogctl config show --origin", "pylogctl config show --context prod --origin"),
 )
 def show(
-    env: Environment, origin: bool = flag("--origin", "Options", "Say where each value comes from.")
+    env: Environment, origin: bool = flag("--origin", "Say where each value comes from.")
 ) -> None:
     """Show which cluster commands use here, and other options that files and variables set."""
     from pylogctl.config.document import OPTIONS

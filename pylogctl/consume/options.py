@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import Choice, OptionalValue, flag, option
+from pylogctl.cli.declarations import Choice, OptionalValue, limits, outputs, selection
 from pylogctl.cli.options import offset_option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.format.envelope import PayloadEncoding
@@ -25,25 +25,22 @@ class Reading(Choice):
     offset: list[str] | None = offset_option(
         "Where to start, and to end: START[:END]; see pylogctl-offsets(7). Default: end."
     )
-    from_beginning: bool = flag("--from-beginning", "Selection", "Same as -o start.")
-    strict_offset: bool = flag(
+    from_beginning: bool = selection.flag("--from-beginning", "Same as -o start.")
+    strict_offset: bool = selection.flag(
         "--strict-offset",
-        "Selection",
         "An offset out of range is an error, not moved into it, or to the start if a group had "
         "stored it.",
     )
-    wait_for_topic: str | None = option(
-        "--wait-for-topic [DUR]", "Limits", "Wait for a topic that does not exist yet."
+    wait_for_topic: str | None = limits.option(
+        "--wait-for-topic [DUR]", "Wait for a topic that does not exist yet."
     )
-    exit_at_end: bool = flag(
+    exit_at_end: bool = limits.flag(
         "-e, --exit-at-end/--follow, --no-follow/-f",
-        "Limits",
         "Stop where each partition ended at the start. Default: --follow.",
     )
     allow_missing: shared.AllowMissingOption = False
-    order: Literal["arrival", "partition"] = option(
+    order: Literal["arrival", "partition"] = outputs.option(
         "--order",
-        "Output",
         "As messages come, or one partition after another (needs an end).",
         default="arrival",
     )
@@ -52,16 +49,14 @@ class Reading(Choice):
 class MembershipOptions(Choice):
     """The consumer group, and how its offsets are stored."""
 
-    group: str | None = option(
+    group: str | None = selection.option(
         "-g, --group G",
-        "Selection",
         "Share the topics with the other members of this group; all topics if none is named. "
         "-o says where partitions start that it has no offset of; those created later start at "
         "their beginning.",
     )
-    commit: Literal["auto", "before", "exit", "none"] = option(
+    commit: Literal["auto", "before", "exit", "none"] = limits.option(
         "--commit",
-        "Limits",
         "When the group's offsets are stored. Before: in front of each message, so that none comes "
         "twice. Exit: at its end, or when another member gets the partition. None: a look that "
         "moves nothing.",
@@ -73,34 +68,28 @@ class MembershipOptions(Choice):
 class Chosen(Choice):
     """Which of the messages read are written, and how many."""
 
-    grep: str | None = option(
-        "--grep RE", "Selection", "Only messages whose payload matches; -n counts those."
+    grep: str | None = selection.option(
+        "--grep RE", "Only messages whose payload matches; -n counts those."
     )
-    ignore_case: bool = flag("-i, --ignore-case", "Selection", "For --grep.")
-    invert: bool = flag("--invert", "Selection", "Only messages --grep does not match.")
-    grep_at: Literal["consumer", "broker"] = option(
+    ignore_case: bool = selection.flag("-i, --ignore-case", "For --grep.")
+    invert: bool = selection.flag("--invert", "Only messages --grep does not match.")
+    grep_at: Literal["consumer", "broker"] = selection.option(
         "--grep-at",
-        "Selection",
         "Where --grep is matched. Broker: what does not match stays off the network; a broker "
         "that cannot match leaves it to the consumer.",
         default="consumer",
     )
-    where: list[str] | None = option(
-        "--where EXPR",
-        "Selection",
-        "Only messages for which this holds, such as size>1000 (repeatable).",
+    where: list[str] | None = selection.option(
+        "--where EXPR", "Only messages for which this holds, such as size>1000 (repeatable)."
     )
-    sample: str | None = option("--sample N/M", "Selection", "N of every M messages.")
-    skip: int = option("--skip N", "Selection", "Leave out the first N messages.", min=0, default=0)
+    sample: str | None = selection.option("--sample N/M", "N of every M messages.")
+    skip: int = selection.option("--skip N", "Leave out the first N messages.", min=0, default=0)
     max_messages: shared.MaxMessagesOption = None
-    idle_timeout: float | None = option(
-        "--idle-timeout DUR",
-        "Limits",
-        "Stop when nothing came for so long; status 7 if -n is not reached.",
+    idle_timeout: float | None = limits.option(
+        "--idle-timeout DUR", "Stop when nothing came for so long; status 7 if -n is not reached."
     )
-    on_corrupt: Literal["stop", "skip", "raw"] = option(
+    on_corrupt: Literal["stop", "skip", "raw"] = limits.option(
         "--on-corrupt",
-        "Limits",
         "Stop with status 8; leave out and end with 6; or write the stored bytes.",
         default="stop",
     )
@@ -110,55 +99,48 @@ class Form(Choice):
     """The form of output, of which at most one may be given."""
 
     framing: Annotated[FramingChoice, WRITE_FRAMING] = NO_FRAMING
-    jsonl: bool = flag("--jsonl", "Output", "A JSON object each, with all that is known.")
-    payload_encoding: PayloadEncoding = option(
+    jsonl: bool = outputs.flag("--jsonl", "A JSON object each, with all that is known.")
+    payload_encoding: PayloadEncoding = outputs.option(
         "--payload-encoding",
-        "Output",
         "How --jsonl writes payloads. Auto: text if valid UTF-8, else base64.",
         default="auto",
     )
-    raw: bool = flag(
-        "--raw",
-        "Output",
-        "Payloads exactly, nothing between them; on a terminal too without escapes.",
+    raw: bool = outputs.flag(
+        "--raw", "Payloads exactly, nothing between them; on a terminal too without escapes."
     )
     message_format: shared.MessageFormatOption = None
-    to_dir: Path | None = option("--to-dir DIR", "Output", "A file for each message.")
-    no_final_delimiter: bool = flag(
-        "--no-final-delimiter", "Output", "Delimiter between messages, not after each."
+    to_dir: Path | None = outputs.option("--to-dir DIR", "A file for each message.")
+    no_final_delimiter: bool = outputs.flag(
+        "--no-final-delimiter", "Delimiter between messages, not after each."
     )
-    strict_framing: bool = flag(
-        "--strict-framing", "Output", "A payload that holds the delimiter is an error (status 8)."
+    strict_framing: bool = outputs.flag(
+        "--strict-framing", "A payload that holds the delimiter is an error (status 8)."
     )
-    unbuffered: bool = flag("-u, --unbuffered", "Output", "Flush after each message.")
+    unbuffered: bool = outputs.flag("-u, --unbuffered", "Flush after each message.")
 
 
 class ExecChoice(Choice):
     """The command that `consume` runs, and what becomes of messages for which it fails."""
 
-    exec_command: str | None = option(
+    exec_command: str | None = outputs.option(
         "--exec CMD",
-        "Output",
         "Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, "
         "{next_offset}, {size} and {number} are filled in. No shell is involved: pipes and "
         "redirections need sh -c '...', which gets a topic as an argument only: sh -c '... "
         '"$1"\' sh {topic}. Status 6 if it fails.',
     )
-    retry_dir: Path | None = option(
+    retry_dir: Path | None = outputs.option(
         "--retry-dir DIR",
-        "Output",
         "With --exec and --group: keep messages for which CMD fails in DIR, go on with the others, "
         "and run CMD for those again from time to time.",
     )
-    retries: int | None = option(
+    retries: int | None = limits.option(
         "--retries N",
-        "Limits",
         "Run CMD again so often at once, before a message is kept. Default: 3.",
         min=0,
     )
-    max_attempts: int | None = option(
+    max_attempts: int | None = limits.option(
         "--max-attempts N",
-        "Limits",
         "Give a message up after N runs of CMD in all; it stays in DIR. Default: 0, never.",
         min=0,
     )

@@ -11,7 +11,7 @@ import typer
 
 from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row, Text
-from pylogctl.cli.declarations import argument, flag, option
+from pylogctl.cli.declarations import argument, outputs, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import OUTPUT, accepts
@@ -57,11 +57,11 @@ def drain(
     env: Environment,
     directory: DirArgument,
     *,
-    take_all: bool = flag(
-        "--all", "Selection", "Every message, dead ones too. Default: those that are due."
+    take_all: bool = selection.flag(
+        "--all", "Every message, dead ones too. Default: those that are due."
     ),
-    command: str = option(
-        "--exec CMD", "Output", "Run CMD once for each message, as consume does.", default=...
+    command: str = outputs.option(
+        "--exec CMD", "Run CMD once for each message, as consume does.", default=...
     ),
 ) -> None:
     """Take messages out of a retry store: run a command for each.

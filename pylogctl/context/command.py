@@ -74,19 +74,19 @@ def add(
     env: Environment,
     name: str = argument("NEW", "Name: letters, digits, - and _."),
     zookeeper: str | None = option(
-        "-Z, --zookeeper HOST:PORT[,..][/CHROOT]", "Options", "ZooKeeper of the cluster."
+        "-Z, --zookeeper HOST:PORT[,..][/CHROOT]", "ZooKeeper of the cluster."
     ),
     zk_credential: str | None = option(
-        "--zk-credential FILE", "Options", "File with a line user:password for ZooKeeper."
+        "--zk-credential FILE", "File with a line user:password for ZooKeeper."
     ),
     zk_tls_config: str | None = option(
-        "--zk-tls-config FILE", "Options", "File with zookeeper.ssl.* properties."
+        "--zk-tls-config FILE", "File with zookeeper.ssl.* properties."
     ),
     brokers: str | None = option(
-        "-b, --broker HOST:PORT[,..]", "Options", "Its brokers, if it has no ZooKeeper."
+        "-b, --broker HOST:PORT[,..]", "Its brokers, if it has no ZooKeeper."
     ),
-    protected: bool = flag("--protected", "Options", "Changes ask for the context's name."),
-    read_only: bool = flag("--read-only", "Options", "Changes are refused."),
+    protected: bool = flag("--protected", "Changes ask for the context's name."),
+    read_only: bool = flag("--read-only", "Changes are refused."),
 ) -> None:
     """Add a context to the user's configuration file.
 

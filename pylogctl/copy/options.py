@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import Choice, flag
+from pylogctl.cli.declarations import Choice, selection
 from pylogctl.cli.options import offset_option
 
 
@@ -14,9 +14,8 @@ class CopyChoice(Choice):
         "What to copy, START or START:END; see pylogctl help offsets. Default: start:end."
     )
     max_messages: shared.MaxMessagesOption = None
-    keep_partition: bool = flag(
+    keep_partition: bool = selection.flag(
         "--keep-partition",
-        "Selection",
         "To partitions of the same name (broker-partition), or not at all. Default: to those in "
         "the same place.",
     )

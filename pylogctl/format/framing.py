@@ -12,7 +12,7 @@ import struct
 from enum import Enum
 from typing import Literal, NamedTuple
 
-from pylogctl.cli.declarations import Choice, OptionalValue, OptionGroup, flag, option
+from pylogctl.cli.declarations import Choice, OptionalValue, OptionGroup, Panel, inputs, outputs
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.escapes import printable_bytes
 
@@ -172,19 +172,18 @@ _LENGTH_CODES = "u32be|u32le|u64be|varint"
 _LENGTH_CODE = OptionalValue(_LENGTH_CODES, "u32be")
 
 
-def _framing(panel: str, *, delimiter_help: str, length_help: str) -> OptionGroup:
+def _framing(panel: Panel, *, delimiter_help: str, length_help: str) -> OptionGroup:
     """Return the options for reading or writing, given the texts in which they differ."""
 
     class _Options(Choice):
-        delimiter: str | None = option("-D, --delimiter STR", panel, delimiter_help)
-        null: bool = flag("-0, --null", panel, "Same as -D '\\0'.")
-        length_prefixed: Literal["u32be", "u32le", "u64be", "varint"] | None = option(
+        delimiter: str | None = panel.option("-D, --delimiter STR", delimiter_help)
+        null: bool = panel.flag("-0, --null", "Same as -D '\\0'.")
+        length_prefixed: Literal["u32be", "u32le", "u64be", "varint"] | None = panel.option(
             f"-L, --length-prefixed [{_LENGTH_CODES}]",
-            panel,
             f"{length_help}; u32be if left out. Safe for any bytes.",
         )
-        hex_lines: bool = flag("--hex", panel, "A hexadecimal line each.")
-        base64_lines: bool = flag("--base64", panel, "A base64 line each.")
+        hex_lines: bool = panel.flag("--hex", "A hexadecimal line each.")
+        base64_lines: bool = panel.flag("--base64", "A base64 line each.")
 
     return OptionGroup(
         _Options.parameters(),
@@ -194,12 +193,12 @@ def _framing(panel: str, *, delimiter_help: str, length_help: str) -> OptionGrou
 
 
 READ_FRAMING = _framing(
-    "Input",
+    inputs,
     delimiter_help="What ends a message, escapes allowed; '' is as --whole. Default: \\n.",
     length_help="A length stands before each message",
 )
 WRITE_FRAMING = _framing(
-    "Output",
+    outputs,
     delimiter_help="Write this after each message, escapes allowed. Default: \\n.",
     length_help="Write the length before each message",
 )

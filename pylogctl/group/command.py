@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from broker.units import parse_duration_s
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import argument, flag, option
+from pylogctl.cli.declarations import argument, flag, option, outputs, safety, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, confirm_option
@@ -21,24 +21,19 @@ _CHANGE_OPTIONS = (*_READ_OPTIONS, *shared.CONFIRM, *shared.DRY_RUN)
 
 _Group = Annotated[str, argument("GROUP", "Name of the group.")]
 _Topics = Annotated[
-    list[str] | None, option("-t, --topic TOPIC", "Selection", "Only this topic (repeatable).")
+    list[str] | None, selection.option("-t, --topic TOPIC", "Only this topic (repeatable).")
 ]
-_Count = Annotated[
-    bool, option("--count", "Options", "Count messages too, by reading all that lags.")
-]
+_Count = Annotated[bool, option("--count", "Count messages too, by reading all that lags.")]
 _Window = Annotated[
-    int | None, option("--window DUR", "Options", "Observe the group for so long, to know trends.")
+    int | None, option("--window DUR", "Observe the group for so long, to know trends.")
 ]
 _Force = Annotated[
-    bool,
-    option("--force", "Safety", "Do it although the group has members; they may write over it."),
+    bool, safety.option("--force", "Do it although the group has members; they may write over it.")
 ]
 _WaitInactive = Annotated[
     float | None,
-    option(
-        "--wait-inactive DUR",
-        "Safety",
-        "Wait for the group to have no members; exit 7 if it still has.",
+    safety.option(
+        "--wait-inactive DUR", "Wait for the group to have no members; exit 7 if it still has."
     ),
 ]
 _ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain", "markdown", "name"]
@@ -52,8 +47,8 @@ _ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain",
 )
 def list_groups(
     env: Environment,
-    state: Literal["active", "empty", "dead"] | None = option(
-        "--state", "Selection", "Only groups with members, with offsets only, or with neither."
+    state: Literal["active", "empty", "dead"] | None = selection.option(
+        "--state", "Only groups with members, with offsets only, or with neither."
     ),
 ) -> None:
     """List groups with their state and lag.
@@ -79,7 +74,7 @@ def describe(
     env: Environment,
     group: _Group,
     by: Literal["partition", "topic", "member", "group"] = option(
-        "--by", "Options", "One row for each of these.", default="partition"
+        "--by", "One row for each of these.", default="partition"
     ),
     topics: _Topics = None,
     count: _Count = False,
@@ -111,17 +106,12 @@ def lag(
     topics: _Topics = None,
     fail_above: str | None = option(
         "--fail-above SIZE|COUNT",
-        "Options",
         "Exit 12 if the total lag is more: 64MiB, or 1000 messages, which are counted.",
     ),
-    min_lag: int | None = option(
-        "--min-lag SIZE",
-        "Selection",
-        "Show only partitions with at least so much, or with unknown lag.",
+    min_lag: int | None = selection.option(
+        "--min-lag SIZE", "Show only partitions with at least so much, or with unknown lag."
     ),
-    allowed_lag: int = option(
-        "--allowed-lag SIZE", "Options", "Lag of a partition that is OK.", default="0"
-    ),
+    allowed_lag: int = option("--allowed-lag SIZE", "Lag of a partition that is OK.", default="0"),
     count: _Count = False,
     window: _Window = None,
 ) -> None:
@@ -180,8 +170,8 @@ def verify(env: Environment, group: _Group) -> None:
 def watch(
     env: Environment,
     group: _Group,
-    interval: str = option("--interval DUR", "Options", "Time between two samples.", default="2s"),
-    count: int | None = option("--count N", "Options", "Stop after so many samples.", min=1),
+    interval: str = option("--interval DUR", "Time between two samples.", default="2s"),
+    count: int | None = option("--count N", "Stop after so many samples.", min=1),
 ) -> None:
     """Show the lag of a group repeatedly, until interrupted.
 
@@ -211,15 +201,14 @@ def reset(
     group: _Group,
     to: str = option(
         "--to SPEC",
-        "Options",
         "Where to: an offset expression, or shift:+N, shift:-SIZE, by:-1h, group:OTHER, file:PATH.",
         default=...,
     ),
-    topics: list[str] | None = option(
-        "-t, --topic TOPIC", "Selection", "Topic to reset (repeatable)."
+    topics: list[str] | None = selection.option(
+        "-t, --topic TOPIC", "Topic to reset (repeatable)."
     ),
-    all_topics: bool = flag(
-        "--all-topics", "Selection", "Reset all topics of the group's members, offsets and owners."
+    all_topics: bool = selection.flag(
+        "--all-topics", "Reset all topics of the group's members, offsets and owners."
     ),
     partition: shared.PartitionsOption = None,
     execute: shared.ExecuteOption = False,
@@ -264,9 +253,8 @@ def reset(
 def export(
     env: Environment,
     groups: list[str] | None = argument("[GROUP...]", "Groups. Default: all.", default=None),
-    output: _ExportFormat = option(
+    output: _ExportFormat = outputs.option(
         "--output FMT",
-        "Output",
         "Format; zk07 is the one of Kafka 0.7's export tool.",
         envvar="PYLOGCTL_OUTPUT",
         default="jsonl",
@@ -290,7 +278,7 @@ def export(
 )
 def import_offsets(
     env: Environment,
-    file: str = option("--file FILE", "Options", "Offsets to read; - for stdin.", default=...),
+    file: str = option("--file FILE", "Offsets to read; - for stdin.", default=...),
     group: str | None = argument("[GROUP]", "Group, instead of those in the file.", default=None),
     execute: shared.ExecuteOption = False,
     force: _Force = False,
@@ -320,9 +308,7 @@ def delete(
     env: Environment,
     group: _Group,
     confirmed: str | None = confirm_option("The group's name again; with --yes nothing is asked."),
-    if_exists: bool = flag(
-        "--if-exists", "Options", "A group that does not exist is no error: exit 0."
-    ),
+    if_exists: bool = flag("--if-exists", "A group that does not exist is no error: exit 0."),
 ) -> None:
     """Delete a group: its offsets and all its nodes. A group with members is refused.
 
@@ -342,9 +328,7 @@ def delete(
 def rebalance(
     env: Environment,
     group: _Group,
-    wait: str = option(
-        "--wait DUR", "Options", "How long to wait for the rebalance to end.", default="30s"
-    ),
+    wait: str = option("--wait DUR", "How long to wait for the rebalance to end.", default="30s"),
 ) -> None:
     """Make all members of a group rebalance, and wait until they have.
 

@@ -106,7 +106,7 @@ def _show_page(env: Environment, words: list[str]) -> None:
 def completion(
     env: Environment,
     shell: Shell = argument(None, "Which shell."),
-    install: bool = flag("--install", "Options", "Write it to where the shell looks for it."),
+    install: bool = flag("--install", "Write it to where the shell looks for it."),
 ) -> None:
     """Print a shell completion script."""
     script = SCRIPTS[shell]

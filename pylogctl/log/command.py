@@ -20,7 +20,7 @@ from broker.patterns import PayloadTest
 from broker.units import counted, format_size
 from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
-from pylogctl.cli.declarations import argument, flag, option
+from pylogctl.cli.declarations import argument, limits, option, outputs, safety, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import accepts, confirm_option, offset_option
@@ -57,8 +57,7 @@ Files = Annotated[
 ]
 FilesOnDisk = Annotated[list[Path], argument("FILE|DIR...", "Segment files, directories of them.")]
 Deep = Annotated[
-    bool,
-    option("--deep/--shallow", "Options", "Unfold compressed entries too (--deep, the default)."),
+    bool, option("--deep/--shallow", "Unfold compressed entries too (--deep, the default).")
 ]
 
 
@@ -77,10 +76,10 @@ def dump(
     files: Files,
     offset: str | None = offset_option("Part to show. Default: all."),
     max_messages: shared.MaxMessagesOption = None,
-    shallow: bool = flag(
-        "--shallow", "Selection", "Show compressed entries as one, not what is inside."
+    shallow: bool = selection.flag(
+        "--shallow", "Show compressed entries as one, not what is inside."
     ),
-    no_payload: bool = flag("--no-payload", "Output", "Leave payloads out."),
+    no_payload: bool = outputs.flag("--no-payload", "Leave payloads out."),
     payload: shared.PayloadOption = "utf8",
     message_format: shared.MessageFormatOption = None,
 ) -> None:
@@ -112,8 +111,8 @@ def grep(
     files: list[Path] = argument("FILE|DIR...", "As for `log dump`.", default=...),
     offset: str | None = offset_option("Part to search. Default: all."),
     max_messages: shared.MaxMessagesOption = None,
-    ignore_case: bool = flag("-i, --ignore-case", "Selection", "Ignore the case of letters."),
-    invert: bool = flag("--invert", "Selection", "Messages that do not match."),
+    ignore_case: bool = selection.flag("-i, --ignore-case", "Ignore the case of letters."),
+    invert: bool = selection.flag("--invert", "Messages that do not match."),
     message_format: shared.MessageFormatOption = None,
 ) -> None:
     """Show the messages of segment files whose payload matches.
@@ -197,18 +196,14 @@ def verify(
     env: Environment,
     files: Files,
     deep: Deep = True,
-    jobs: int | None = option(
-        "--jobs N",
-        "Limits",
-        "Processes. Default: one for each processor, one for little data.",
-        min=1,
+    jobs: int | None = limits.option(
+        "--jobs N", "Processes. Default: one for each processor, one for little data.", min=1
     ),
-    max_errors: int = option(
-        "--max-errors N", "Limits", "Stop in a file after N problems.", min=1, default=100
+    max_errors: int = limits.option(
+        "--max-errors N", "Stop in a file after N problems.", min=1, default=100
     ),
     engine: Literal["codec", "zlib", "crcmod"] = option(
         "--engine",
-        "Options",
         "Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow.",
         default="codec",
     ),
@@ -280,7 +275,7 @@ def recover(
     env: Environment,
     files: FilesOnDisk,
     execute: shared.ExecuteOption = False,
-    no_backup: bool = flag("--no-backup", "Safety", "Do not keep the cut bytes in a side file."),
+    no_backup: bool = safety.flag("--no-backup", "Do not keep the cut bytes in a side file."),
     confirm: str | None = confirm_option(
         "With --yes: the file's name, or `all` for several files."
     ),
@@ -314,7 +309,7 @@ def recover(
 def repair(
     env: Environment,
     file: Path = argument("FILE", "Segment file or archive of one."),
-    to: Path = option("--to FILE", "Options", "The copy; it must not exist.", default=...),
+    to: Path = option("--to FILE", "The copy; it must not exist.", default=...),
 ) -> None:
     """Write a copy of a segment file without its damaged spans.
 
@@ -339,9 +334,9 @@ def split(
     env: Environment,
     file: Path = argument("FILE", "Segment file or archive of one."),
     at: int = option(
-        "--at POS", "Options", "Position in the file at which a message starts.", default=..., min=1
+        "--at POS", "Position in the file at which a message starts.", default=..., min=1
     ),
-    to: Path = option("--to DIR", "Options", "Where the two segments go.", default=...),
+    to: Path = option("--to DIR", "Where the two segments go.", default=...),
 ) -> None:
     """Write the messages of a segment file before a position, and those behind it, as two."""
     render(env, SEGMENTS, [segment_row(path) for path in rewrite.split(file, at, to)])
@@ -357,7 +352,7 @@ def split(
 def merge(
     env: Environment,
     files: FilesOnDisk,
-    to: Path = option("--to DIR", "Options", "Where the segment goes.", default=...),
+    to: Path = option("--to DIR", "Where the segment goes.", default=...),
 ) -> None:
     """Write segment files of one log that follow one another, also archived ones, as one."""
     render(env, SEGMENTS, [segment_row(rewrite.merge(segment_files(env, files), to))])
@@ -375,10 +370,9 @@ def merge(
 def replay(
     env: Environment,
     files: Files,
-    topic: str = option("-t, --topic TOPIC", "Options", "Topic to write to.", default=...),
-    partition: str | None = option(
+    topic: str = option("-t, --topic TOPIC", "Topic to write to.", default=...),
+    partition: str | None = selection.option(
         "-p, --partition P",
-        "Selection",
         "Write to this one: 0, or 2-0 (broker-partition). Default: one for the run.",
     ),
     offset: str | None = offset_option("Part of each file to send. Default: all."),
@@ -411,10 +405,10 @@ def move(
     env: Environment,
     partition: str = argument("TOPIC[HOME-INDEX]", "The partition; quote it for the shell."),
     to: str = option(
-        "--to DIR", "Options", "A data directory of the broker, a path on its machine.", default=...
+        "--to DIR", "A data directory of the broker, a path on its machine.", default=...
     ),
     on_broker: int | None = option(
-        "--on-broker ID", "Options", "Whose log. Default: the partition's home.", min=0
+        "--on-broker ID", "Whose log. Default: the partition's home.", min=0
     ),
 ) -> None:
     """Move a log to another data directory of a broker that runs.
@@ -445,7 +439,6 @@ def compare(
     partition: shared.PartitionsOption = None,
     path: list[Path] | None = option(
         "--path DIR|FILE",
-        "Options",
         "Compare files instead (repeatable): data directories of brokers, directories of logs, or "
         "segments.",
     ),

@@ -26,19 +26,16 @@ def serve(
     env: Environment,
     port: ListenAddress | None = option(
         "--port [HOST:]PORT",
-        "Options",
         "Where to serve, without HOST for this machine alone; 0 picks a free port.",
         default="9308",
     ),
     interval: float = option(
-        "--interval DUR", "Options", "Time between two looks at groups and brokers.", default="15s"
+        "--interval DUR", "Time between two looks at groups and brokers.", default="15s"
     ),
     window: int = option(
-        "--window DUR", "Options", "History that the status of a group is judged by.", default="5m"
+        "--window DUR", "History that the status of a group is judged by.", default="5m"
     ),
-    no_partitions: bool = flag(
-        "--no-partitions", "Options", "Leave out the series of single partitions."
-    ),
+    no_partitions: bool = flag("--no-partitions", "Leave out the series of single partitions."),
 ) -> None:
     """Serve lag and status of all groups, seen from outside, until stopped by a signal.
 

@@ -6,7 +6,7 @@ import typer
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.context import at_cluster
-from pylogctl.cli.declarations import flag, option
+from pylogctl.cli.declarations import limits, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.options import accepts, offset_option
@@ -70,11 +70,11 @@ def status(
     env: Environment,
     patterns: Patterns = shared.ALL_TOPICS,
     group: MirrorGroup = DEFAULT_GROUP,
-    interval: float | None = option(
-        "--interval DUR", "Limits", "Sample twice, this long apart, and show rates."
+    interval: float | None = limits.option(
+        "--interval DUR", "Sample twice, this long apart, and show rates."
     ),
-    fail_above: int | None = option(
-        "--fail-above SIZE", "Limits", "Status 12 if the lag is larger than this."
+    fail_above: int | None = limits.option(
+        "--fail-above SIZE", "Status 12 if the lag is larger than this."
     ),
     from_cluster: shared.FromOption = None,
 ) -> None:
@@ -105,11 +105,11 @@ def verify(
     offset: list[str] | None = offset_option(
         "Offsets to compare in the source, START or START:END. Default: start:end."
     ),
-    target_offset: list[str] | None = option(
-        "--target-offset SPEC", "Selection", "Offsets to compare in the target. Default: start:end."
+    target_offset: list[str] | None = selection.option(
+        "--target-offset SPEC", "Offsets to compare in the target. Default: start:end."
     ),
-    exact: bool = flag(
-        "--exact", "Limits", "Status 8 also if the target has surplus messages, such as duplicates."
+    exact: bool = limits.flag(
+        "--exact", "Status 8 also if the target has surplus messages, such as duplicates."
     ),
     from_cluster: shared.FromOption = None,
     to_cluster: shared.ToOption = None,

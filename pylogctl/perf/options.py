@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import Choice, flag, option
+from pylogctl.cli.declarations import Choice, flag, inputs, limits, option, outputs
 from pylogctl.cli.options import offset_option
 
 _DEFAULT_DURATION_S = 10.0
@@ -14,11 +14,11 @@ _DEFAULT_DURATION_S = 10.0
 class RunChoice(Choice):
     """How long to measure, and where the figures go."""
 
-    messages: int | None = option(
-        "--messages N", "Limits", "Stop after so many. Without it and --duration: after 10s.", min=1
+    messages: int | None = limits.option(
+        "--messages N", "Stop after so many. Without it and --duration: after 10s.", min=1
     )
-    duration: float | None = option("--duration DUR", "Limits", "Stop after so long.")
-    interval: float = option("--interval DUR", "Output", "Time from row to row.", default="1s")
+    duration: float | None = limits.option("--duration DUR", "Stop after so long.")
+    interval: float = outputs.option("--interval DUR", "Time from row to row.", default="1s")
 
     @property
     def duration_s(self) -> float | None:
@@ -31,32 +31,26 @@ class RunChoice(Choice):
 class LoadChoice(RunChoice):
     """A measurement of throughput."""
 
-    threads: int = option(
-        "--threads N", "Options", "Threads that work at the same time.", min=1, default=1
-    )
-    compat07: bool = flag(
-        "--compat07", "Output", "CSV with the columns and number formats of Kafka 0.7's tools."
+    threads: int = option("--threads N", "Threads that work at the same time.", min=1, default=1)
+    compat07: bool = outputs.flag(
+        "--compat07", "CSV with the columns and number formats of Kafka 0.7's tools."
     )
 
 
 class ProduceChoice(LoadChoice):
     """The messages to send, and how fast."""
 
-    size: str | None = option(
-        "--size N[..M]",
-        "Input",
-        "Bytes of payload, or a range to choose from evenly. Default: 100.",
+    size: str | None = inputs.option(
+        "--size N[..M]", "Bytes of payload, or a range to choose from evenly. Default: 100."
     )
-    payload_file: Path | None = option(
-        "--payload-file FILE",
-        "Input",
-        "Send the lines of a file over and over, the first 64 MiB of it.",
+    payload_file: Path | None = inputs.option(
+        "--payload-file FILE", "Send the lines of a file over and over, the first 64 MiB of it."
     )
-    batch: int = option("--batch N", "Input", "Messages in a batch.", min=1, default=200)
+    batch: int = inputs.option("--batch N", "Messages in a batch.", min=1, default=200)
     codec: shared.CodecOption = None
     rate: shared.RateOption = None
-    warmup: int = option(
-        "--warmup N", "Limits", "Messages to send before the clock starts.", min=0, default=0
+    warmup: int = limits.option(
+        "--warmup N", "Messages to send before the clock starts.", min=0, default=0
     )
 
 
@@ -67,7 +61,6 @@ class ReadChoice(LoadChoice):
     offset: list[str] | None = offset_option("Offsets to read, START[:END]. Default: start.")
     simple: bool = flag(
         "--simple",
-        "Options",
         "Read one partition (default: 0), one fetch request at a time, as Kafka 0.7's simple "
         "consumer.",
     )
@@ -76,21 +69,14 @@ class ReadChoice(LoadChoice):
 class PacedChoice(RunChoice):
     """The messages to send at even intervals."""
 
-    rate: str = option(
-        "--rate R",
-        "Limits",
-        "Send so much, even if the broker is slower: 10000/s, 5MiB/s.",
-        default="1000/s",
+    rate: str = limits.option(
+        "--rate R", "Send so much, even if the broker is slower: 10000/s, 5MiB/s.", default="1000/s"
     )
-    size: str | None = option(
+    size: str | None = inputs.option(
         "--size N[..M]",
-        "Input",
         "Bytes of payload, at least 16, or a range to choose from evenly. Default: 100.",
     )
     codec: shared.CodecOption = None
-    warmup: int | None = option(
-        "--warmup N",
-        "Limits",
-        "Messages to send before any is counted. Default: those of one second.",
-        min=0,
+    warmup: int | None = limits.option(
+        "--warmup N", "Messages to send before any is counted. Default: those of one second.", min=0
     )

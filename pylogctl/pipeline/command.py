@@ -14,7 +14,7 @@ import typer
 
 from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import argument, flag, option
+from pylogctl.cli.declarations import argument, inputs, outputs, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts
@@ -61,22 +61,20 @@ def load(
     env: Environment,
     *,
     topics: Topics = None,
-    to: Path | None = option(
-        "--to DIR", "Output", "Directory of the loads, on a file system that all machines see."
+    to: Path | None = outputs.option(
+        "--to DIR", "Directory of the loads, on a file system that all machines see."
     ),
-    file_format: Literal["parquet", "json", "text"] | None = option(
-        "--format", "Output", "Format of the files. Default: parquet."
+    file_format: Literal["parquet", "json", "text"] | None = outputs.option(
+        "--format", "Format of the files. Default: parquet."
     ),
-    file_size: int | None = option(
+    file_size: int | None = outputs.option(
         "--file-size SIZE",
-        "Output",
         "Target size of files: those under half of it are joined by topic and day. 0: keep the "
         "files of each partition and day. Default: 16MiB.",
     ),
     table: TableChoice,
-    group: str = option(
+    group: str = outputs.option(
         "--group NAME",
-        "Output",
         "Name of the consumer of these loads; a directory or table belongs to one group.",
         default="load",
     ),
@@ -150,15 +148,13 @@ def compact(
     env: Environment,
     *,
     directory: Path = argument("DIR", "Directory of loads, as given to load --to."),
-    file_size: int = option(
+    file_size: int = outputs.option(
         "--file-size SIZE",
-        "Output",
         "Target size of files: those under half of it are joined by topic and day.",
         default="128MiB",
     ),
-    keep: int = option(
+    keep: int = selection.option(
         "--keep N",
-        "Selection",
         "Leave the newest N loads alone; joined loads can only be loaded again together.",
         min=0,
         default=0,
@@ -184,9 +180,8 @@ def compact(
 Query = Annotated[str, argument("QUERY", "A statement of Spark's SQL.")]
 Topic = Annotated[
     list[str] | None,
-    option(
+    selection.option(
         "-t, --topic TOPIC",
-        "Selection",
         "Topic to query, a view of its name (repeatable). Default with --path: all its topics.",
     ),
 ]
@@ -212,14 +207,12 @@ def sql(
     query: Query,
     topic: Topic = None,
     read: ReadChoice,
-    json: bool = flag(
+    json: bool = inputs.flag(
         "--json-payloads",
-        "Input",
         "Payloads are JSON objects: make columns of their fields. Reads the messages twice.",
     ),
-    schema: str | None = option(
+    schema: str | None = inputs.option(
         "--schema DDL",
-        "Input",
         "Payloads are JSON objects with these fields, such as 'id BIGINT, user STRING'.",
     ),
     loss: LossChoice,
@@ -366,11 +359,10 @@ def audit(
     env: Environment,
     *,
     audit_topic: AuditTopicArgument,
-    load: Path | None = option("--load DIR", "Input", "Directory of loads to compare, too."),
+    load: Path | None = inputs.option("--load DIR", "Directory of loads to compare, too."),
     include: Include = None,
-    time_field: str | None = option(
+    time_field: str | None = selection.option(
         "--time-field PATH",
-        "Selection",
         "Field of JSON messages with their time, as given to produce --time-field. Default: "
         "compare each topic as a whole.",
     ),

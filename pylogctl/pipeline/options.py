@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from broker.units import parse_duration_ms
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import Choice, argument, flag, option
+from pylogctl.cli.declarations import (
+    Choice,
+    Panel,
+    argument,
+    connection,
+    inputs,
+    outputs,
+    safety,
+    selection,
+)
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
@@ -23,15 +32,14 @@ READS = (
     ExitStatus.CORRUPT,
     ExitStatus.CONFIG,
 )
+_EVENTS, _STREAM, _WINDOWS, _JOIN = map(Panel, ("Events", "Stream", "Windows", "Join"))
 _FILE_FORMATS = {".parquet": "parquet", ".json": "json", ".jsonl": "json", ".csv": "csv"}
 
 Topics = Annotated[list[str] | None, argument("TOPIC...", "Topics to read.")]
 Include = Annotated[
     list[str] | None,
-    option(
-        "--include RE[,..]",
-        "Selection",
-        "Topics whose whole name matches, in place of named ones (repeatable).",
+    selection.option(
+        "--include RE[,..]", "Topics whose whole name matches, in place of named ones (repeatable)."
     ),
 ]
 
@@ -39,16 +47,15 @@ Include = Annotated[
 class ReadChoice(Choice):
     """The input: segment files instead of brokers, and the first and last offsets."""
 
-    paths: list[Path] | None = option(
+    paths: list[Path] | None = inputs.option(
         "--path PATH",
-        "Input",
         "Read segment files, directories or patterns instead of brokers (repeatable).",
     )
-    start: str | None = option(
-        "--from SPEC", "Selection", "Offset to start at; see pylogctl help offsets. Default: start."
+    start: str | None = selection.option(
+        "--from SPEC", "Offset to start at; see pylogctl help offsets. Default: start."
     )
-    until: str | None = option(
-        "--until SPEC", "Selection", "Offset to end at. Default: the present end."
+    until: str | None = selection.option(
+        "--until SPEC", "Offset to end at. Default: the present end."
     )
 
 
@@ -58,9 +65,8 @@ NO_READ = ReadChoice()
 class LoadChoice(ReadChoice):
     """The input of a load, which starts where the last one ended."""
 
-    start: str | None = option(
+    start: str | None = selection.option(
         "--from SPEC",
-        "Selection",
         "Offset to start at; earlier loads with later messages are retired, and their messages "
         "loaded again. Default: the end of the last load, or the start.",
     )
@@ -69,16 +75,12 @@ class LoadChoice(ReadChoice):
 class LossChoice(Choice):
     """How to treat messages that are missing or damaged."""
 
-    allow_data_loss: bool = flag(
+    allow_data_loss: bool = safety.flag(
         "--allow-data-loss",
-        "Safety",
         "Continue if messages to be read are gone, and report the missing offsets.",
     )
-    corrupt: Literal["fail", "skip"] = option(
-        "--corrupt",
-        "Safety",
-        "How to treat messages that are damaged or cannot be decoded.",
-        default="fail",
+    corrupt: Literal["fail", "skip"] = safety.option(
+        "--corrupt", "How to treat messages that are damaged or cannot be decoded.", default="fail"
     )
 
 
@@ -88,33 +90,25 @@ NO_LOSS = LossChoice()
 class EventChoice(Choice):
     """Where the key and the time of an event are in a payload."""
 
-    key_field: str | None = option(
-        "--key-field PATH", "Events", "Field of JSON messages with their key, such as .user.id."
+    key_field: str | None = _EVENTS.option(
+        "--key-field PATH", "Field of JSON messages with their key, such as .user.id."
     )
-    time_field: str | None = option(
-        "--time-field PATH", "Events", "Field of JSON messages with their time, such as .meta.ts."
+    time_field: str | None = _EVENTS.option(
+        "--time-field PATH", "Field of JSON messages with their time, such as .meta.ts."
     )
-    pattern: str | None = option(
-        "--pattern RE",
-        "Events",
-        "Instead of fields: a regular expression with groups named key and time.",
+    pattern: str | None = _EVENTS.option(
+        "--pattern RE", "Instead of fields: a regular expression with groups named key and time."
     )
-    time_format: str = option(
+    time_format: str = _EVENTS.option(
         "--time-format FORMAT",
-        "Events",
         "Format of times, such as '%b %d %T'. Auto: what pylogctl-offsets(7) lists under TIMES.",
         default="auto",
     )
-    time_zone: str = option(
-        "--time-zone ZONE",
-        "Events",
-        "Zone of times without one, such as Europe/Paris.",
-        default="UTC",
+    time_zone: str = _EVENTS.option(
+        "--time-zone ZONE", "Zone of times without one, such as Europe/Paris.", default="UTC"
     )
-    year: int | None = option(
-        "--year YEAR",
-        "Events",
-        "Year of times without one. Default: the newest that is not in the future.",
+    year: int | None = _EVENTS.option(
+        "--year YEAR", "Year of times without one. Default: the newest that is not in the future."
     )
 
     def of_both_topics(self) -> tuple[EventChoice, EventChoice]:
@@ -143,9 +137,8 @@ class EventChoice(Choice):
 class TableChoice(Choice):
     """A table of Iceberg or Delta to write."""
 
-    into_table: str | None = option(
+    into_table: str | None = outputs.option(
         "--into-table iceberg:NAME|delta:NAME",
-        "Output",
         "Append to a table of a catalog that --spark-conf names, such as iceberg:lake.logs.web, or "
         "to that of Delta at a path; made if it is missing. --spark-conf spark.jars.packages=... "
         "brings the package of the format.",
@@ -173,15 +166,11 @@ class TableChoice(Choice):
 class TargetChoice(TableChoice):
     """Target of the result: a file, a table, a topic, or by default standard output."""
 
-    into: Path | None = option(
-        "--into FILE",
-        "Output",
-        "Write the result to a file: .parquet, .json (an object a line) or .csv.",
+    into: Path | None = outputs.option(
+        "--into FILE", "Write the result to a file: .parquet, .json (an object a line) or .csv."
     )
-    to_topic: str | None = option(
-        "--to-topic TOPIC",
-        "Output",
-        "Write the result to a topic: its column `value`, or each row as JSON.",
+    to_topic: str | None = outputs.option(
+        "--to-topic TOPIC", "Write the result to a topic: its column `value`, or each row as JSON."
     )
 
     def check(self) -> None:
@@ -229,21 +218,15 @@ NO_TARGET = TargetChoice()
 class StreamChoice(Choice):
     """Options of a job that runs as a stream."""
 
-    stream: bool = flag(
-        "--stream",
-        "Stream",
-        "Process new messages continuously, until stopped; --into is then a directory.",
+    stream: bool = _STREAM.flag(
+        "--stream", "Process new messages continuously, until stopped; --into is then a directory."
     )
-    checkpoint: Path | None = option(
-        "--checkpoint DIR",
-        "Stream",
-        "Directory of the offsets and the state of a stream, for a restart.",
+    checkpoint: Path | None = _STREAM.option(
+        "--checkpoint DIR", "Directory of the offsets and the state of a stream, for a restart."
     )
-    exit_at_end: bool = flag("-e, --exit-at-end", "Stream", "Stop at the end offsets of the start.")
-    watermark: str | None = option(
-        "--watermark DUR",
-        "Stream",
-        "How far behind the newest event an event may be to be counted.",
+    exit_at_end: bool = _STREAM.flag("-e, --exit-at-end", "Stop at the end offsets of the start.")
+    watermark: str | None = _STREAM.option(
+        "--watermark DUR", "How far behind the newest event an event may be to be counted."
     )
     metrics_port: shared.MetricsPortOption = None
 
@@ -275,38 +258,31 @@ NO_STREAM = StreamChoice()
 class PayloadChoice(Choice):
     """How a load reads payloads, and the dates of messages in them."""
 
-    avro_schemas: Path | None = option(
+    avro_schemas: Path | None = inputs.option(
         "--avro-schemas DIR",
-        "Input",
         "Payloads are a zero byte, a schema id in four bytes and an Avro record: write the "
         "records as JSON. DIR has the schemas, as ID.avsc.",
     )
-    avro_reader: int | None = option(
+    avro_reader: int | None = inputs.option(
         "--avro-reader ID",
-        "Input",
         "Instead of JSON, write columns of the schema ID, to which all records are resolved. "
         "Needs --avro-schemas and --format parquet.",
         min=0,
     )
-    date_field: str | None = option(
+    date_field: str | None = inputs.option(
         "--date-field PATH",
-        "Input",
         "Date of messages: this field of JSON or Avro payloads, such as .meta.ts. Default: the "
         "day of the load.",
     )
-    date_regex: str | None = option(
-        "--date-regex RE",
-        "Input",
-        "Date of messages: the first group of RE, searched for in payloads.",
+    date_regex: str | None = inputs.option(
+        "--date-regex RE", "Date of messages: the first group of RE, searched for in payloads."
     )
-    date_format: str | None = option(
+    date_format: str | None = inputs.option(
         "--date-format STR",
-        "Input",
         "Format of these dates, such as '%b %d %T'. Default: what pylogctl-offsets(7) lists.",
     )
-    year: int | None = option(
+    year: int | None = inputs.option(
         "--year YEAR",
-        "Input",
         "Year of dates whose --date-format has none. Default: the newest that is not in the "
         "future.",
         min=1,
@@ -323,24 +299,22 @@ class PayloadChoice(Choice):
 class WindowChoice(Choice):
     """The windows, and what is counted in them."""
 
-    size: str | None = option("--size DUR", "Windows", "Length of a window.")
-    slide: str | None = option(
-        "--slide DUR", "Windows", "Distance between the starts of sliding windows. Default: --size."
+    size: str | None = _WINDOWS.option("--size DUR", "Length of a window.")
+    slide: str | None = _WINDOWS.option(
+        "--slide DUR", "Distance between the starts of sliding windows. Default: --size."
     )
-    session: str | None = option(
+    session: str | None = _WINDOWS.option(
         "--session DUR",
-        "Windows",
         "Instead of --size: sessions, which end when their key has no message for this time.",
     )
-    top: int | None = option(
-        "--top N", "Windows", "Of each window only the N keys with the most messages.", min=1
+    top: int | None = _WINDOWS.option(
+        "--top N", "Of each window only the N keys with the most messages.", min=1
     )
-    top_by: Literal["messages", "sum", "average", "maximum"] = option(
-        "--top-by", "Windows", "Column that --top is by; sums need a value.", default="messages"
+    top_by: Literal["messages", "sum", "average", "maximum"] = _WINDOWS.option(
+        "--top-by", "Column that --top is by; sums need a value.", default="messages"
     )
-    value_field: str | None = option(
+    value_field: str | None = _EVENTS.option(
         "--value-field PATH",
-        "Events",
         "Field of JSON messages with a number, such as .price: its sum, average, minimum and "
         "maximum per key. With --pattern: a group named value.",
     )
@@ -379,18 +353,17 @@ class WindowChoice(Choice):
 class JoinChoice(Choice):
     """What a topic is joined with, and how."""
 
-    table: Path | None = option(
-        "--table FILE", "Join", "Table to join with instead of a topic, .parquet, .json or .csv."
+    table: Path | None = _JOIN.option(
+        "--table FILE", "Table to join with instead of a topic, .parquet, .json or .csv."
     )
-    table_column: str | None = option(
-        "--table-column COLUMN", "Join", "Column of the table with the key."
+    table_column: str | None = _JOIN.option(
+        "--table-column COLUMN", "Column of the table with the key."
     )
-    within: int | None = option(
-        "--within DUR", "Join", "Maximum difference in time of two events to be joined."
+    within: int | None = _JOIN.option(
+        "--within DUR", "Maximum difference in time of two events to be joined."
     )
-    how: Literal["inner", "left"] = option(
+    how: Literal["inner", "left"] = _JOIN.option(
         "--how",
-        "Join",
         "Drop messages of TOPIC without a match (inner), or keep them (left).",
         default="inner",
     )
@@ -432,16 +405,14 @@ MASTER_VARIABLE = "PYLOGCTL_MASTER"
 class SparkChoice(Choice):
     """Where Spark runs, and its settings."""
 
-    master: str | None = option(
+    master: str | None = connection.option(
         "--master URL",
-        "Connection",
         "Where Spark runs: local[CORES,ATTEMPTS], or a cluster's address. Default: all cores of "
         "this machine.",
         envvar=MASTER_VARIABLE,
     )
-    spark_conf: list[str] | None = option(
+    spark_conf: list[str] | None = connection.option(
         "--spark-conf KEY=VALUE",
-        "Connection",
         "A setting of Spark (repeatable), such as spark.driver.memory=2g (1g by default), or "
         "spark.ui.enabled=true, which says the address of its pages.",
     )
@@ -455,9 +426,8 @@ class SparkChoice(Choice):
 class EngineChoice(SparkChoice):
     """Where the tasks of loads and compactions run: on Spark, or on processes of this machine."""
 
-    local: bool = flag(
+    local: bool = connection.flag(
         "--local",
-        "Connection",
         "Without Spark: on processes of this machine, which start at once. PYLOGCTL_MASTER does "
         "not count then.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pylogctl.cli.declarations import Choice, flag, option
+from pylogctl.cli.declarations import Choice, inputs, limits, outputs, selection
 from pylogctl.cli.options import CodecOption, MaxMessagesOption, RateOption, VerifyOption
 from pylogctl.format.framing import NO_FRAMING, READ_FRAMING, FramingChoice
 
@@ -14,17 +14,16 @@ class InputOptions(Choice):
     """The input, its framing, and which messages are left out."""
 
     framing: Annotated[FramingChoice, READ_FRAMING] = NO_FRAMING
-    jsonl: bool = flag("--jsonl", "Input", "A JSON object each, as consume --jsonl writes it.")
-    strict: bool = flag("--strict", "Input", "Refuse unknown fields of --jsonl.")
-    whole: bool = flag("--whole", "Input", "Each FILE, or all of stdin, is one message.")
-    csv_column: str | None = option(
-        "--csv-column NAME", "Input", "One column of CSV with a header line."
+    jsonl: bool = inputs.flag("--jsonl", "A JSON object each, as consume --jsonl writes it.")
+    strict: bool = inputs.flag("--strict", "Refuse unknown fields of --jsonl.")
+    whole: bool = inputs.flag("--whole", "Each FILE, or all of stdin, is one message.")
+    csv_column: str | None = inputs.option(
+        "--csv-column NAME", "One column of CSV with a header line."
     )
-    skip_empty: bool = flag("--skip-empty", "Input", "Leave out messages without a byte.")
-    template: bool = flag("--template", "Input", "Replace {i} {now} {uuid} {rand:16} in messages.")
-    on_error: Literal["stop", "skip"] = option(
+    skip_empty: bool = inputs.flag("--skip-empty", "Leave out messages without a byte.")
+    template: bool = inputs.flag("--template", "Replace {i} {now} {uuid} {rand:16} in messages.")
+    on_error: Literal["stop", "skip"] = inputs.option(
         "--on-error",
-        "Input",
         "At a message that cannot be sent: stop, or leave it out and end with 6.",
         default="stop",
     )
@@ -39,26 +38,24 @@ class InputOptions(Choice):
 class TargetOptions(Choice):
     """The partitions that messages go to."""
 
-    partition: str | None = option(
-        "-p, --partition P", "Selection", "Write to this one: 0, or 2-0 (broker-partition)."
+    partition: str | None = selection.option(
+        "-p, --partition P", "Write to this one: 0, or 2-0 (broker-partition)."
     )
-    partitioner: Literal["sticky", "random", "round-robin", "hash"] | None = option(
+    partitioner: Literal["sticky", "random", "round-robin", "hash"] | None = selection.option(
         "--partitioner",
-        "Selection",
         "How partitions are chosen; sticky: one for the run, which keeps the order. Default: "
         "sticky, hash with a key.",
     )
-    key: str | None = option(
-        "-k, --key STR", "Selection", "Key of all messages; chooses the partition, is not stored."
+    key: str | None = selection.option(
+        "-k, --key STR", "Key of all messages; chooses the partition, is not stored."
     )
-    key_delimiter: str | None = option(
+    key_delimiter: str | None = selection.option(
         "-K, --key-delimiter STR",
-        "Selection",
         "A key stands before the first STR of each message; it chooses the partition and is not "
         "stored.",
     )
-    keep_partition: bool = flag(
-        "--keep-partition", "Selection", "The partition each --jsonl object names."
+    keep_partition: bool = selection.flag(
+        "--keep-partition", "The partition each --jsonl object names."
     )
 
 
@@ -66,40 +63,32 @@ class SendingOptions(Choice):
     """How messages are sent."""
 
     codec: CodecOption = None
-    batch_messages: int | None = option(
+    batch_messages: int | None = limits.option(
         "--batch-messages N",
-        "Limits",
         "Messages of a request at most. Default: as many as --batch-bytes holds.",
         min=1,
     )
-    batch_bytes: str | None = option(
+    batch_bytes: str | None = limits.option(
         "--batch-bytes SIZE",
-        "Limits",
         "Size of a request at most, unless one message is larger. Default: 512KiB.",
     )
-    linger: str | None = option(
-        "--linger DUR",
-        "Limits",
-        "How long a message waits for more. Default: 5ms, 0 from a terminal.",
+    linger: str | None = limits.option(
+        "--linger DUR", "How long a message waits for more. Default: 5ms, 0 from a terminal."
     )
-    sync: bool = flag("--sync", "Limits", "One request per message, one after another.")
+    sync: bool = limits.flag("--sync", "One request per message, one after another.")
     rate: RateOption = None
-    max_size: str | None = option(
-        "--max-size SIZE",
-        "Limits",
-        "Largest message; brokers have their own limit. Default: 1000000.",
+    max_size: str | None = limits.option(
+        "--max-size SIZE", "Largest message; brokers have their own limit. Default: 1000000."
     )
-    on_broker_loss: str | None = option(
+    on_broker_loss: str | None = limits.option(
         "--on-broker-loss move|wait|fail",
-        "Limits",
         "When a broker is lost: send on to another partition (of topics without replicas), wait "
         "for the next leader, or fail. move:DUR and wait:DUR fail when nothing can be sent for "
         "DUR; move alone for --timeout (2m); wait alone never. Default: move; wait for --timeout "
         "with -p, -k, -K and --keep-partition.",
     )
-    no_barrier: bool = flag(
+    no_barrier: bool = outputs.flag(
         "--no-barrier",
-        "Output",
         "End without waiting until all can be read: faster, but a crash of the machine can lose "
         "it and a consumer may not see it yet.",
     )
@@ -108,15 +97,13 @@ class SendingOptions(Choice):
 class AuditOptions(Choice):
     """The topic and the windows in which counts of confirmed messages are published."""
 
-    audit: str | None = option(
+    audit: str | None = outputs.option(
         "--audit TOPIC[:DUR]",
-        "Output",
         "Publish to TOPIC how many messages were confirmed in each time window, of 10m or DUR; "
         "pylogctl audit compares.",
     )
-    time_field: str | None = option(
+    time_field: str | None = outputs.option(
         "--time-field PATH",
-        "Output",
         "With --audit: field of JSON messages that has their time, such as .meta.ts. Default: the "
         "time they are confirmed.",
     )
@@ -129,12 +116,12 @@ class RecordOptions(Choice):
     """Records of a run: verification, copies of its input, receipts, and counts."""
 
     verify: VerifyOption = False
-    tee: bool = flag("--tee", "Output", "Copy accepted input to stdout.")
-    receipt: Path | None = option(
-        "--receipt FILE", "Output", "Write a JSON line for each message that is safe on disk."
+    tee: bool = outputs.flag("--tee", "Copy accepted input to stdout.")
+    receipt: Path | None = outputs.option(
+        "--receipt FILE", "Write a JSON line for each message that is safe on disk."
     )
-    resume: Path | None = option(
-        "--resume FILE", "Input", "Leave out what this receipt says is sent already."
+    resume: Path | None = inputs.option(
+        "--resume FILE", "Leave out what this receipt says is sent already."
     )
     audit: AuditOptions = NO_AUDIT
 

@@ -29,19 +29,17 @@ _View = Literal["overview", "brokers", "topics", "groups", "replication", "reque
 )
 def top(
     env: Environment,
-    view: _View = option("--view", "Options", "What to show first.", default="overview"),
+    view: _View = option("--view", "What to show first.", default="overview"),
     into: str | None = option(
-        "--into NAME", "Options", "Go into this row: a topic, a group, a broker, or a request."
+        "--into NAME", "Go into this row: a topic, a group, a broker, or a request."
     ),
     filter: str | None = option(
-        "--filter TEXT", "Options", "Rows with this in a name; ~RE: that a regex finds."
+        "--filter TEXT", "Rows with this in a name; ~RE: that a regex finds."
     ),
     interval: float = option(
-        "--interval DUR", "Options", "Time between two looks, 500ms to 60s.", default="2s"
+        "--interval DUR", "Time between two looks, 500ms to 60s.", default="2s"
     ),
-    batch: int | None = option(
-        "--batch N", "Options", "Write N looks without escape codes, and end.", min=1
-    ),
+    batch: int | None = option("--batch N", "Write N looks without escape codes, and end.", min=1),
 ) -> None:
     """Watch a cluster live.
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from broker.topic import MAX_PARTITIONS, validate_topic_name
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import argument, flag, option
+from pylogctl.cli.declarations import (
+    argument,
+    connection,
+    flag,
+    limits,
+    option,
+    replication,
+    selection,
+)
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import accepts, confirm_option, offset_option
@@ -25,19 +33,12 @@ app = new_app("List, describe, create, delete, count and sample topics.")
 _Topics = Annotated[list[str], argument("TOPIC...", "Topics.")]
 _Total = Annotated[
     int | None,
-    option(
-        "--partitions N",
-        "Options",
-        "Partitions of all brokers together.",
-        min=1,
-        max=MAX_PARTITIONS,
-    ),
+    option("--partitions N", "Partitions of all brokers together.", min=1, max=MAX_PARTITIONS),
 ]
 _PerBroker = Annotated[
     int | None,
     option(
         "--partitions-per-broker N",
-        "Options",
         "Partitions on each broker, without replicas.",
         min=1,
         max=MAX_PARTITIONS,
@@ -67,7 +68,7 @@ def _span(env: Environment, offset: list[str] | None) -> Span:
 def list_topics(
     env: Environment,
     patterns: Annotated[TopicPatterns, shared.TOPIC_PATTERNS_07] = shared.ALL_TOPICS,
-    count: bool = flag("--count", "Options", "Count messages too, by reading all of them."),
+    count: bool = flag("--count", "Count messages too, by reading all of them."),
 ) -> None:
     """List topics with their size.
 
@@ -116,26 +117,20 @@ def create(
     topic: str = argument("TOPIC", "Name of the topic."),
     partitions: _Total = None,
     per_broker: _PerBroker = None,
-    targets: list[str] | None = option(
+    targets: list[str] | None = connection.option(
         "-b, --broker ID|HOST:PORT",
-        "Connection",
         "Broker to create it on (repeatable), by id. Default: all live ones. Addresses are "
         "brokers to use instead of those registered in ZooKeeper.",
         envvar="PYLOGCTL_BROKER",
     ),
-    if_not_exists: bool = flag(
-        "--if-not-exists", "Options", "Leave a topic that exists as it is: exit 0."
-    ),
-    replication_factor: int | None = option(
+    if_not_exists: bool = flag("--if-not-exists", "Leave a topic that exists as it is: exit 0."),
+    replication_factor: int | None = replication.option(
         "--replication-factor N",
-        "Replication",
         "Copies of each partition, spread over the brokers by the controller.",
         min=1,
     ),
-    settings: list[str] | None = option(
-        "--set NAME=VALUE",
-        "Replication",
-        "With --replication-factor: a setting of the topic (repeatable).",
+    settings: list[str] | None = replication.option(
+        "--set NAME=VALUE", "With --replication-factor: a setting of the topic (repeatable)."
     ),
 ) -> None:
     """Create a topic, its partitions spread over the brokers.
@@ -218,7 +213,7 @@ def alter(
     partitions: _Total = None,
     per_broker: _PerBroker = None,
     replication_factor: int | None = option(
-        "--replication-factor N", "Options", "Copies of each partition to have.", min=1
+        "--replication-factor N", "Copies of each partition to have.", min=1
     ),
 ) -> None:
     """Change how many partitions, or replicas, a topic has.
@@ -296,7 +291,6 @@ def elect(
     topics: list[str] | None = argument("[TOPIC...]", "Topics. Default: all.", default=None),
     unclean: bool = flag(
         "--unclean",
-        "Options",
         "Let a replica lead that is not in sync, where there is no leader: acknowledged messages "
         "may be lost.",
     ),
@@ -343,11 +337,9 @@ def reassign_replicas(
     env: Environment,
     action: ReassignAction = argument("ACTION", "plan, execute, throttle, status or cancel."),
     topics: list[str] | None = argument("[TOPIC...]", "Topics. Default: all.", default=None),
-    to: str | None = option("--to ID,...", "Options", "Brokers to use. Default: all live ones."),
-    replication_factor: int | None = option(
-        "--replication-factor N", "Options", "Copies to have.", min=1
-    ),
-    plan: Path | None = option("--plan FILE", "Options", "With execute: the plan; - for stdin."),
+    to: str | None = option("--to ID,...", "Brokers to use. Default: all live ones."),
+    replication_factor: int | None = option("--replication-factor N", "Copies to have.", min=1),
+    plan: Path | None = option("--plan FILE", "With execute: the plan; - for stdin."),
     throttle: shared.ThrottleOption = None,
 ) -> None:
     """Move partitions to other brokers, with their messages, while they are used.
@@ -417,13 +409,11 @@ def _broker_ids(text: str | None) -> list[int]:
 def delete(
     env: Environment,
     topics: _Topics,
-    data: bool = flag("--data", "Options", "Delete the logs on brokers too, with all messages."),
+    data: bool = flag("--data", "Delete the logs on brokers too, with all messages."),
     group_offsets: bool = flag(
-        "--group-offsets", "Options", "Delete the offsets that groups have stored, too."
+        "--group-offsets", "Delete the offsets that groups have stored, too."
     ),
-    if_exists: bool = flag(
-        "--if-exists", "Options", "A topic that does not exist is no error: exit 0."
-    ),
+    if_exists: bool = flag("--if-exists", "A topic that does not exist is no error: exit 0."),
     confirm: list[str] | None = confirm_option(
         "With --yes: the topic's name (repeat it for each of several topics)."
     ),
@@ -469,8 +459,8 @@ def delete(
 def offsets(
     env: Environment,
     topics: _Topics,
-    at: list[str] | None = option(
-        "--at SPEC", "Selection", "Offset expression, START or START:END. Default: start:end."
+    at: list[str] | None = selection.option(
+        "--at SPEC", "Offset expression, START or START:END. Default: start:end."
     ),
     partition: shared.PartitionsOption = None,
     strict_offset: shared.StrictOffsetOption = False,
@@ -499,8 +489,8 @@ def offsets(
 def sample(
     env: Environment,
     topics: _Topics,
-    max_messages: int = option(
-        "-n, --max-messages N", "Limits", "Messages of each partition.", min=1, default=5
+    max_messages: int = limits.option(
+        "-n, --max-messages N", "Messages of each partition.", min=1, default=5
     ),
     offset: _Offset = None,
     partition: shared.PartitionsOption = None,

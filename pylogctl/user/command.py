@@ -19,7 +19,6 @@ _File = Annotated[
     Path | None,
     option(
         "--password-file FILE",
-        "Options",
         "Take the first line of a file as the password.",
         exists=True,
         dir_okay=False,
@@ -27,29 +26,18 @@ _File = Annotated[
 ]
 _Descriptor = Annotated[
     int | None,
-    option(
-        "--password-fd N",
-        "Options",
-        "Read the password from an open descriptor; 0 is stdin.",
-        min=0,
-    ),
+    option("--password-fd N", "Read the password from an open descriptor; 0 is stdin.", min=0),
 ]
-_Generate = Annotated[
-    bool, flag("--generate", "Options", "Make a password, and write it to stdout, once.")
-]
+_Generate = Annotated[bool, flag("--generate", "Make a password, and write it to stdout, once.")]
 
 
-_BytesIn = Annotated[
-    str | None, option("--bytes-in RATE", "Options", "Most bytes a second from the user.")
-]
-_BytesOut = Annotated[
-    str | None, option("--bytes-out RATE", "Options", "Most bytes a second to the user.")
-]
+_BytesIn = Annotated[str | None, option("--bytes-in RATE", "Most bytes a second from the user.")]
+_BytesOut = Annotated[str | None, option("--bytes-out RATE", "Most bytes a second to the user.")]
 _Connections = Annotated[
-    str | None, option("--connections N", "Options", "Most connections of the user at a time.")
+    str | None, option("--connections N", "Most connections of the user at a time.")
 ]
 _Work = Annotated[
-    str | None, option("--work PERCENT", "Options", "Most work for the user, of one thread's time.")
+    str | None, option("--work PERCENT", "Most work for the user, of one thread's time.")
 ]
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from pylogctl.cli.declarations import argument, flag, option
+from pylogctl.cli.declarations import argument, flag, inputs, option, safety
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -45,8 +45,8 @@ _Value = Annotated[str, argument("VALUE", "The value, as it is; - reads it from 
 def ls(
     env: Environment,
     path: _TreeArgument = "/",
-    long: bool = flag("-l, --long", "Options", "Show version, size, children and times."),
-    recursive: bool = flag("-R, --recursive", "Options", "Show everything below."),
+    long: bool = flag("-l, --long", "Show version, size, children and times."),
+    recursive: bool = flag("-R, --recursive", "Show everything below."),
 ) -> None:
     """List the children of a node."""
     from pylogctl.zk import reads
@@ -63,9 +63,9 @@ def ls(
 def tree(
     env: Environment,
     path: _TreeArgument = "/",
-    depth: int | None = option("--depth N", "Options", "Levels to go down. Default: all.", min=0),
-    data: bool = flag("--data", "Options", "Show values too."),
-    raw: bool = flag("--raw", "Options", "Do not decode the values of known nodes."),
+    depth: int | None = option("--depth N", "Levels to go down. Default: all.", min=0),
+    data: bool = flag("--data", "Show values too."),
+    raw: bool = flag("--raw", "Do not decode the values of known nodes."),
 ) -> None:
     """Draw a node and everything below it."""
     from pylogctl.zk import reads
@@ -82,10 +82,10 @@ def tree(
 def get(
     env: Environment,
     path: PathArgument,
-    as_hex: bool = flag("--hex", "Options", "Write it in hexadecimal."),
-    as_json: bool = flag("--json", "Options", "Parse it and write it as JSON."),
-    raw: bool = flag("--raw", "Options", "Write it exactly, on a terminal too."),
-    show_stat: bool = flag("-s, --stat", "Options", "Show it, version, size, times and owner."),
+    as_hex: bool = flag("--hex", "Write it in hexadecimal."),
+    as_json: bool = flag("--json", "Parse it and write it as JSON."),
+    raw: bool = flag("--raw", "Write it exactly, on a terminal too."),
+    show_stat: bool = flag("-s, --stat", "Show it, version, size, times and owner."),
 ) -> None:
     """Write the value of a node, byte for byte.
 
@@ -111,7 +111,7 @@ def find(
     env: Environment,
     path: PathArgument,
     pattern: str = argument("RE", "Regular expression that a part of the path matches."),
-    data: bool = flag("--data", "Options", "Also find nodes whose value matches."),
+    data: bool = flag("--data", "Also find nodes whose value matches."),
 ) -> None:
     """Find nodes by their paths or values."""
     from pylogctl.zk import reads
@@ -128,7 +128,7 @@ def find(
 def watch(
     env: Environment,
     path: PathArgument,
-    recursive: bool = flag("-R, --recursive", "Options", "Watch everything below."),
+    recursive: bool = flag("-R, --recursive", "Watch everything below."),
 ) -> None:
     """Write a line for each change of a node and its children, until stopped.
 
@@ -176,9 +176,7 @@ def set_(
     env: Environment,
     path: PathArgument,
     value: _Value,
-    if_version: int | None = option(
-        "--if-version N", "Options", "Only if the node has this version.", min=0
-    ),
+    if_version: int | None = option("--if-version N", "Only if the node has this version.", min=0),
 ) -> None:
     """Replace the value of a node; the former one is saved."""
     from pylogctl.zk import changes
@@ -209,9 +207,9 @@ def create(env: Environment, path: PathArgument, value: _Value = "") -> None:
 def rm(
     env: Environment,
     path: PathArgument,
-    recursive: bool = flag("-R, --recursive", "Options", "Delete everything below, too."),
-    confirmed: str | None = option(
-        "--confirm PATH", "Safety", "The path again; with --yes nothing is asked."
+    recursive: bool = flag("-R, --recursive", "Delete everything below, too."),
+    confirmed: str | None = safety.option(
+        "--confirm PATH", "The path again; with --yes nothing is asked."
     ),
 ) -> None:
     """Delete a node; its value is saved."""
@@ -242,8 +240,8 @@ def export(env: Environment, path: _TreeArgument = "/") -> None:
 )
 def import_(
     env: Environment,
-    file: str = option(
-        "--file FILE", "Input", "What `zk export` wrote; `-` is standard input.", default=...
+    file: str = inputs.option(
+        "--file FILE", "What `zk export` wrote; `-` is standard input.", default=...
     ),
     execute: ExecuteOption = False,
 ) -> None:
@@ -323,10 +321,8 @@ def open_(env: Environment) -> None:
 )
 def start(
     env: Environment,
-    data: Path = option("--data DIR", "Options", "Data directory.", default=Path("data/zookeeper")),
-    port: int = option(
-        "--port PORT", "Options", "0 picks a free one.", min=0, max=65535, default=2181
-    ),
+    data: Path = option("--data DIR", "Data directory.", default=Path("data/zookeeper")),
+    port: int = option("--port PORT", "0 picks a free one.", min=0, max=65535, default=2181),
 ) -> None:
     """Run an embedded ZooKeeper server until it is told to stop.
 
