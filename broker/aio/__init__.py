@@ -5,8 +5,6 @@ The machines are those of the client for threads; only what waits is written for
     access.py      what all parts of an asyncio client use: its loop and its threads
     calls.py       the orders of an asyncio client: those of `Client`, made in threads
     client.py      the client for asyncio: `Client` for the tasks of one event loop
-    connection.py  a connection to one broker in an event loop: many requests in flight, responses
-                   in order
     group.py       a member of a consumer group in an event loop
     loading.py     messages that a thread takes from brokers, chunk by chunk, and a task gives out
                    in the loop

@@ -12,8 +12,7 @@ from threading import get_ident
 from typing import Any
 
 from broker.aio.access import AsyncAccess, AsyncClosedAtEnd
-from broker.aio.send_loop import Lane, SendLoop
-from broker.aio.sending import InThread
+from broker.aio.send_loop import InThread, Lane, SendLoop
 from broker.api.errors import BufferFull, Closed, Error, TimedOut, public
 from broker.api.producer import ProducerCore
 from broker.api.values import (

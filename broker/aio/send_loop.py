@@ -19,8 +19,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from broker import errors
-from broker.aio.connection import AsyncConnection
-from broker.aio.sending import InThread, LoopBroker, LoopSender
+from broker.aio.sending import LoopBroker, LoopConnection, LoopSender
 from broker.client.counts import ProducerCounts
 from broker.producer import unclosed
 from broker.producer.accumulator import Accumulator, Batch, OutgoingSet, closed_error
@@ -34,6 +33,9 @@ from broker.topic import TopicPartition
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.02
+
+InThread = Callable[..., Coroutine[Any, Any, Any]]
+"""Runs a function with arguments in a thread, and returns its result."""
 
 
 class _Ticket(NamedTuple):
@@ -90,7 +92,7 @@ class SendLoop:
         self._is_draining = False  # nothing lingers
         self._is_finishing = False  # it ends once nothing is queued
         self.is_ended = False
-        self._changes: list[asyncio.Future[None]] = []  # are done after the next set
+        self._changes: list[asyncio.Future[None]] = []  # are done after the next turn
         self._tasks: set[asyncio.Task[None]] = set()
         # routes whose leaders are being asked for, and those with an answer
         self._asking: set[Route] = set()
@@ -98,7 +100,6 @@ class SendLoop:
         self._renewing: set[str] = set()  # topics whose partitions are being read again
         self._looking: asyncio.Task[None] | None = None  # for what is left of former terms
         self._loss: errors.AcknowledgedLossError | None = None
-        self._closing: list[AsyncConnection] = []
         self.take_failure = parts.failures.take
         self._on_end = on_end
         # `asyncio.run` closes generators before the loop, and waits for that
@@ -109,14 +110,14 @@ class SendLoop:
     def _make_sender(
         self, parts: Parts, results: Results, counts: ProducerCounts, broker_id: int
     ) -> LoopSender:
-        broker = LoopBroker(parts, broker_id, self.wake, self._in_thread)
+        broker = LoopBroker(parts, broker_id, self.wake)
         self._brokers.append(broker)
         return LoopSender(broker, results, counts)
 
     @property
-    def _wires(self) -> list[AsyncConnection]:
+    def _connections(self) -> list[LoopConnection]:
         """Return the connections that were made."""
-        return [one.wire for one in self._brokers if one.wire is not None]
+        return [one.in_loop for one in self._brokers if one.in_loop is not None]
 
     # Queueing.
 
@@ -173,6 +174,7 @@ class SendLoop:
         if self._is_finishing and self._is_empty:
             self.end_unclosed()
             return
+        self._tell_change()
         self._plan_turn()
         self._watch_silence()
 
@@ -259,10 +261,10 @@ class SendLoop:
 
     def _look_for_silence(self) -> None:
         self._silence = None
+        self._dispatcher.lose_silent()
         if topics := self._dispatcher.silent_topics(time.monotonic()):
             self._silence = self._start(self._leave_silent(topics))
-        else:
-            self._watch_silence()
+        self.wake()
 
     async def _leave_silent(self, topics: set[str]) -> None:
         try:
@@ -308,7 +310,6 @@ class SendLoop:
         if not is_new and topic not in self._renewing:
             self._renewing.add(topic)
             self._start(self._renew(topic))
-        self._tell_change()
 
     def _tell_change(self) -> None:
         changes, self._changes = self._changes, []
@@ -334,10 +335,8 @@ class SendLoop:
         self.wake()
         while batches := [one for one in batches if not one.is_done]:
             await self._change()
-        for wire in self._wires:
-            if wire.is_open:
-                with suppress(errors.BrokerError):  # it is lost: nothing is on its way
-                    await wire.drained()
+        while any(one.has_unsent for one in self._connections):
+            await self._change()
         if self._looking is None and self._dispatcher.written.unsure():
             self._looking = self._start(self._find_loss())
         if self._looking is not None:
@@ -393,7 +392,8 @@ class SendLoop:
         for one in (self._timer, self._silence):
             if one is not None:
                 one.cancel()
-        self._closing = self._wires
+        for broker in self._brokers:
+            broker.abort()
         self._dispatcher.close()
         unclosed.forget(self)
         self._tell_change()
@@ -403,7 +403,7 @@ class SendLoop:
 
     async def closed(self) -> None:
         """Wait until the connections have ended."""
-        await asyncio.gather(*(wire.closed() for wire in self._closing))
+        await asyncio.gather(*(one.closed() for one in self._connections))
 
     # The end of one that the program has not closed.
 

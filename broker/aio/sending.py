@@ -1,122 +1,255 @@
 """How the engine of producers reaches brokers in an event loop, where nothing may wait.
 
-A broker that is not connected to has no room for sets until it is, or until the attempt has failed.
+A thread opens a connection, as for producers with threads; then the loop takes it over. A broker
+that is not connected to has no room for sets until it is, or until the attempt has failed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
 
-from broker import errors
-from broker.aio.connection import AsyncConnection
+from broker import deadlines, errors
 from broker.client.connection import Connection
-from broker.producer.broker_connection import MAX_ADDRESSES, BrokerConnection
+from broker.producer.broker_connection import BrokerConnection
 from broker.producer.broker_sender import BrokerSender
 from broker.producer.parts import Parts
 from broker.protocol.client_connection import MAX_RESPONSE_BYTES
 from broker.protocol.client_requests import Acks
-from broker.protocol.primitives import Buffer
-from broker.protocol.responses import BrokerAddress, HelloResponse
+from broker.protocol.primitives import INT32, Buffer
+from broker.threads import start_once
 
 logger = logging.getLogger(__name__)
 
-InThread = Callable[..., Coroutine[Any, Any, Any]]
-"""Runs a function with arguments in a thread, and returns its result."""
+_READ_BYTES = 64 << 10
+# up to this size, copying the parts into one buffer is cheaper than a system call for each
+_JOINED_BYTES = 64 << 10
+_CLOSE_S = 1.0  # for bytes that are still to be sent
+_LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class LoopConnection(Connection):
-    """An open connection whose `send` only buffers, and whose `receive` takes what has come.
+    """An open connection, taken over by the event loop: many requests in flight, no call waits.
 
-    `wake` is called when there is something to receive, or room to send.
+    `send` only buffers, and `receive` takes what has come. `wake` is called when there is something
+    to receive, or room to send.
     """
 
     def __init__(
-        self, wire: AsyncConnection, wake: Callable[[], object], *, has_responses: bool
+        self, opened: Connection, wake: Callable[[], object], *, has_responses: bool
     ) -> None:
-        super().__init__(wire.address, client_id=wire.client_id)
-        self.wire = wire
+        super().__init__(
+            opened.address,
+            timeout_s=opened.timeout_s,
+            client_id=opened.client_id,
+            security=opened.security,
+        )
+        self._protocol, self._tls = opened._protocol, opened._tls
         self._wake = wake
-        self._has_responses = has_responses and wire.hello is not None
-        self._responses: deque[asyncio.Future[memoryview]] = deque()
+        self._has_responses = has_responses and self._protocol.hello is not None
+        self._expected_count = 0  # responses that have not come
+        self._responses: deque[memoryview] = deque()
         self._end: errors.BrokerError | None = None  # why it was lost, until it is raised
-        wire.on_lost = self._note_end
-        wire.on_writable = wake
-
-    def _note_end(self, error: errors.BrokerError) -> None:
-        self._end = error
-        self._wake()
+        self._unsent: deque[Buffer] = deque()
+        self._unsent_bytes = 0
+        self._is_blocked = False  # the socket takes no more now
+        self._is_closing = False
+        self._loop = asyncio.get_running_loop()
+        self._stuck: asyncio.TimerHandle | None = None  # ends a connection that stays blocked
+        self._ended = self._loop.create_future()
+        self._socket, opened._socket = opened._socket, None
+        self._ahead = opened._ahead
+        if self._socket is not None:
+            self._socket.setblocking(False)
+            self._loop.add_reader(self._socket, self._read)
 
     @property
     def is_open(self) -> bool:
         """Return whether the connection is open."""
-        return self.wire.is_open
+        return self._socket is not None and not self._is_closing
 
-    def hello(self) -> HelloResponse | None:
-        """Return the broker's response to a hello, or None if it knows only 0.7's requests."""
-        return self.wire.hello
+    @property
+    def is_writable(self) -> bool:
+        """Return whether the broker reads what it is sent."""
+        return not self._is_blocked
+
+    @property
+    def has_unsent(self) -> bool:
+        """Return whether the socket has not taken all that was sent."""
+        return self._socket is not None and bool(self._unsent)
 
     def send(self, *parts: Buffer) -> None:
         """Send a frame, given in parts; an error if the connection is lost."""
-        if self._has_responses:
-            response = self.wire.expect_frame()
-            response.add_done_callback(lambda _: self._wake())
-            self._responses.append(response)
-        self.wire.send(*parts)
+        if not self.is_open:
+            raise self._end or self._closed_error()
+        self._expected_count += self._has_responses
+        if not self._unsent:
+            self._loop.call_soon(self._flush)
+        self._unsent.extend(parts)
+        self._unsent_bytes += sum(map(len, parts))
+        if self._unsent_bytes >= _JOINED_BYTES:
+            self._flush()
 
     def has_received(self, within_s: float = 0.0) -> bool:
         """Return whether `receive` gives a response, or says why there is none."""
-        return self._responses[0].done() if self._responses else self._end is not None
+        return bool(self._responses) or self._end is not None
 
     def receive(self, max_bytes: int = MAX_RESPONSE_BYTES) -> memoryview:
         """Return the next response, which has come."""
         if self._responses:
-            return self._responses.popleft().result()
+            return self._responses.popleft()
         end, self._end = self._end, None
-        raise end or errors.BrokerUnreachableError(f"the connection to {self.name} is closed")
+        raise end or self._closed_error()
+
+    def _closed_error(self) -> errors.BrokerUnreachableError:
+        return errors.BrokerUnreachableError(f"the connection to {self.name} is closed")
 
     def close(self) -> None:
         """Close the connection once what is buffered is sent; responses are dropped."""
-        for response in self._responses:
-            if not response.cancel() and not response.cancelled():
-                response.exception()  # else the event loop logs that nobody has read it
+        self._is_closing = True
+        self._flush()
         self._responses.clear()
         self._end = None
-        self.wire.close()
+        if self._unsent:
+            self._loop.call_later(_CLOSE_S, self._shut)
+        else:
+            self._shut()
+
+    async def closed(self) -> None:
+        """Wait until a closed connection has ended."""
+        await self._ended
+
+    def _flush(self) -> None:
+        """Send what the socket takes now."""
+        sock = self._socket
+        if sock is None or not self._unsent:
+            return
+        if self._unsent_bytes < _JOINED_BYTES:
+            self._unsent = deque([b"".join(self._unsent)])
+        try:
+            while self._unsent:
+                part = self._unsent[0]
+                sent = sock.send(part)
+                self._unsent_bytes -= sent
+                if sent == len(part):
+                    self._unsent.popleft()
+                else:
+                    self._unsent[0] = memoryview(part)[sent:]
+        except _LATER:
+            self._block()
+        except OSError as error:
+            self._lose_by(error, "while sending")
+        else:
+            if self._is_blocked:
+                self._unblock()
+                self._wake()
+            if self._is_closing:
+                self._shut()
+
+    def _block(self) -> None:
+        """Go on once the socket takes more; the time until then is limited."""
+        if self._is_blocked:
+            self._unblock()
+        assert self._socket is not None
+        self._is_blocked = True
+        self._loop.add_writer(self._socket, self._flush)
+        late = self._protocol.timed_out(self.timeout_s, "while sending")
+        self._stuck = self._loop.call_later(self.timeout_s, self._lose, late)
+
+    def _unblock(self) -> None:
+        assert self._socket is not None and self._stuck is not None
+        self._is_blocked = False
+        self._loop.remove_writer(self._socket)
+        self._stuck.cancel()
+
+    def _read(self) -> None:
+        assert self._socket is not None
+        try:
+            while part := self._socket.recv(_READ_BYTES):
+                self._ahead = memoryview(b"".join((self._ahead, part)) if self._ahead else part)
+                if self._tls is None:
+                    break  # if there is more, the loop calls again
+            else:
+                raise ConnectionResetError("it closed the connection")
+        except _LATER:
+            pass
+        except OSError as error:
+            self._lose_by(error, "while waiting for a response")
+            return
+        self._take_frames()
+
+    def _take_frames(self) -> None:
+        data, start = self._ahead, 0
+        try:
+            while len(data) - start >= INT32.size:
+                body = start + INT32.size
+                end = body + self._protocol.frame_bytes(data[start:body])
+                if end > len(data):
+                    break
+                if not self._expected_count:
+                    self._protocol.decode(data[body:end])  # the last one of a broker that stops
+                    raise errors.ProtocolError(
+                        f"{self.name} sent a response that no request is for"
+                    )
+                self._expected_count -= 1
+                self._responses.append(data[body:end])
+                start = end
+        except (errors.ProtocolError, errors.BrokerStoppedError, errors.TlsError) as error:
+            self._lose(error)
+            return
+        self._ahead = data[start:]
+        if self._responses:
+            self._wake()
+
+    def _lose_by(self, error: OSError, when: str) -> None:
+        """End the connection after an error, behind the responses that have come."""
+        assert self._socket is not None
+        self._ahead, end = self._take_received(self._socket)
+        self._take_frames()
+        if self._socket is not None:
+            self._lose(self._error_of(end or error, when))
+
+    def _lose(self, error: errors.BrokerError) -> None:
+        self._shut()
+        self._end = error
+        self._wake()
+
+    def _shut(self) -> None:
+        if self._socket is not None:
+            if self._is_blocked:
+                self._unblock()
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
+            self._unsent.clear()
+            self._ended.set_result(None)
 
 
 class LoopBroker(BrokerConnection):
-    """The connection to one broker, made by a task when it is first wanted."""
+    """The connection to one broker, opened by a thread when it is first wanted."""
 
-    _connection: LoopConnection | None
-
-    def __init__(
-        self, parts: Parts, broker_id: int, wake: Callable[[], object], in_thread: InThread
-    ) -> None:
+    def __init__(self, parts: Parts, broker_id: int, wake: Callable[[], object]) -> None:
         super().__init__(parts, broker_id)
         self._wake = wake
-        self._in_thread = in_thread
+        self._loop = asyncio.get_running_loop()
         self._has_responses = parts.settings.acks is not Acks.NONE
-        self._connecting: asyncio.Task[None] | None = None
+        self._is_connecting = False
         self._failure: errors.BrokerError | None = None  # of the last attempt, until it is raised
-
-    @property
-    def wire(self) -> AsyncConnection | None:
-        """Return the connection in the event loop, if there was one."""
-        return None if self._connection is None else self._connection.wire
+        self.in_loop: LoopConnection | None = None
 
     def is_ready(self) -> bool:
         """Return whether a set may be sent, or `open` says why not; else connect."""
-        wire = self.wire
-        if wire is not None and wire.is_open:
-            return wire.is_writable
+        if self.in_loop is not None and self.in_loop.is_open:
+            return self.in_loop.is_writable
         if self._failure is not None:
             return True
-        if self._connecting is None:
-            self._connecting = asyncio.get_running_loop().create_task(self._connect_in_loop())
+        if not self._is_connecting:
+            self._is_connecting = True
+            start_once(self._connect, name=f"producer-connect-{self.broker_id}")
         return False
 
     def open(self) -> Connection:
@@ -126,58 +259,40 @@ class LoopBroker(BrokerConnection):
             raise failure
         return self.current
 
-    async def _connect_in_loop(self) -> None:
+    @property
+    def current(self) -> Connection:
+        """Return the connection in the loop, which may be lost."""
+        return super().current if self.in_loop is None else self.in_loop
+
+    def _connect(self) -> None:
+        """Open the connection, in a thread of its own."""
+        failure: errors.BrokerError | None = None
         try:
-            self._connection = await self._find()
-            self.parts.partitions.note_presence(self.broker_id, True)
+            with deadlines.Limit(self.parts.settings.delivery_timeout_s):
+                super().open().connect()  # one to a broker of 0.7 may be closed
         except errors.BrokerError as error:
-            self._failure = error
-            self.parts.partitions.note_presence(self.broker_id, False)
+            failure = error
         except Exception as error:  # a bug costs the messages, not the producer
             logger.exception("failure while connecting to broker %d", self.broker_id)
-            self._failure = errors.BrokerError(f"failure while connecting: {error!r}")
-        finally:
-            self._connecting = None
-            self._wake()
+            failure = errors.BrokerError(f"failure while connecting: {error!r}")
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._take_over, failure)
 
-    async def _find(self) -> LoopConnection:
-        """Connect at any address, as `BrokerConnection` does."""
-        attempts = 0
-        while True:
-            attempts += 1
-            address = None
-            try:
-                address = await self._in_thread(self._find_address)
-                return await self._connect_at(address)
-            except errors.BrokerUnreachableError as error:
-                if address is None or attempts == MAX_ADDRESSES:
-                    raise
-                if not await self._in_thread(self.is_elsewhere, address, error):
-                    raise
-
-    async def _connect_at(self, address: BrokerAddress) -> LoopConnection:
-        wire = self.wire
-        # `hello` costs a broker of 0.7 a connection, so the one that has its result is reused
-        if wire is None or wire.hello is not None or wire.address != address:
-            like = self.parts.connect(address)  # never opened
-            wire = AsyncConnection(
-                address,
-                timeout_s=like.timeout_s,
-                connect_timeout_s=like.connect_timeout_s,
-                client_id=like.client_id,
-                security=like.security,
+    def _take_over(self, failure: errors.BrokerError | None) -> None:
+        self._is_connecting = False
+        self._failure = failure
+        if self._is_aborted:
+            super().close()
+        elif failure is None:
+            self.in_loop = LoopConnection(
+                super().current, self._wake, has_responses=self._has_responses
             )
-        with self._attempt() as limit_s:
-            await wire.open(limit_s)
-        connection = LoopConnection(wire, self._wake, has_responses=self._has_responses)
-        self._validate(connection)
-        return connection
+        self._wake()
 
     def close(self) -> None:
-        """Close the connection, and give up an attempt to make one."""
-        if self._connecting is not None:
-            self._connecting.cancel()
-        super().close()
+        """Close the connection; an attempt to make one goes on."""
+        if self.in_loop is not None:
+            self.in_loop.close()
 
 
 class LoopSender(BrokerSender):

@@ -492,12 +492,17 @@ class Connection:
     def _lost(
         self, error: OSError, when: str
     ) -> errors.BrokerUnreachableError | errors.RequestTimeoutError:
-        waited_s = self.timeout_s if self._socket is None else self._socket.gettimeout()
-        is_refusal = self._is_refusal(error)
+        found = self._error_of(error, when)
         self.close()
+        return found
+
+    def _error_of(
+        self, error: OSError, when: str
+    ) -> errors.BrokerUnreachableError | errors.RequestTimeoutError:
         if isinstance(error, TimeoutError):
+            waited_s = self.timeout_s if self._socket is None else self._socket.gettimeout()
             return self._timed_out(waited_s or 0.0, when)
-        if is_refusal:
+        if self._is_refusal(error):
             from broker.security.client_tls import refused
 
             assert self.security is not None

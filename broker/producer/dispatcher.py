@@ -493,10 +493,18 @@ class Dispatcher:
                 if leaders - {sender.connection.broker_id}:
                     self._lose(sender, sender.silence(BRIEFLY_S))
 
+    def lose_silent(self) -> None:
+        """Lose brokers that have not responded in the time that a response may take."""
+        timeout_s = self._settings.timeout_s
+        for sender in self._senders.busy:
+            if sender.is_silent(timeout_s):
+                self._lose(sender, sender.silence(timeout_s))
+
     def silence_s(self) -> float:
-        """Return when `silent_topics` is to be called next; infinite if no response is awaited."""
+        """Return when brokers may be silent next; infinite if no response is awaited."""
         heard_s = min([one.heard_s for one in self._senders.busy], default=math.inf)
-        return max(heard_s + BRIEFLY_S, self._look_s)
+        look_s = max(heard_s + BRIEFLY_S, self._look_s)
+        return min(look_s, heard_s + self._settings.timeout_s)
 
     def _ask_whether_to_wait(self, now_s: float) -> None:
         if topics := self.silent_topics(now_s):
@@ -541,9 +549,7 @@ class Dispatcher:
         for sender in ready:
             if not sender.is_idle:
                 self._receive(sender)
-        for sender in busy:
-            if sender.is_silent(self._settings.timeout_s):
-                self._lose(sender, sender.silence(self._settings.timeout_s))
+        self.lose_silent()
 
     def drain(self) -> None:
         """Wait for all responses; sets that come back wait for `retry_due`."""

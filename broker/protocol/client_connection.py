@@ -1,6 +1,6 @@
 """The client's side of a connection as a state machine: bytes and frames in, requests out.
 
-`client/connection.py` drives it with a blocking socket, `aio/connection.py` with an event loop.
+`client/connection.py` drives it with a blocking socket, `aio/sending.py` with an event loop.
 """
 
 from __future__ import annotations

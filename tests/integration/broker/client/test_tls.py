@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import trustme
 
-from broker.aio.connection import AsyncConnection
+from broker.aio.sending import LoopConnection
 from broker.client.connection import Connection
 from broker.errors import (
     AuthenticationFailedError,
@@ -61,10 +61,14 @@ def ask_blocking(address: BrokerAddress, security: ClientSecurity) -> int:
 
 def ask_in_loop(address: BrokerAddress, security: ClientSecurity) -> int:
     async def ask() -> int:
-        connection = AsyncConnection(address, connect_timeout_s=20.0, security=security)
-        await connection.open()
+        opened = Connection(address, connect_timeout_s=20.0, security=security)
+        await asyncio.to_thread(opened.hello)
+        news = asyncio.Event()
+        connection = LoopConnection(opened, news.set, has_responses=True)
         try:
-            return len((await connection.call(StatusRequest())).rest)
+            correlation_id = connection.send_extension(StatusRequest())
+            await asyncio.wait_for(news.wait(), 60)
+            return len(connection.receive_extension(correlation_id).rest)
         finally:
             connection.close()
             await connection.closed()
