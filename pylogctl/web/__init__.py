@@ -1,16 +1,13 @@
 """`pylogctl web`: a JSON API and pages over a cluster.
 
-api.py        the JSON API below `/api/v1`: its handlers that read, and their rows in the table
-              of routes
+api.py        the JSON API below `/api/v1`: its handlers that read, in its table of routes
 app.py        the application: its table of routes, served behind the guard
-changes.py    the handlers of the API that change the cluster, and their rows in the table of
-              routes
+changes.py    the handlers of the API that change the cluster, in their table of routes
 command.py    `pylogctl web`: serve a JSON API and pages over a cluster
 document.py   the document that `pylogctl web` writes once it serves
 documents.py  the JSON documents of the API, most of them made from the records of
               `broker.admin`
 events.py     server-sent events: messages as they come, and figures of the cluster
-exchange.py   requests to structs, structs to responses, and cursors of lists
 messages.py   pages of messages: the next ones, or those before, of one partition or of several
 openapi.py    the description of the API, OpenAPI 3.1, made from the table of routes
 problems.py   errors as problem documents (RFC 9457)

@@ -1,159 +1,160 @@
-"""The JSON API below `/api/v1`: its handlers that read, and their rows in the table of routes."""
+"""The JSON API below `/api/v1`: its handlers that read, in its table of routes."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import hashlib
+import hmac
 import json
 import re
+import secrets
 import time
-from collections.abc import Callable, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from broker.admin.cluster import FAIL, Health, HealthCheck
 from broker.admin.settings import Setting
-from broker.admin.topics import TopicInfo
+from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.api.client import Client
 from broker.api.errors import TimedOut, Unreachable
 from broker.topic import MessagePosition, TopicPartition
 from pylogctl.web import documents as docs
 from pylogctl.web.documents import document_of, list_document, struct_of
-from pylogctl.web.exchange import listed, query_of, respond
 from pylogctl.web.messages import (
     Budget,
     MessagePage,
     Row,
+    chosen_of,
     cursor_of,
     parse_cursor,
     read_page,
     start_positions,
+    text_of,
 )
-from pylogctl.web.problems import ProblemError
-from pylogctl.web.site import Route, site_of
+from pylogctl.web.problems import FieldError, ProblemError
+from pylogctl.web.site import Call, Routes, respond
 
 BASE = "/api/v1"
+ROUTES = Routes(BASE, {"query": docs.NoQuery})
 _MAX_JSON_BYTES = 256 << 10
 MAX_PARTITIONS = 200  # whose positions a cursor has
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+_T = TypeVar("_T")
+_secret = secrets.token_bytes(32)  # of this process; cursors of another one are refused
 
 
-async def live(request: Request) -> Response:
-    """Respond, whatever the cluster does."""
-    query_of(request, docs.NoQuery)
-    return respond(docs.Live(ok=True))
-
-
-async def health(request: Request) -> Response:
+@ROUTES.at("/health", also=(503,), response=docs.HealthDocument)
+async def health(call: Call) -> Response:
     """Check the cluster; 503 if a check fails, or no broker responds."""
-    query_of(request, docs.NoQuery)
     try:
-        found = await site_of(request).read(lambda client: client.health())
+        found = await call.read(lambda client: client.health())
     except (Unreachable, TimedOut) as error:
         found = Health((HealthCheck("brokers not there", FAIL, (str(error),)),))
     return respond(document_of(docs.HealthDocument, found, ok=found.ok), 200 if found.ok else 503)
 
 
-async def cluster(request: Request) -> Response:
+@ROUTES.at("/health/live", response=docs.Live)
+async def live(call: Call) -> Struct:
+    """Respond, whatever the cluster does."""
+    return docs.Live(ok=True)
+
+
+@ROUTES.at("/cluster", response=docs.ClusterDocument)
+async def cluster(call: Call) -> Struct:
     """Tell of the cluster as a whole."""
-    query_of(request, docs.NoQuery)
-    site = site_of(request)
     cluster_id, brokers, topics = await asyncio.gather(
-        site.read(lambda client: client.cluster_id),
-        site.read(lambda client: client.brokers()),
-        site.read(lambda client: client.topics()),
+        call.read(lambda client: client.cluster_id),
+        call.read(lambda client: client.brokers()),
+        call.read(lambda client: client.topics()),
     )
-    sizes = [one.size_bytes for one in topics]
-    controllers = [one.id for one in brokers if one.is_controller]
-    return respond(
-        docs.ClusterDocument(
-            cluster_id=cluster_id,
-            controller=controllers[0] if controllers else None,
-            brokers=len(brokers),
-            live_brokers=sum(one.is_live for one in brokers),
-            topics=len(topics),
-            partitions=sum(one.partitions for one in topics),
-            size_bytes=None if None in sizes else sum(one or 0 for one in sizes),
-            figures=_figures(request, "cluster/"),
-            allow_changes=site.allow_changes,
-        )
+    return docs.ClusterDocument(
+        cluster_id=cluster_id,
+        controller=next((one.id for one in brokers if one.is_controller), None),
+        brokers=len(brokers),
+        live_brokers=sum(one.is_live for one in brokers),
+        topics=len(topics),
+        partitions=sum(one.partitions for one in topics),
+        size_bytes=size_of(topics),
+        figures=_figures(call, "cluster/"),
+        allow_changes=call.site.allow_changes,
     )
 
 
-def _figures(request: Request, prefix: str) -> dict[str, float]:
-    newest = site_of(request).sampler.newest(prefix)
+def size_of(found: Iterable[TopicInfo | PartitionInfo]) -> int | None:
+    """Return the size of topics or partitions together; None unless that of each is known."""
+    sizes = [one.size_bytes for one in found]
+    return None if None in sizes else sum(one or 0 for one in sizes)
+
+
+def _figures(call: Call, prefix: str) -> dict[str, float]:
+    newest = call.sampler.newest(prefix)
     return {name.removeprefix(prefix): value for name, value in newest.items()}
 
 
-async def brokers(request: Request) -> Response:
+@ROUTES.at("/brokers", response=docs.BrokerList)
+async def brokers(call: Call) -> Struct:
     """List the brokers."""
-    query_of(request, docs.NoQuery)
-    found = await site_of(request).read(lambda client: client.brokers())
-    return respond(list_document(docs.BrokerList, found))
+    return list_document(docs.BrokerList, await call.read(lambda client: client.brokers()))
 
 
-async def broker(request: Request) -> Response:
+@ROUTES.at("/brokers/{id:int}", response=docs.BrokerDocument)
+async def broker(call: Call, id: int) -> Struct:
     """Tell of one broker."""
-    query_of(request, docs.NoQuery)
-    broker_id = request.path_params["id"]
-    found = await site_of(request).read(lambda client: client.broker(broker_id))
-    figures = _figures(request, f"broker/{broker_id}/")
-    return respond(document_of(docs.BrokerDocument, found, figures=figures))
+    found = await call.read(lambda client: client.broker(id))
+    return document_of(docs.BrokerDocument, found, figures=_figures(call, f"broker/{id}/"))
 
 
-async def broker_settings(request: Request) -> Response:
+@ROUTES.at("/brokers/{id:int}/settings", response=docs.SettingList)
+async def broker_settings(call: Call, id: int) -> Struct:
     """List the settings in effect on a broker."""
-    broker_id = request.path_params["id"]
-    return await _settings(request, lambda client: client.settings(broker=broker_id))
+    return _settings(await call.read(lambda client: client.settings(broker=id)))
 
 
-async def topic_settings(request: Request) -> Response:
+@ROUTES.at("/topics", query=docs.ListQuery, response=docs.TopicList)
+async def topics(call: Call, query: docs.ListQuery) -> Struct:
+    """List topics."""
+    found = await call.read(lambda client: client.topics())
+    page, following, total = listed(query, found, lambda one: one.name)
+    return list_document(docs.TopicList, page, next=following, total=total)
+
+
+@ROUTES.at("/topics/{topic}", response=struct_of(TopicInfo))
+async def topic(call: Call, topic: str) -> Response:
+    """Tell of one topic; its ETag is of its shape, not of its size."""
+    found = await call.read(lambda client: topic_of(client, topic))
+    return respond(document_of(struct_of(TopicInfo), found), headers={"ETag": etag_of(found)})
+
+
+@ROUTES.at("/topics/{topic}/settings", response=docs.SettingList)
+async def topic_settings(call: Call, topic: str) -> Struct:
     """List the settings in effect for a topic."""
-    topic = request.path_params["topic"]
-    return await _settings(request, lambda client: client.settings(topic=topic))
+    return _settings(await call.read(lambda client: client.settings(topic=topic)))
 
 
-async def _settings(request: Request, read: Callable[[Client], Mapping[str, Setting]]) -> Response:
-    query_of(request, docs.NoQuery)
-    found = await site_of(request).read(read)
+def _settings(found: Mapping[str, Setting]) -> Struct:
     rows = [
         document_of(docs.SettingDocument, one, name=name) for name, one in sorted(found.items())
     ]
-    return respond(list_document(docs.SettingList, rows))
-
-
-async def topics(request: Request) -> Response:
-    """List topics."""
-    query = query_of(request, docs.ListQuery)
-    found = await site_of(request).read(lambda client: client.topics())
-    page, following, total = listed(query, found, lambda one: one.name)
-    return respond(list_document(docs.TopicList, page, next=following, total=total))
-
-
-async def topic(request: Request) -> Response:
-    """Tell of one topic; its ETag is of its shape, not of its size."""
-    query_of(request, docs.NoQuery)
-    name = request.path_params["topic"]
-    found = await site_of(request).read(lambda client: topic_of(client, name))
-    return respond(document_of(struct_of(TopicInfo), found), headers={"ETag": etag_of(found)})
+    return list_document(docs.SettingList, rows)
 
 
 def topic_of(client: Client, name: str) -> TopicInfo:
     """Return a topic, without a look at all the others."""
     found = client.describe(name)
-    sizes = [one.size_bytes for one in found]
     copies = [len(one.replicas) for one in found if one.leader_epoch is not None]
     return TopicInfo(
         name,
         partitions=len(found),
         replicas=max(copies, default=None),
         brokers=tuple(sorted({id for one in found for id in one.replicas})),
-        size_bytes=None if None in sizes else sum(one or 0 for one in sizes),
+        size_bytes=size_of(found),
         offline=sum(one.leader is None for one in found),
         under_replicated=sum(len(one.in_sync) < len(one.replicas) for one in found),
     )
@@ -165,47 +166,46 @@ def etag_of(found: TopicInfo) -> str:
     return f'"{hashlib.sha256(shape.encode()).hexdigest()[:16]}"'
 
 
-async def partitions(request: Request) -> Response:
+@ROUTES.at("/topics/{topic}/partitions", response=docs.PartitionList)
+async def partitions(call: Call, topic: str) -> Struct:
     """List the partitions of a topic."""
-    query_of(request, docs.NoQuery)
-    name = request.path_params["topic"]
-    found = await site_of(request).read(lambda client: client.describe(name))
-    return respond(list_document(docs.PartitionList, found))
+    return list_document(docs.PartitionList, await call.read(lambda client: client.describe(topic)))
 
 
-async def messages(request: Request) -> Response:
+@ROUTES.at(
+    "/topics/{topic}/messages",
+    shows_messages=True,
+    query=docs.MessagesQuery,
+    response=docs.MessageList,
+)
+async def messages(call: Call, query: docs.MessagesQuery, topic: str) -> Struct:
     """Return a page of messages, in either direction from a place or a cursor."""
-    query = query_of(request, docs.MessagesQuery)
-    name = request.path_params["topic"]
     budget = Budget()
 
     def read(client: Client) -> MessagePage:
         return read_page(
             client,
-            name,
-            positions_of(client, name, query),
+            topic,
+            positions_of(client, topic, query),
             is_backward=query.direction == "older",
             limit=query.limit,
             contains=query.filter,
             budget=budget,
         )
 
-    reading = asyncio.ensure_future(site_of(request).scan(read))
-    watching = asyncio.ensure_future(_disconnected(request))
+    reading = asyncio.ensure_future(call.scan(read))
+    watching = asyncio.ensure_future(_disconnected(call))
     await asyncio.wait({reading, watching}, return_when=asyncio.FIRST_COMPLETED)
     watching.cancel()
     if not reading.done():
         budget.max_bytes = 0  # nobody waits for it
     found = await reading
-    rows = [message_document(one, query.shown_as, query.max_bytes) for one in found.rows]
-    return respond(
-        docs.MessageList(
-            rows,
-            next=cursor_of(found.end) if found.has_newer else None,
-            previous=cursor_of(found.start) if found.has_older else None,
-            stopped=found.stopped,
-            scanned=found.scanned_bytes,
-        )
+    return docs.MessageList(
+        [message_document(one, query.shown_as, query.max_bytes) for one in found.rows],
+        next=cursor_of(found.end) if found.has_newer else None,
+        previous=cursor_of(found.start) if found.has_older else None,
+        stopped=found.stopped,
+        scanned=found.scanned_bytes,
     )
 
 
@@ -220,15 +220,8 @@ def positions_of(
     """Return where reading begins in each partition that is asked for."""
     if query.cursor:
         return parse_cursor(topic, query.cursor)
-    there = sorted(client.offsets(topic, "start", allow_missing=allow_missing))
-    wanted = [one for one in there if not query.partition or one.name in query.partition]
-    if len(wanted) < len(set(query.partition)):
-        has = ", ".join(one.name for one in there)
-        raise ProblemError(
-            404,
-            f"'{topic}' has no partition {' or '.join(map(repr, query.partition))}",
-            hints=(f"it has {has}",),
-        )
+    there = client.offsets(topic, "start", allow_missing=allow_missing)
+    wanted = chosen_of(topic, there, query.partition)
     if len(wanted) > MAX_PARTITIONS:
         raise ProblemError(
             422,
@@ -264,7 +257,7 @@ def _shown(
 ) -> tuple[Literal["text", "json", "hex", "base64"], str]:
     if shown_as == "hex":
         return "hex", data.hex()
-    text = None if shown_as == "base64" else _text_of(data, is_cut)
+    text = None if shown_as == "base64" else text_of(data, is_cut=is_cut)
     if text is None:
         return ("hex", data.hex()) if shown_as == "auto" else ("base64", _base64(data))
     if shown_as == "text":
@@ -286,41 +279,35 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _text_of(data: bytes, is_cut: bool) -> str | None:
-    """Return UTF-8 without control characters but tabs and line ends; None for anything else."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        if not is_cut or error.start < len(data) - 3:
-            return None
-        text = data[: error.start].decode()  # the cut has divided a character
-    is_text = all(one in "\t\r\n" or not (one < " " or "\x7f" <= one <= "\x9f") for one in text)
-    return text if is_text else None
-
-
-async def raw(request: Request) -> Response:
+@ROUTES.at(
+    "/topics/{topic}/partitions/{partition}/messages/{offset:int}/raw",
+    shows_messages=True,
+    query=docs.RawQuery,
+    media_type="application/octet-stream",
+    also=(206,),
+)
+async def raw(
+    call: Call, query: docs.RawQuery, topic: str, partition: str, offset: int
+) -> Response:
     """Return the bytes of one message, as a file that no browser shows."""
-    query = query_of(request, docs.RawQuery)
-    path = request.path_params
-    topic, name, offset = path["topic"], path["partition"], path["offset"]
 
     def read(client: Client) -> bytes:
-        (partition,) = parse_cursor(topic, f"{name}:{offset}")
-        with client.read(topic, partition=name, start=offset, limit=query.inner + 1) as reader:
+        (found,) = parse_cursor(topic, f"{partition}:{offset}")
+        with client.read(topic, partition=partition, start=offset, limit=query.inner + 1) as reader:
             for one in reader:
                 if (one.offset, one.inner) == (offset, query.inner):
                     return one.value
-        raise ProblemError(404, f"there is no message at {offset} of {partition}")
+        raise ProblemError(404, f"there is no message at {offset} of {found}")
 
-    value = await site_of(request).read(read)
-    file_name = f"{topic}-{name}-{offset}.bin"
+    value = await call.read(read)
+    file_name = f"{topic}-{partition}-{offset}.bin"
     headers = {
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file_name, safe='')}",
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "Accept-Ranges": "bytes",
     }
     status = 200
-    match = _RANGE.fullmatch(request.headers.get("range", ""))
+    match = _RANGE.fullmatch(call.headers.get("range", ""))
     if match and any(match.groups()):
         start, end = _range_of(match, len(value))
         if start >= end:
@@ -341,27 +328,25 @@ def _range_of(match: re.Match[str], size: int) -> tuple[int, int]:
     return int(first), min(size, int(last) + 1) if last else size
 
 
-async def groups(request: Request) -> Response:
+@ROUTES.at("/groups", query=docs.ListQuery, response=docs.GroupList)
+async def groups(call: Call, query: docs.ListQuery) -> Struct:
     """List groups."""
-    query = query_of(request, docs.ListQuery)
-    site = site_of(request)
-    found = await site.read(lambda client: client.groups())
+    found = await call.read(lambda client: client.groups())
     page, following, total = listed(query, found, lambda one: one.name)
-    lags = site.sampler.lags()
+    lags = call.sampler.lags()
     rows = []
     for one in page:
         lag = lags.get(one.name)
         known = (None, None) if lag is None else (lag.status, lag.total_bytes)
         row = dict(zip(("status", "lag_bytes"), known, strict=True))
         rows.append(document_of(docs.GroupRow, one, members=len(one.members), **row))
-    return respond(list_document(docs.GroupList, rows, next=following, total=total))
+    return list_document(docs.GroupList, rows, next=following, total=total)
 
 
-async def group(request: Request) -> Response:
+@ROUTES.at("/groups/{group}", response=docs.GroupDocument)
+async def group(call: Call, group: str) -> Struct:
     """Tell of one group."""
-    query_of(request, docs.NoQuery)
-    name = request.path_params["group"]
-    found = await site_of(request).read(lambda client: client.describe_group(name))
+    found = await call.read(lambda client: client.describe_group(group))
     offsets = [
         document_of(
             docs.Committed,
@@ -372,67 +357,63 @@ async def group(request: Request) -> Response:
         )
         for partition, one in sorted(found.offsets.items())
     ]
-    return respond(document_of(docs.GroupDocument, found, offsets=offsets))
+    return document_of(docs.GroupDocument, found, offsets=offsets)
 
 
-async def lag(request: Request) -> Response:
+@ROUTES.at("/groups/{group}/lag", query=docs.LagQuery, response=docs.LagDocument)
+async def lag(call: Call, query: docs.LagQuery, group: str) -> Struct:
     """Tell how far a group is behind, judged by what was seen in the last minutes."""
-    query = query_of(request, docs.LagQuery)
-    name = request.path_params["group"]
-    site = site_of(request)
-    found = site.sampler.judged(await site.read(lambda client: client.lag(name)))
+    found = call.sampler.judged(await call.read(lambda client: client.lag(group)))
     since_s = time.time() - query.window
-    points = site.sampler.points(f"group/{name}/lag")
+    points = call.sampler.points(f"group/{group}/lag")
     samples = [point for point in points if point.time_s >= since_s]
-    return respond(document_of(docs.LagDocument, found, samples=samples))
+    return document_of(docs.LagDocument, found, samples=samples)
 
 
-async def openapi(request: Request) -> Response:
+@ROUTES.at("/openapi.json")
+async def openapi(call: Call) -> Response:
     """Describe the API."""
     from pylogctl.web.openapi import description
 
-    query_of(request, docs.NoQuery)
-    return Response(
-        json.dumps(description(request.app.state.routes)), media_type="application/json"
-    )
+    return Response(json.dumps(description(call.app.state.routes)), media_type="application/json")
 
 
-ROUTES = (
-    Route("GET", f"{BASE}/health", health, also=(503,), response=docs.HealthDocument),
-    Route("GET", f"{BASE}/health/live", live, response=docs.Live),
-    Route("GET", f"{BASE}/cluster", cluster, response=docs.ClusterDocument),
-    Route("GET", f"{BASE}/brokers", brokers, response=docs.BrokerList),
-    Route("GET", f"{BASE}/brokers/{{id:int}}", broker, response=docs.BrokerDocument),
-    Route("GET", f"{BASE}/brokers/{{id:int}}/settings", broker_settings, response=docs.SettingList),
-    Route("GET", f"{BASE}/topics", topics, query=docs.ListQuery, response=docs.TopicList),
-    Route("GET", f"{BASE}/topics/{{topic}}", topic, response=struct_of(TopicInfo)),
-    Route("GET", f"{BASE}/topics/{{topic}}/settings", topic_settings, response=docs.SettingList),
-    Route("GET", f"{BASE}/topics/{{topic}}/partitions", partitions, response=docs.PartitionList),
-    Route(
-        "GET",
-        f"{BASE}/topics/{{topic}}/messages",
-        messages,
-        shows_messages=True,
-        query=docs.MessagesQuery,
-        response=docs.MessageList,
-    ),
-    Route(
-        "GET",
-        f"{BASE}/topics/{{topic}}/partitions/{{partition}}/messages/{{offset:int}}/raw",
-        raw,
-        shows_messages=True,
-        query=docs.RawQuery,
-        media_type="application/octet-stream",
-        also=(206,),
-    ),
-    Route("GET", f"{BASE}/groups", groups, query=docs.ListQuery, response=docs.GroupList),
-    Route("GET", f"{BASE}/groups/{{group}}", group, response=docs.GroupDocument),
-    Route(
-        "GET",
-        f"{BASE}/groups/{{group}}/lag",
-        lag,
-        query=docs.LagQuery,
-        response=docs.LagDocument,
-    ),
-    Route("GET", f"{BASE}/openapi.json", openapi),
-)
+def listed(
+    query: docs.ListQuery, items: Iterable[_T], name_of: Callable[[_T], str]
+) -> tuple[list[_T], str | None, int]:
+    """Return the rows that a query asks for, the cursor of what follows, and how many match."""
+    is_down = query.sort.startswith("-")
+    found = [one for one in items if query.filter.casefold() in name_of(one).casefold()]
+    found.sort(key=name_of, reverse=is_down)
+    rest = found
+    if query.cursor:
+        last = _read_cursor(query.cursor)
+        rest = [one for one in found if (name_of(one) < last if is_down else name_of(one) > last)]
+    page = rest[: query.limit]
+    following = _write_cursor(name_of(page[-1])) if len(rest) > len(page) else None
+    return page, following, len(found)
+
+
+def _write_cursor(key: str) -> str:
+    data = key.encode("utf-8", "surrogatepass")
+    return base64.urlsafe_b64encode(_sign(data) + data).decode()
+
+
+def _read_cursor(cursor: str) -> str:
+    try:
+        signed = base64.b64decode(cursor.encode(), b"-_", validate=True)
+    except ValueError:
+        signed = b""
+    mark, data = signed[:16], signed[16:]
+    if not hmac.compare_digest(mark, _sign(data)):
+        raise ProblemError(
+            422,
+            "the cursor is not of this server since it started",
+            hints=("begin again without it",),
+            errors=(FieldError("/cursor", "not valid any more"),),
+        )
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _sign(data: bytes) -> bytes:
+    return hmac.digest(_secret, data, hashlib.sha256)[:16]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+import re
+from collections.abc import Awaitable, Callable, Collection
+from typing import TypeVar
 
 import msgspec
 from starlette.applications import Starlette
@@ -13,14 +15,19 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp
 
-from pylogctl.web import api, changes, events, pages
-from pylogctl.web.problems import MEDIA_TYPE, ProblemError, problem_error
+from pylogctl.web import api, changes, events
+from pylogctl.web.pages import messages_view, rendering, views
+from pylogctl.web.problems import MEDIA_TYPE, FieldError, ProblemError, problem_error
 from pylogctl.web.security import Guard, TokenAuthentication, check_change
-from pylogctl.web.site import Handler, Route, Site, read_only, site_of
+from pylogctl.web.site import Call, Route, Site, respond
 
 logger = logging.getLogger("pylogctl.web")
 
-ROUTES: tuple[Route, ...] = (*api.ROUTES, *events.ROUTES, *changes.ROUTES, *pages.ROUTES)
+_S = TypeVar("_S", bound=msgspec.Struct)
+_AT = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_MODULES = (api, events, changes, views, messages_view, rendering)
+
+ROUTES = tuple(route for module in _MODULES for route in module.ROUTES.rows)
 
 
 def make_app(
@@ -51,27 +58,86 @@ def make_app(
     return Guard(app, error_response, hosts, authenticate)
 
 
-def _dispatcher(routes: dict[str, Route]) -> Handler:
+def _dispatcher(routes: dict[str, Route]) -> Callable[[Request], Awaitable[Response]]:
     async def dispatch(request: Request) -> Response:
         route = routes["GET" if request.method == "HEAD" else request.method]
+        call = Call(request.scope, request.receive)
         try:
-            if route.changes:
-                if not site_of(request).allow_changes:
-                    raise read_only()
-                check_change(request)
-            if route.shows_messages and site_of(request).hides_messages:
-                raise ProblemError(403, "this server hides messages", code="MESSAGES_HIDDEN")
-            return await route.handler(request)
+            _check(route, call)
+            given: list[msgspec.Struct] = []
+            if route.query is not None:
+                given.append(_query_of(call, route.query))
+            if route.request is not None:
+                given.append(await _body_of(call, route.request))
+            wanted = [one for one in given if one.__struct_fields__]
+            found = await route.handler(call, *wanted, **call.path_params)
+            return found if isinstance(found, Response) else respond(found, route.status)
         except HTTPException:
             raise
         except Exception as error:
-            found = problem_error(error)
-            if found is None:
-                logger.exception("request %s failed", request.state.request_id)
-                found = ProblemError(500, "an error that was not expected; the log has it")
-            return error_response(request, found)
+            problem = problem_error(error)
+            if problem is None:
+                logger.exception("request %s failed", call.state.request_id)
+                problem = ProblemError(500, "an error that was not expected; the log has it")
+            return error_response(request, problem)
 
     return dispatch
+
+
+def _check(route: Route, call: Call) -> None:
+    """Raise the problem of a request that is not allowed here."""
+    if route.changes:
+        if not call.site.allow_changes:
+            raise ProblemError(
+                403,
+                "this server is read-only",
+                code="READ_ONLY",
+                hints=("pylogctl web --allow-changes allows changes",),
+            )
+        check_change(call)
+    if route.shows_messages and call.site.hides_messages:
+        raise ProblemError(403, "this server hides messages", code="MESSAGES_HIDDEN")
+
+
+def _query_of(request: Request, kind: type[_S]) -> _S:
+    """Return the parameters of a request; a problem names the one that is wrong."""
+    lists = {
+        field.encode_name
+        for field in msgspec.structs.fields(kind)
+        if isinstance(field.default, list) or field.default_factory is list
+    }
+    given: dict[str, str | list[str]] = {}
+    try:
+        for name in request.query_params:
+            values = request.query_params.getlist(name)
+            if name not in lists and len(values) > 1:
+                raise msgspec.ValidationError(f"given twice - at `$.{name}`")
+            given[name] = values if name in lists else values[0]
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _invalid("parameter", error) from error
+
+
+async def _body_of(request: Request, kind: type[_S]) -> _S:
+    """Return the body of a request; a problem says where it is wrong."""
+    body = await request.body()
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as error:
+        raise _invalid("body", error) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProblemError(400, f"the body is no JSON: {error}") from error
+
+
+def _invalid(what: str, error: msgspec.ValidationError) -> ProblemError:
+    match = _AT.fullmatch(str(error))
+    message, path = match.groups() if match else (str(error), "")
+    pointer = re.sub(r"[.\[]", "/", path.replace("]", ""))
+    return ProblemError(
+        422,
+        f"the {what} {pointer or 'given'} is not valid: {message}",
+        errors=(FieldError(pointer, message),),
+    )
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
@@ -92,7 +158,7 @@ def error_response(request: Request, error: ProblemError) -> Response:
     """Return a problem document, for browsers outside the API a page."""
     problem = msgspec.structs.replace(error.problem, instance=request.state.request_id)
     if not request.url.path.startswith("/api/") and _wants_page(request):
-        return HTMLResponse(pages.render_error(problem), problem.status, error.headers)
+        return HTMLResponse(rendering.render_error(problem), problem.status, error.headers)
     body = msgspec.json.encode(problem)
     return Response(body, problem.status, error.headers, MEDIA_TYPE)
 

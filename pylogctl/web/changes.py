@@ -1,4 +1,4 @@
-"""The handlers of the API that change the cluster, and their rows in the table of routes."""
+"""The handlers of the API that change the cluster, in their table of routes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
 
-import msgspec
-from starlette.requests import Request
+from msgspec import Struct
 from starlette.responses import Response
 
 from broker.admin.group_changes import OffsetChange
@@ -29,17 +28,21 @@ from broker.topic import TopicPartition
 from pylogctl.web import documents as docs
 from pylogctl.web.api import BASE, etag_of, topic_of
 from pylogctl.web.documents import document_of, struct_of
-from pylogctl.web.exchange import body_of, query_of, respond
 from pylogctl.web.problems import ProblemError
-from pylogctl.web.site import Route, site_of
+from pylogctl.web.site import Call, Routes, respond
 
 _MAX_PLANS = 100
 _PLAN_S = 3600.0
+_PLANS = "/groups/{group}/reset-plans"
+
+ROUTES = Routes(BASE)
 
 
-async def create_topic(request: Request) -> Response:
+@ROUTES.at(
+    "/topics", "POST", request=docs.NewTopic, response=struct_of(TopicInfo), status=201, also=(200,)
+)
+async def create_topic(call: Call, new: docs.NewTopic) -> Response:
     """Create a topic."""
-    new = await body_of(request, docs.NewTopic)
 
     def work(client: Client) -> TopicInfo:
         if any(one.name == new.name for one in client.topics()):
@@ -52,74 +55,70 @@ async def create_topic(request: Request) -> Response:
             plan=new.dry_run,
         )
 
-    found = await site_of(request).change(request, _what("create topic", new.name, new), work)
+    found = await call.change(_what("create topic", new.name, new), work)
     headers = {} if new.dry_run else {"Location": f"{BASE}/topics/{quote(new.name, safe='')}"}
     return respond(document_of(struct_of(TopicInfo), found), 200 if new.dry_run else 201, headers)
 
 
-async def change_topic(request: Request) -> Response:
+@ROUTES.at("/topics/{topic}", "PATCH", request=docs.TopicChange, response=docs.ChangedTopic)
+async def change_topic(call: Call, wanted: docs.TopicChange, topic: str) -> Response:
     """Add partitions to a topic, or set and unset its settings."""
-    name = request.path_params["topic"]
-    wanted = await body_of(request, docs.TopicChange)
     if wanted.partitions is None and not wanted.settings:
         raise ProblemError(422, "give partitions or settings, which are to change")
     values = {key: value for key, value in wanted.settings.items() if value is not None}
     unset = [key for key, value in wanted.settings.items() if value is None]
 
     def work(client: Client) -> tuple[TopicInfo, list[SettingChange]]:
-        found = _matching(request, client, name)
+        found = _matching(call, client, topic)
         changed: list[SettingChange] = []
         if wanted.partitions is not None:
-            found = client.alter_topic(name, partitions=wanted.partitions, plan=wanted.dry_run)
+            found = client.alter_topic(topic, partitions=wanted.partitions, plan=wanted.dry_run)
         if values:
-            changed += client.set_settings(values, topic=name, plan=wanted.dry_run)
+            changed += client.set_settings(values, topic=topic, plan=wanted.dry_run)
         if unset:
-            changed += client.unset_settings(unset, topic=name, plan=wanted.dry_run)
+            changed += client.unset_settings(unset, topic=topic, plan=wanted.dry_run)
         return found, changed
 
-    site = site_of(request)
-    found, changed = await site.change(request, _what("change topic", name, wanted), work)
+    found, changed = await call.change(_what("change topic", topic, wanted), work)
     document = docs.ChangedTopic(topic=plain(found), settings=plain(changed))
     return respond(document, headers={"ETag": etag_of(found)})
 
 
-async def delete_topic(request: Request) -> Response:
+@ROUTES.at("/topics/{topic}", "DELETE", query=docs.DeleteQuery, response=struct_of(Deletion))
+async def delete_topic(call: Call, query: docs.DeleteQuery, topic: str) -> Struct:
     """Delete a topic with all its messages."""
-    name = request.path_params["topic"]
-    query = query_of(request, docs.DeleteQuery)
 
     def work(client: Client) -> Deletion:
-        _matching(request, client, name)
-        return client.delete_topic(name, with_offsets=query.with_offsets, plan=query.dry_run)
+        _matching(call, client, topic)
+        return client.delete_topic(topic, with_offsets=query.with_offsets, plan=query.dry_run)
 
-    found = await site_of(request).change(request, _what("delete topic", name, query), work)
-    return respond(document_of(struct_of(Deletion), found))
+    found = await call.change(_what("delete topic", topic, query), work)
+    return document_of(struct_of(Deletion), found)
 
 
-def _matching(request: Request, client: Client, name: str) -> TopicInfo:
+def _matching(call: Call, client: Client, name: str) -> TopicInfo:
     """Return a topic; 412 if it is not the one that `If-Match` tells."""
     found = topic_of(client, name)
-    wanted = request.headers.get("if-match", "*")
+    wanted = call.headers.get("if-match", "*")
     if wanted != "*" and etag_of(found) not in [one.strip() for one in wanted.split(",")]:
         raise ProblemError(412, f"topic '{name}' has changed since it was read")
     return found
 
 
-async def produce(request: Request) -> Response:
+@ROUTES.at("/topics/{topic}/messages", "POST", request=docs.NewMessages, response=docs.SentList)
+async def produce(call: Call, new: docs.NewMessages, topic: str) -> Struct:
     """Send messages to a topic that exists; each is told apart."""
-    name = request.path_params["topic"]
-    new = await body_of(request, docs.NewMessages)
     payloads = [_payload(one, place) for place, one in enumerate(new.items)]
 
     def work(client: Client) -> docs.SentList:
-        client.offsets(name, "end")  # to send would make a topic that is not there
+        client.offsets(topic, "end")  # to send would make a topic that is not there
         with client.producer(acks=Acks[new.acks.upper()]) as producer:
             results: list[docs.Sent] = []
             deliveries: list[Delivery | BrokerError] = []
             for one, payload in zip(new.items, payloads, strict=True):
                 try:
                     deliveries.append(
-                        producer.send(name, payload, key=one.key, partition=one.partition)
+                        producer.send(topic, payload, key=one.key, partition=one.partition)
                     )
                 except BrokerError as error:
                     deliveries.append(error)
@@ -135,8 +134,7 @@ async def produce(request: Request) -> Response:
                     results.append(sent)
         return docs.SentList(any(one.problem for one in results), results)
 
-    what = f"send {len(payloads)} messages to topic {name!r}"
-    return respond(await site_of(request).change(request, what, work))
+    return await call.change(f"send {len(payloads)} messages to topic {topic!r}", work)
 
 
 def _payload(message: docs.NewMessage, place: int) -> bytes:
@@ -150,16 +148,15 @@ def _payload(message: docs.NewMessage, place: int) -> bytes:
 
 @dataclass(slots=True)
 class _Plan:
-    """A reset that was planned for a group, for the session that asked for it."""
+    """A reset that was planned for a group."""
 
     group: str
-    session: str
     changes: list[OffsetChange]
     state: Literal["planned", "applied", "undone"] = "planned"
     made_s: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def document(self, id: str) -> msgspec.Struct:
+    def document(self, id: str) -> Struct:
         items = [
             document_of(
                 docs.PlannedOffset,
@@ -173,12 +170,10 @@ class _Plan:
         return docs.ResetPlan(id=id, group=self.group, state=self.state, items=items)
 
 
-async def plan_reset(request: Request) -> Response:
+@ROUTES.at(_PLANS, "POST", request=docs.NewResetPlan, response=docs.ResetPlan, status=201)
+async def plan_reset(call: Call, wanted: docs.NewResetPlan, group: str) -> Response:
     """Plan where a group goes; nothing is changed before the plan is applied."""
-    group = request.path_params["group"]
-    wanted = await body_of(request, docs.NewResetPlan)
-    changes = await site_of(request).change(
-        request,
+    changes = await call.change(
         _what("plan a reset of group", group, wanted),
         lambda client: client.reset(
             group,
@@ -190,35 +185,37 @@ async def plan_reset(request: Request) -> Response:
             force=True,  # whether it has members matters when the plan is applied
         ),
     )
-    plans = _plans_of(request)
+    plans = _plans_of(call)
     now_s = time.monotonic()
     for id in [id for id, one in plans.items() if now_s - one.made_s > _PLAN_S]:
         del plans[id]
     while len(plans) >= _MAX_PLANS:
         del plans[next(iter(plans))]
     id = secrets.token_urlsafe(12)
-    plans[id] = _Plan(group, request.state.session, changes)
-    return respond(plans[id].document(id), 201, {"Location": f"{request.url.path}/{id}"})
+    plans[id] = _Plan(group, changes)
+    return respond(plans[id].document(id), 201, {"Location": f"{call.url.path}/{id}"})
 
 
-async def apply_reset(request: Request) -> Response:
+@ROUTES.at(f"{_PLANS}/{{id}}/apply", "POST", request=docs.Nothing, response=docs.ResetPlan)
+async def apply_reset(call: Call, group: str, id: str) -> Struct:
     """Move a group as planned; 409 if its offsets are not those that the plan saw."""
-    return await _carry_out(request, "planned", "applied")
+    return await _carry_out(call, group, id, "planned", "applied")
 
 
-async def undo_reset(request: Request) -> Response:
+@ROUTES.at(f"{_PLANS}/{{id}}/undo", "POST", request=docs.Nothing, response=docs.ResetPlan)
+async def undo_reset(call: Call, group: str, id: str) -> Struct:
     """Move a group back; 409 if it has moved since the plan was applied."""
-    return await _carry_out(request, "applied", "undone")
+    return await _carry_out(call, group, id, "applied", "undone")
 
 
 async def _carry_out(
-    request: Request,
+    call: Call,
+    group: str,
+    id: str,
     wanted: Literal["planned", "applied"],
     following: Literal["applied", "undone"],
-) -> Response:
-    await body_of(request, docs.Nothing)
-    id, group = request.path_params["id"], request.path_params["group"]
-    plan = _plans_of(request).get(id)
+) -> Struct:
+    plan = _plans_of(call).get(id)
     if plan is None or plan.group != group:
         raise ProblemError(
             404, f"there is no plan '{id}' for group '{group}'", hints=("plans are kept an hour",)
@@ -237,8 +234,8 @@ async def _carry_out(
             plan.state = following
         return f"before {sources}, after {targets}"
 
-    await site_of(request).change(request, f"{following} reset {id} of group {group!r}", work)
-    return respond(plan.document(id))
+    await call.change(f"{following} reset {id} of group {group!r}", work)
+    return plan.document(id)
 
 
 def _check_unmoved(
@@ -259,71 +256,10 @@ def _check_unmoved(
             )
 
 
-def _plans_of(request: Request) -> dict[str, _Plan]:
-    plans: dict[str, _Plan] = request.app.state.plans
+def _plans_of(call: Call) -> dict[str, _Plan]:
+    plans: dict[str, _Plan] = call.app.state.plans
     return plans
 
 
 def _what(verb: str, name: str, details: object) -> str:
     return f"{verb} {name!r} {details!r}"
-
-
-_TOPIC = f"{BASE}/topics/{{topic}}"
-_PLANS = f"{BASE}/groups/{{group}}/reset-plans"
-
-ROUTES = (
-    Route(
-        "POST",
-        f"{BASE}/topics",
-        create_topic,
-        changes=True,
-        request=docs.NewTopic,
-        response=struct_of(TopicInfo),
-        status=201,
-        also=(200,),
-    ),
-    Route(
-        "PATCH",
-        _TOPIC,
-        change_topic,
-        changes=True,
-        request=docs.TopicChange,
-        response=docs.ChangedTopic,
-    ),
-    Route(
-        "DELETE",
-        _TOPIC,
-        delete_topic,
-        changes=True,
-        query=docs.DeleteQuery,
-        response=struct_of(Deletion),
-    ),
-    Route(
-        "POST",
-        f"{_TOPIC}/messages",
-        produce,
-        changes=True,
-        request=docs.NewMessages,
-        response=docs.SentList,
-    ),
-    Route(
-        "POST",
-        _PLANS,
-        plan_reset,
-        changes=True,
-        request=docs.NewResetPlan,
-        response=docs.ResetPlan,
-        status=201,
-    ),
-    *(
-        Route(
-            "POST",
-            f"{_PLANS}/{{id}}/{verb}",
-            handler,
-            changes=True,
-            request=docs.Nothing,
-            response=docs.ResetPlan,
-        )
-        for verb, handler in (("apply", apply_reset), ("undo", undo_reset))
-    ),
-)

@@ -217,24 +217,6 @@ class NoQuery(Struct, forbid_unknown_fields=True):
     """No parameters."""
 
 
-def from_query(kind: type[Document], items: list[tuple[str, str]]) -> Document:
-    """Return parameters by their struct; `msgspec.ValidationError` names the one that is wrong."""
-    lists = {
-        field.encode_name
-        for field in msgspec.structs.fields(kind)
-        if isinstance(field.default, list) or field.default_factory is list
-    }
-    given: dict[str, Any] = {}
-    for name, value in items:
-        if name in lists:
-            given.setdefault(name, []).append(value)
-        elif name in given:
-            raise msgspec.ValidationError(f"given twice - at `$.{name}`")
-        else:
-            given[name] = value
-    return msgspec.convert(given, kind, strict=False)
-
-
 _Settings = Annotated[dict[str, str], Meta(max_length=100)]
 
 

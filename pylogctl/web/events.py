@@ -27,11 +27,10 @@ from broker.threads import start_once
 from broker.topic import MAX_PARTITIONS, MessagePosition, TopicPartition
 from pylogctl.web import documents as docs
 from pylogctl.web.api import BASE, message_document, positions_of
-from pylogctl.web.exchange import query_of
 from pylogctl.web.messages import Row, cursor_of, parse_cursor
 from pylogctl.web.problems import ProblemError
 from pylogctl.web.sampler import INTERVAL_S
-from pylogctl.web.site import Route, site_of
+from pylogctl.web.site import Call, Routes
 
 logger = logging.getLogger("pylogctl.web")
 
@@ -45,6 +44,8 @@ _OTHERS = f"0..{MAX_PARTITIONS}"  # every partition
 _RETRY = b"retry: 3000\n\n"
 _HEARTBEAT = b":\n\n"
 _MEDIA_TYPE = "text/event-stream"
+
+ROUTES = Routes(BASE, {"media_type": _MEDIA_TYPE})
 
 
 @dataclass(slots=True)
@@ -112,11 +113,11 @@ def event(data: bytes, *, name: str = "", id: str = "") -> bytes:
     return head.encode() + b"data: " + data + b"\n\n"
 
 
-async def values(request: Request) -> Response:
+@ROUTES.at("/events", query=docs.EventsQuery)
+async def values(call: Call, query: docs.EventsQuery) -> Response:
     """Stream what the last look at the cluster found, by name: `cluster/in`, `group/g/lag`, ..."""
-    query = query_of(request, docs.EventsQuery)
     topics = tuple(f"topic/{one}/" for one in query.topics.split(",") if one)
-    sampler = site_of(request).sampler
+    sampler = call.sampler
 
     async def events() -> AsyncIterator[bytes]:
         yield _RETRY
@@ -130,14 +131,13 @@ async def values(request: Request) -> Response:
             yield event(msgspec.json.encode(found), name="values")
             await asyncio.sleep(INTERVAL_S)
 
-    return _stream_of(request, events())
+    return _stream_of(call, events())
 
 
-async def live(request: Request) -> Response:
+@ROUTES.at("/topics/{topic}/messages/live", shows_messages=True, query=docs.LiveQuery)
+async def live(call: Call, query: docs.LiveQuery, topic: str) -> Response:
     """Stream messages as they come; `gap` tells of those that the client was too slow for."""
-    query = query_of(request, docs.LiveQuery)
-    topic = request.path_params["topic"]
-    last_id = request.headers.get("last-event-id", "")
+    last_id = call.headers.get("last-event-id", "")
 
     def open_tail(client: Client) -> _Tail:
         place = docs.MessagesQuery(partition=query.partition, place="end")
@@ -168,8 +168,8 @@ async def live(request: Request) -> Response:
         return _Tail(reader, positions, query, loop, skipped)
 
     loop = asyncio.get_running_loop()
-    tail = await site_of(request).read(open_tail)
-    return _stream_of(request, tail.events(), tail.close)
+    tail = await call.read(open_tail)
+    return _stream_of(call, tail.events(), tail.close)
 
 
 def _problem(detail: str) -> bytes:
@@ -272,16 +272,3 @@ class _Tail:
             self._loop.call_soon_threadsafe(self._wake.set)
         except RuntimeError:  # the server has ended
             self._reader.close()
-
-
-ROUTES = (
-    Route("GET", f"{BASE}/events", values, query=docs.EventsQuery, media_type=_MEDIA_TYPE),
-    Route(
-        "GET",
-        f"{BASE}/topics/{{topic}}/messages/live",
-        live,
-        shows_messages=True,
-        query=docs.LiveQuery,
-        media_type=_MEDIA_TYPE,
-    ),
-)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from broker.api.errors import CorruptMessage
 from broker.errors import ArgumentError
 from broker.partition_patterns import parse_partition
 from broker.topic import MessagePosition, TopicPartition
+from pylogctl.web.problems import ProblemError
 
 MAX_ROWS = 500
 _BUDGET_S = 10.0
@@ -246,6 +247,37 @@ class _Walk:
                 at = MessagePosition(reader.positions[partition])
         budget.used_bytes += at.offset - start.offset
         return rows, at
+
+
+def chosen_of(
+    topic: str, there: Iterable[TopicPartition], names: Collection[str]
+) -> list[TopicPartition]:
+    """Return the partitions of a topic that are named, or all of those that are there."""
+    every = sorted(there)
+    chosen = [one for one in every if not names or one.name in names]
+    if len(chosen) < len(set(names)):
+        has = ", ".join(one.name for one in every)
+        raise ProblemError(
+            404,
+            f"'{topic}' has no partition {' or '.join(map(repr, names))}",
+            hints=(f"it has {has}",),
+        )
+    return chosen
+
+
+def text_of(data: bytes, *, is_cut: bool) -> str | None:
+    """Return UTF-8 without control characters but tabs and line ends; None for anything else.
+
+    A character that the cut has divided is left out.
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        if not is_cut or error.start < len(data) - 3:
+            return None
+        text = data[: error.start].decode()
+    is_text = all(one in "\t\r\n" or not (one < " " or "\x7f" <= one <= "\x9f") for one in text)
+    return text if is_text else None
 
 
 def start_positions(

@@ -1,27 +1,29 @@
 """What all requests share: the client of the cluster, threads for its calls, and what is allowed.
 
-A `Route` is a row of the table that the application serves. Its handler is a coroutine of the
-request; it gets at the cluster through `site_of(request)`:
+A handler is a coroutine of a `Call`, of what the route declares as its query or body, and of the
+parameters of its path; the table of a module adds it:
 
-    async def show(request: Request) -> Response:
-        topics = await site_of(request).read(lambda client: client.topics())
+    @ROUTES.at("/topics/{topic}", response=TopicDocument)
+    async def topic(call: Call, topic: str) -> Struct:
+        found = await call.read(lambda client: client.describe(topic))
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
 from broker.api.client import Client
-from pylogctl.web.problems import ProblemError
 from pylogctl.web.sampler import Sampler
 
 logger = logging.getLogger("pylogctl.web")
@@ -30,12 +32,13 @@ _T = TypeVar("_T")
 _THREADS = 8
 _SCANS = 4
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[..., Awaitable[Response | Struct]]
+_H = TypeVar("_H", bound=Handler)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A row of the table of routes; `request` and `response` are of JSON bodies, for OpenAPI.
+    """A row of the table of routes; `request` and `response` are of JSON bodies.
 
     `query` has the parameters in its fields; statuses besides `status` with the same body are in
     `also`. The docstring of the handler is the summary. A route that `changes` is served only if
@@ -46,14 +49,37 @@ class Route:
     method: str
     path: str
     handler: Handler
-    changes: bool = False
     shows_messages: bool = False
-    query: type[msgspec.Struct] | None = None
-    request: type[msgspec.Struct] | None = None
-    response: type[msgspec.Struct] | None = None
+    query: type[Struct] | None = None
+    request: type[Struct] | None = None
+    response: type[Struct] | None = None
     status: int = 200
     also: tuple[int, ...] = ()
     media_type: str = "application/json"
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes the cluster."""
+        return self.method != "GET"
+
+
+@dataclass
+class Routes:
+    """The routes of a module, whose handlers its decorators add."""
+
+    base: str = ""  # before each path
+    common: dict[str, Any] = field(default_factory=dict)  # fields of all routes, unless given
+    rows: list[Route] = field(default_factory=list)
+
+    def at(self, path: str, method: str = "GET", **given: Any) -> Callable[[_H], _H]:
+        """Return the decorator of a handler; `given` are other fields of its route."""
+
+        def added(handler: _H) -> _H:
+            route = Route(method, self.base + path, handler, **(self.common | given))
+            self.rows.append(route)
+            return handler
+
+        return added
 
 
 @dataclass(slots=True)
@@ -67,30 +93,39 @@ class Site:
     pool: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
     )
-    _scans: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_SCANS))
+    scans: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_SCANS))
 
     def __post_init__(self) -> None:
         self.sampler = Sampler(self.client)
 
+
+class Call(Request):
+    """A request to a route, with what is served."""
+
+    @property
+    def site(self) -> Site:
+        """The cluster."""
+        site: Site = self.app.state.site
+        return site
+
+    @property
+    def sampler(self) -> Sampler:
+        """What was seen of the cluster in the last hour."""
+        return self.site.sampler
+
     async def read(self, work: Callable[[Client], _T]) -> _T:
         """Return what `work` does with the client in a thread; it changes nothing."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.pool, work, self.client)
+        return await loop.run_in_executor(self.site.pool, work, self.site.client)
 
     async def scan(self, work: Callable[[Client], _T]) -> _T:
         """Do as `read` what may take seconds, and leave threads for the others."""
-        async with self._scans:
+        async with self.site.scans:
             return await self.read(work)
 
-    async def change(self, request: Request, what: str, work: Callable[[Client], _T]) -> _T:
-        """Do what changes the cluster in a thread; `what` goes to the log with its outcome.
-
-        Raises:
-            ProblemError: changes are not allowed.
-        """
-        if not self.allow_changes:
-            raise read_only()
-        who = f"{request.state.user} request {request.state.request_id}"
+    async def change(self, what: str, work: Callable[[Client], _T]) -> _T:
+        """Do what changes the cluster in a thread; `what` goes to the log with its outcome."""
+        who = f"{self.state.user} request {self.state.request_id}"
         try:
             result = await self.read(work)
         except BaseException as error:
@@ -100,17 +135,10 @@ class Site:
         return result
 
 
-def read_only() -> ProblemError:
-    """Return the problem of a change where none is allowed."""
-    return ProblemError(
-        403,
-        "this server is read-only",
-        code="READ_ONLY",
-        hints=("pylogctl web --allow-changes allows changes",),
+def respond(
+    document: Struct, status: int = 200, headers: Mapping[str, str] = MappingProxyType({})
+) -> Response:
+    """Return a response with a document as JSON."""
+    return Response(
+        msgspec.json.encode(document), status, dict(headers), media_type="application/json"
     )
-
-
-def site_of(request: Request) -> Site:
-    """Return what is served."""
-    site: Site = request.app.state.site
-    return site

@@ -6,8 +6,5 @@ messages_view.py  the message browser: pages of messages in both directions, and
 payloads.py       payloads of messages as a page shows them: text, a JSON tree, or hex, whatever
                   bytes they are
 rendering.py      templates and assets: what handlers need to return a page
-views.py          the pages for browsers: their handlers, and their rows in the table of routes
+views.py          the pages for browsers: their handlers, in a table of routes
 """
-
-from pylogctl.web.pages.rendering import render_error as render_error
-from pylogctl.web.pages.views import ROUTES as ROUTES

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from broker.api.client import Client
@@ -18,16 +17,18 @@ from pylogctl.web.messages import (
     MessagePage,
     Positions,
     Row,
+    chosen_of,
     cursor_of,
     parse_cursor,
     read_page,
     start_positions,
 )
 from pylogctl.web.pages.payloads import WHOLE_BYTES, As, payload_of
-from pylogctl.web.pages.rendering import link, page, path_of
+from pylogctl.web.pages.rendering import link, path_of, topic_page
 from pylogctl.web.problems import ProblemError
-from pylogctl.web.site import site_of
+from pylogctl.web.site import Call, Routes
 
+ROUTES = Routes()
 _LIMIT = 50
 _MAX_PARTITIONS = 200  # more do not fit into an address
 _WAYS: tuple[As, ...] = ("auto", "text", "json", "hex")
@@ -48,34 +49,36 @@ def _left_out(every: list[TopicPartition]) -> str:
     )
 
 
-async def show_messages(request: Request) -> Response:
+@ROUTES.at("/topics/{topic}/messages", shows_messages=True)
+async def show_messages(call: Call, topic: str) -> Response:
     """Messages of a topic, before or from where the query says; the newest without a word."""
-    site, topic = site_of(request), request.path_params["topic"]
-    query = request.query_params
+    query = call.query_params
     chosen, place = query.get("partition", ""), query.get("from", "")
-    contains, wanted = query.get("filter", ""), _way_of(request)
+    contains, wanted = query.get("filter", ""), _way_of(call)
     limit = _limit_of(query.get("limit", str(_LIMIT)))
     before, after = query.get("before", ""), query.get("after", "")
 
     def read(client: Client) -> tuple[list[TopicPartition], MessagePage]:
         every = sorted(one.partition for one in client.describe(topic))
-        positions = _positions(client, topic, every, chosen, place, before or after)
+        if before or after:
+            positions: Positions = parse_cursor(topic, before or after)
+        else:
+            some = chosen_of(topic, every, [chosen] if chosen else [])[:_MAX_PARTITIONS]
+            positions = start_positions(client, topic, some, place.strip() or "end")
         is_backward = bool(before) or not (after or place.strip() not in ("", "end"))
         found = read_page(
             client, topic, positions, is_backward=is_backward, limit=limit, contains=contains
         )
         return every, found
 
-    every, found = await site.scan(read)
+    every, found = await call.scan(read)
     url = path_of("topics", topic, "messages")
     kept: dict[str, Any] = {"partition": chosen, "filter": contains, "limit": limit}
     kept["as"] = "" if wanted == "auto" else wanted
-    return page(
-        request,
+    return topic_page(
+        call,
         "messages.html",
-        "Topics",
-        topic=topic,
-        topic_url=path_of("topics", topic),
+        topic,
         tab="messages",
         names=[one.name for one in every],
         partition=chosen,
@@ -83,7 +86,7 @@ async def show_messages(request: Request) -> Response:
         filter=contains,
         wanted=wanted,
         limit=limit,
-        rows=[_row(topic, one, wanted) for one in _newest_first(found.rows)],
+        rows=[_row(one, wanted) for one in _newest_first(found.rows)],
         summary=_summary(found),
         problems=[
             one for one in (_STOPPED[found.stopped], "" if chosen else _left_out(every)) if one
@@ -92,7 +95,6 @@ async def show_messages(request: Request) -> Response:
         nothing=_nothing(found, contains),
         older_url=link(url, **kept, before=cursor_of(found.start)) if found.has_older else "",
         newer_url=link(url, **kept, after=cursor_of(found.end)) if found.has_newer else "",
-        allow_changes=site.allow_changes,
         live_url=link(f"/api/v1{url}/live", partition=chosen, filter=contains, **{"as": wanted}),
         json_url=link(
             f"/api/v1{url}",
@@ -111,35 +113,14 @@ def _newest_first(rows: Iterable[Row]) -> Iterator[Row]:
         yield from reversed(list(some))
 
 
-def _positions(
-    client: Client,
-    topic: str,
-    every: list[TopicPartition],
-    chosen: str,
-    place: str,
-    cursor: str,
-) -> Positions:
-    if cursor:
-        return parse_cursor(topic, cursor)
-    partitions = [one for one in every if chosen in ("", one.name)]
-    if not partitions:
-        names = ", ".join(one.name for one in every[:10])
-        raise ProblemError(
-            404, f"'{topic}' has no partition '{chosen}'", hints=(f"it has {names}",)
-        )
-    if len(partitions) > _MAX_PARTITIONS:
-        partitions = partitions[:_MAX_PARTITIONS]
-    return start_positions(client, topic, partitions, place.strip() or "end")
-
-
 def _limit_of(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= MAX_ROWS:
         raise ProblemError(422, f"not a number of messages from 1 to {MAX_ROWS}: '{text}'")
     return int(text)
 
 
-def _way_of(request: Request) -> As:
-    given = request.query_params.get("as", "auto")
+def _way_of(call: Call) -> As:
+    given = call.query_params.get("as", "auto")
     for one in _WAYS:
         if given == one:
             return one
@@ -163,61 +144,63 @@ def _nothing(found: MessagePage, contains: str) -> str:
     return "No messages. To send one: pylogctl produce"
 
 
-def _row(topic: str, row: Row, wanted: As) -> dict[str, Any]:
-    url = path_of("topics", topic, "partitions", row.partition.name, "messages", row.offset)
-    inner = row.inner or ""
+def _row(row: Row, wanted: As) -> dict[str, Any]:
+    path = _path_of(row)
     return {
-        "partition": row.partition.name,
-        "offset": row.offset,
-        "inner": row.inner,
-        "problem": row.problem,
+        "message": row,
         "payload": payload_of(row.value, wanted=wanted),
-        "url": link(url, inner=inner),
-        "raw_url": link(f"/api/v1{url}/raw", inner=inner),
+        "url": link(path, inner=row.inner or ""),
+        "raw_url": _raw_url(row),
     }
 
 
-async def show_message(request: Request) -> Response:
+def _path_of(row: Row) -> str:
+    return path_of(
+        "topics", row.partition.topic, "partitions", row.partition.name, "messages", row.offset
+    )
+
+
+def _raw_url(row: Row) -> str:
+    return link(f"/api/v1{_path_of(row)}/raw", inner=row.inner or "")
+
+
+@ROUTES.at("/topics/{topic}/partitions/{partition}/messages/{offset:int}", shows_messages=True)
+async def show_message(call: Call, topic: str, partition: str, offset: int) -> Response:
     """One message, up to what a page can show of it."""
-    wanted = _way_of(request)
-    row, next_offset = await _message_of(request)
-    topic, partition = row.partition.topic, row.partition.name
-    found = _row(topic, row, wanted)
-    return page(
-        request,
+    wanted, inner = _way_of(call), call.query_params.get("inner", "0")
+    try:
+        (found,) = parse_cursor(topic, f"{partition}:{offset}.{inner}")
+    except ArgumentError as error:
+        raise _no_message(f"{topic} {partition}", offset) from error
+    at = MessagePosition(offset, int(inner))
+
+    def read(client: Client) -> tuple[Row, int]:
+        seen = read_page(client, topic, {found: at}, is_backward=False, limit=1)
+        if not seen.rows or seen.rows[0][1:3] != at:
+            raise _no_message(str(found), offset)
+        return seen.rows[0], seen.end[found].offset
+
+    row, next_offset = await call.read(read)
+    return topic_page(
+        call,
         "message.html",
-        "Topics",
-        topic=topic,
-        topic_url=path_of("topics", topic),
+        topic,
         tab="messages",
-        partition=partition,
+        partition=row.partition.name,
         offset=row.offset,
         inner=row.inner,
         next_offset=next_offset,
         problem=row.problem,
         shown=payload_of(row.value, limit=WHOLE_BYTES, wanted=wanted),
         wanted=wanted,
-        raw_url=found["raw_url"],
+        raw_url=_raw_url(row),
         around_url=link(
-            path_of("topics", topic, "messages"), partition=partition, **{"from": row.offset}
+            path_of("topics", topic, "messages"),
+            partition=row.partition.name,
+            **{"from": row.offset},
         ),
     )
 
 
-async def _message_of(request: Request) -> tuple[Row, int]:
-    """Return the message that a path names, and the offset after its entry."""
-    path, inner = request.path_params, request.query_params.get("inner", "0")
-    topic, name, offset = path["topic"], path["partition"], path["offset"]
-    try:
-        (partition,) = parse_cursor(topic, f"{name}:{offset}.{inner}")
-    except ArgumentError as error:
-        raise ProblemError(404, f"there is no message at {offset} of {topic} {name}") from error
-    at = MessagePosition(offset, int(inner))
-
-    def read(client: Client) -> tuple[Row, int]:
-        found = read_page(client, topic, {partition: at}, is_backward=False, limit=1)
-        if not found.rows or found.rows[0][1:3] != at:
-            raise ProblemError(404, f"there is no message at {offset} of {partition}")
-        return found.rows[0], found.end[partition].offset
-
-    return await site_of(request).read(read)
+def _no_message(partition: str, offset: int) -> ProblemError:
+    return ProblemError(404, f"there is no message at {offset} of {partition}")

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from broker.json_fields import MISSING, read_json
 from pylogctl.cli.escapes import printable
+from pylogctl.web.messages import text_of
 
 SHOWN_BYTES = 4096  # of each message in a list
 WHOLE_BYTES = 1 << 20  # of a message on a page of its own; beyond it there is the download
@@ -44,7 +45,7 @@ def payload_of(data: bytes, *, limit: int = SHOWN_BYTES, wanted: As = "auto") ->
     such as marks of writing direction, is shown as escapes.
     """
     size, data = len(data), data[:limit]
-    text = None if wanted == "hex" else _text_of(data, is_cut=size > limit)
+    text = None if wanted == "hex" else text_of(data, is_cut=size > limit)
     note = ""
     if text is None and wanted in ("text", "json"):
         note = f"not {wanted}: it is not UTF-8 without control characters"
@@ -63,18 +64,6 @@ def payload_of(data: bytes, *, limit: int = SHOWN_BYTES, wanted: As = "auto") ->
     line = printable(text[:_SUMMARY_LENGTH]) + ("…" if len(text) > _SUMMARY_LENGTH else "")
     kind: Literal["text", "json"] = "text" if tree is None else "json"
     return Payload(kind, line or "(empty)", shown, tree, size, len(data), note)
-
-
-def _text_of(data: bytes, *, is_cut: bool) -> str | None:
-    """Return the text; None if it is none. A character that the cut has divided is left out."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        if not is_cut or error.start < len(data) - 3:
-            return None
-        text = data[: error.start].decode()
-    is_text = all(one in _KEPT or not (one < " " or "\x7f" <= one <= "\x9f") for one in text)
-    return text if is_text else None
 
 
 def _tree_of(text: str, *, is_whole: bool) -> tuple[Any, str]:

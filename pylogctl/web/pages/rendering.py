@@ -13,18 +13,29 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 import jinja2
-from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from broker.admin.lag import LagStatus
+from broker.admin.topics import PartitionInfo
 from broker.json_fields import Number
 from broker.units import format_duration, format_rate, format_size
 from pylogctl.cli.escapes import printable
 from pylogctl.web.problems import Problem, ProblemError
-from pylogctl.web.site import site_of
+from pylogctl.web.site import Call, Routes
 
 _FOLDER = Path(__file__).parent
 _STATIC = _FOLDER / "static"
 _ABSENT = "-"
+ROUTES = Routes()
+_STATES_OF_LAG = {
+    LagStatus.OK: "ok",
+    LagStatus.IDLE: "ok",
+    LagStatus.NO_OFFSET: "unknown",
+    LagStatus.LAG: "unknown",
+    LagStatus.WARN: "warn",
+    LagStatus.UNKNOWN: "unknown",
+}
+"""How bad the status of a group is; the others are failures."""
 
 
 class State(NamedTuple):
@@ -34,6 +45,21 @@ class State(NamedTuple):
     kind: str  # ok, warn, fail or unknown
     text: str = ""
     url: str = ""
+
+
+def lag_state(status: LagStatus) -> State:
+    """Return the state that a status of a group is shown as."""
+    return State(str(status), _STATES_OF_LAG.get(status, "fail"))
+
+
+def partition_state(one: PartitionInfo) -> State:
+    """Return the state that a partition is shown as."""
+    return State("unknown", "unknown") if one.problem and one.state == "ok" else state_of(one.state)
+
+
+def state_of(word: str) -> State:
+    """Return a state of a partition, or of a topic, with how bad it is."""
+    return State(word, {"ok": "ok", "under-replicated": "warn"}.get(word, "fail"))
 
 
 def _finalized(value: Any) -> Any:
@@ -121,9 +147,10 @@ def _asset_url(name: str) -> str:
     return f"/assets/{hashed}"
 
 
-async def asset(request: Request) -> Response:
+@ROUTES.at("/assets/{name}")
+async def asset(call: Call, name: str) -> Response:
     """Return a script, the style sheet or the icon."""
-    found = _assets().get(request.path_params["name"])
+    found = _assets().get(name)
     if found is None:
         raise ProblemError(404, "there is no such asset")
     content, kind = found
@@ -151,28 +178,34 @@ def _environment() -> jinja2.Environment:
         "of_series": text_of_series,
     }
     environment.tests["json_number"] = lambda value: isinstance(value, Number)
-    environment.globals |= {"asset": _asset_url, "path_of": path_of, "link": link}
+    environment.globals |= {
+        "asset": _asset_url,
+        "path_of": path_of,
+        "link": link,
+        "state_of": state_of,
+        "lag_state": lag_state,
+        "partition_state": partition_state,
+    }
     return environment
 
 
-def page(request: Request, template: str, section: str, **values: Any) -> HTMLResponse:
-    """Return a page.
-
-    Args:
-        request: what it is the response to.
-        template: the file.
-        section: the item of the menu that it belongs to.
-        values: the names that the template uses.
-    """
+def page(call: Call, template: str, section: str, **values: Any) -> HTMLResponse:
+    """Return a page of a template with these values; `section` is its item of the menu."""
     common = {
-        "csrf_token": request.state.csrf_token,
-        "here": request.url.path,
+        "csrf_token": call.state.csrf_token,
+        "here": call.url.path,
         "section": section,
         "searched": "",
-        "shows_not_ok": request.query_params.get("show") == "not-ok",
-        "hides_messages": site_of(request).hides_messages,
+        "shows_not_ok": call.query_params.get("show") == "not-ok",
+        "hides_messages": call.site.hides_messages,
+        "allow_changes": call.site.allow_changes,
     }
     return HTMLResponse(_environment().get_template(template).render(common | values))
+
+
+def topic_page(call: Call, template: str, topic: str, **values: Any) -> HTMLResponse:
+    """Return a page of a topic."""
+    return page(call, template, "Topics", topic=topic, topic_url=path_of("topics", topic), **values)
 
 
 def render_error(problem: Problem) -> str:

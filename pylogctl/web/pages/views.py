@@ -1,38 +1,41 @@
-"""The pages for browsers: their handlers, and their rows in the table of routes."""
+"""The pages for browsers: their handlers, in a table of routes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from broker.admin.brokers import BrokerStatus
 from broker.admin.cluster import FAIL, WARN, BrokerInfo, Health
 from broker.admin.lag import MEANINGS, GroupInfo, Lag, LagStatus, total
-from broker.admin.topics import PartitionInfo, TopicInfo
+from broker.admin.topics import TopicInfo
 from broker.api.client import Client
 from broker.api.errors import NoZooKeeper
 from broker.api.group_calls import look_at_group
 from broker.errors import BrokerError, PartialError, UnsupportedVersionError
+from pylogctl.web.api import size_of
 from pylogctl.web.pages.charts import Line, chart, spark, thinned
-from pylogctl.web.pages.messages_view import show_message, show_messages
 from pylogctl.web.pages.rendering import (
     State,
-    asset,
     formatter,
+    lag_state,
     link,
     page,
+    partition_state,
     path_of,
+    state_of,
     text_of_series,
+    topic_page,
 )
 from pylogctl.web.problems import ProblemError
 from pylogctl.web.sampler import PARTS_OF_TIME, TIMED, Sampler
-from pylogctl.web.site import Route, site_of
+from pylogctl.web.site import Call, Routes
 
+ROUTES = Routes()
 _T = TypeVar("_T")
 _LIST_ROWS = 100
 _FOUND = 100
@@ -41,35 +44,11 @@ _SOON_S = 4.0  # in which the overview is there although brokers do not respond
 _BEHIND = "behind; after some minutes it is known whether it catches up"
 _TOP_TOPICS = 10
 _ATTENTION = 20
-_STATES_OF_LAG = {
-    LagStatus.OK: "ok",
-    LagStatus.IDLE: "ok",
-    LagStatus.NO_OFFSET: "unknown",
-    LagStatus.LAG: "unknown",
-    LagStatus.WARN: "warn",
-    LagStatus.UNKNOWN: "unknown",
-}
-"""How bad the status of a group is; the others are failures."""
-
-
-def lag_state(status: LagStatus) -> State:
-    """Return the state that a status of a group is shown as."""
-    return State(str(status), _STATES_OF_LAG.get(status, "fail"))
 
 
 def _explained(status: LagStatus) -> State:
     text = _BEHIND if status is LagStatus.LAG else MEANINGS[status]
     return lag_state(status)._replace(text=text)
-
-
-def partition_state(one: PartitionInfo) -> State:
-    """Return the state that a partition is shown as."""
-    return State("unknown", "unknown") if one.problem and one.state == "ok" else _state(one.state)
-
-
-def _state(word: str) -> State:
-    """Return a state of a partition, or of a topic, with how bad it is."""
-    return State(word, {"ok": "ok", "under-replicated": "warn"}.get(word, "fail"))
 
 
 def _groups(client: Client) -> list[GroupInfo] | None:
@@ -117,19 +96,21 @@ def charts_of(sampler: Sampler, prefix: str) -> list[Any]:
     return charts
 
 
-async def show_charts(request: Request) -> Response:
+@ROUTES.at("/charts")
+async def show_charts(call: Call) -> Response:
     """Return the charts of a page alone, for its script."""
-    prefix = request.query_params.get("of", "cluster")
-    return page(request, "charts.html", "", charts=charts_of(site_of(request).sampler, prefix))
+    prefix = call.query_params.get("of", "cluster")
+    return page(call, "charts.html", "", charts=charts_of(call.sampler, prefix))
 
 
-async def show_overview(request: Request) -> Response:
+@ROUTES.at("/")
+async def show_overview(call: Call) -> Response:
     """Overview: the state of the cluster in one look, also while brokers do not respond."""
-    site, sampler = site_of(request), site_of(request).sampler
+    sampler = call.sampler
 
     async def known(work: Callable[[Client], _T], otherwise: _T) -> tuple[_T, str]:
         try:
-            return await site.read(work), ""
+            return await call.read(work), ""
         except BrokerError as error:
             return otherwise, str(error)
 
@@ -145,7 +126,7 @@ async def show_overview(request: Request) -> Response:
     attention = [*_attention(health), *_late_groups(lags.values())]
     topics = sorted(topics, key=lambda one: -_traffic(one, newest))
     return page(
-        request,
+        call,
         "overview.html",
         "Overview",
         verdict=_verdict(health, problem),
@@ -159,7 +140,7 @@ async def show_overview(request: Request) -> Response:
         newest=newest,
         problem=problem or sampler.problem,
         charts=charts_of(sampler, "cluster"),
-        top=[_topic_row(sampler, one) for one in topics[:_TOP_TOPICS]],
+        top=[(one, *_inflow(sampler, one.name)) for one in topics[:_TOP_TOPICS]],
     )
 
 
@@ -168,15 +149,10 @@ def _traffic(topic: TopicInfo, newest: Mapping[str, float]) -> float:
     return newest.get(f"{name}/in", 0.0) + newest.get(f"{name}/out", 0.0)
 
 
-def _topic_row(sampler: Sampler, topic: TopicInfo) -> dict[str, Any]:
-    points = thinned(sampler.points(f"topic/{topic.name}/in"), 60)
-    return {
-        "name": topic.name,
-        "url": path_of("topics", topic.name),
-        "state": _state(topic.state),
-        "points": " ".join(f"{one.value:.0f}" for one in points),
-        "spark": spark(points, f"bytes in of {topic.name}"),
-    }
+def _inflow(sampler: Sampler, topic: str) -> tuple[str, Any]:
+    """Return the bytes in of the last hour, as numbers for the script and as a small line."""
+    points = thinned(sampler.points(f"topic/{topic}/in"), 60)
+    return " ".join(f"{one.value:.0f}" for one in points), spark(points, f"bytes in of {topic}")
 
 
 def _verdict(health: Health | None, problem: str = "") -> State:
@@ -220,28 +196,27 @@ def _late_groups(lags: Collection[Lag]) -> list[State]:
     return sorted(found, key=lambda one: one.kind)
 
 
-async def show_brokers(request: Request) -> Response:
+@ROUTES.at("/brokers")
+async def show_brokers(call: Call) -> Response:
     """All brokers."""
-    site, sampler = site_of(request), site_of(request).sampler
-    health = await site.read(lambda _: sampler.check_health(_SOON_S))
+    sampler = call.sampler
+    health = await call.read(lambda _: sampler.check_health(_SOON_S))
     return page(
-        request,
+        call,
         "brokers.html",
         "Brokers",
         verdict=_verdict(health),
         look=_look_of(health),
-        brokers=health.brokers if health else await site.read(lambda client: client.brokers()),
+        brokers=health.brokers if health else await call.read(lambda client: client.brokers()),
         newest=sampler.newest("broker/"),
     )
 
 
-async def show_topics(request: Request) -> Response:
+@ROUTES.at("/topics")
+async def show_topics(call: Call) -> Response:
     """All topics, by a part of their names."""
-    site = site_of(request)
-    query = request.query_params
-    q, sort = query.get("q", ""), query.get("sort", "name")
-    found = await site.read(lambda client: client.topics())
-    newest = site.sampler.newest("topic/")
+    found = await call.read(lambda client: client.topics())
+    newest = call.sampler.newest("topic/")
     keys: dict[str, Callable[[TopicInfo], Any]] = {
         "name": lambda one: one.name,
         "partitions": lambda one: one.partitions,
@@ -252,38 +227,51 @@ async def show_topics(request: Request) -> Response:
         "in": lambda one: newest.get(f"topic/{one.name}/in", 0.0),
         "out": lambda one: newest.get(f"topic/{one.name}/out", 0.0),
     }
-    chosen = [
-        one
-        for one in found
-        if q.lower() in one.name.lower() and _is_wanted(request, _state(one.state))
-    ]
-    _sort(chosen, sort, keys)
-    shown = _listed(request, chosen, lambda one: one.name)
     return page(
-        request,
+        call,
         "topics.html",
         "Topics",
-        q=q,
-        sort=sort.removeprefix("-"),
-        descending=sort.startswith("-"),
-        rows=[_topic_of_list(one) for one in shown.pop("rows")],
         newest=newest,
-        **shown,
+        **_found(call, found, keys, lambda one: state_of(one.state)),
     )
 
 
-def _listed(request: Request, rows: Sequence[_T], name_of: Callable[[_T], str]) -> dict[str, Any]:
+def _found(
+    call: Call,
+    every: Sequence[_T],
+    keys: Mapping[str, Callable[[_T], Any]],
+    state_of_row: Callable[[_T], State],
+) -> dict[str, Any]:
+    """Return the rows of a long list whose names contain what the query says, sorted by it."""
+    q, sort = call.query_params.get("q", ""), call.query_params.get("sort", "name")
+    field, name_of = sort.removeprefix("-"), keys["name"]
+    if field not in keys:
+        raise ProblemError(
+            422, f"the list cannot be sorted by '{field}'", hints=(f"valid: {', '.join(keys)}",)
+        )
+    rows = [one for one in every if q.lower() in name_of(one).lower()]
+    rows.sort(key=keys[field], reverse=sort.startswith("-"))
+    said = {"q": q, "sort": field, "descending": sort.startswith("-")}
+    return said | _listed(call, rows, name_of, state_of_row)
+
+
+def _listed(
+    call: Call,
+    every: Sequence[_T],
+    name_of: Callable[[_T], str],
+    state_of_row: Callable[[_T], State],
+) -> dict[str, Any]:
     """Return the rows of a long list after the one that the query names, and links to others.
 
-    The query keeps what it has beside the place.
+    With `show=not-ok` only those that are not ok. The query keeps what it has beside the place.
     """
+    kept: dict[str, object] = {**call.query_params}
+    after, path = kept.pop("after", ""), call.url.path
+    shows_all = kept.get("show") != "not-ok"
+    rows = [one for one in every if shows_all or state_of_row(one).kind != "ok"]
     names = list(map(name_of, rows))
-    after = request.query_params.get("after", "")
     start = names.index(after) + 1 if after in names else 0
     end = start + _LIST_ROWS
-    path = request.url.path
-    kept: dict[str, object] = {**request.query_params}
-    kept.pop("after", None)
     return {
         "rows": rows[start:end],
         "total": len(rows),
@@ -292,52 +280,28 @@ def _listed(request: Request, rows: Sequence[_T], name_of: Callable[[_T], str]) 
     }
 
 
-def _is_wanted(request: Request, state: State) -> bool:
-    """Return whether a list has a row with this state: with `show=not-ok` only if it is not ok."""
-    return request.query_params.get("show") != "not-ok" or state.kind != "ok"
-
-
-def _topic_of_list(topic: TopicInfo) -> dict[str, Any]:
-    return {
-        "name": topic.name,
-        "url": path_of("topics", topic.name),
-        "partitions": topic.partitions,
-        "replicas": topic.replicas,
-        "state": _state(topic.state),
-        "size_bytes": topic.size_bytes,
-    }
-
-
-async def show_topic(request: Request) -> Response:
+@ROUTES.at("/topics/{topic}")
+async def show_topic(call: Call, topic: str) -> Response:
     """A topic: its partitions, rates, readers and settings."""
-    site, name = site_of(request), request.path_params["topic"]
+    sampler, prefix = call.sampler, f"topic/{topic}"
     partitions, settings, groups = await asyncio.gather(
-        site.read(lambda client: client.describe(name)),
-        site.read(lambda client: _settings(client, topic=name)),
-        site.read(_groups),
+        call.read(lambda client: client.describe(topic)),
+        call.read(lambda client: _settings(client, topic=topic)),
+        call.read(_groups),
     )
-    sizes = [one.size_bytes for one in partitions]
-    lags = site.sampler.lags()
-    return page(
-        request,
+    return topic_page(
+        call,
         "topic.html",
-        "Topics",
-        **_of_topic(name, "topic"),
+        topic,
+        tab="topic",
         partition_count=len(partitions),
-        partition_state=partition_state,
-        **_listed(
-            request,
-            [one for one in partitions if _is_wanted(request, partition_state(one))],
-            lambda one: one.partition.name,
-        ),
         replicas=max((len(one.replicas) for one in partitions), default=None),
-        size_bytes=None if None in sizes else sum(one or 0 for one in sizes),
-        newest=site.sampler.newest(f"topic/{name}/"),
-        charts=charts_of(site.sampler, f"topic/{name}"),
-        groups=None
-        if groups is None
-        else [_reader_of(name, one, lags) for one in groups if name in one.topics],
+        size_bytes=size_of(partitions),
+        newest=sampler.newest(f"{prefix}/"),
+        charts=charts_of(sampler, prefix),
+        readers=None if groups is None else list(_readers(topic, groups, sampler.lags())),
         settings=settings,
+        **_listed(call, partitions, lambda one: one.partition.name, partition_state),
     )
 
 
@@ -352,101 +316,60 @@ def _settings(client: Client, **of: Any) -> Mapping[str, Any] | None:
         return None
 
 
-def _of_topic(name: str, tab: str) -> dict[str, Any]:
-    return {"topic": name, "topic_url": path_of("topics", name), "tab": tab}
+def _readers(
+    topic: str, groups: Sequence[GroupInfo], lags: Mapping[str, Lag]
+) -> Iterator[tuple[GroupInfo, State, int | None]]:
+    """Yield the groups that read a topic, each with its status and its lag there."""
+    for group in groups:
+        if topic in group.topics:
+            lag = lags.get(group.name)
+            parts = [one for one in lag.partitions if one.partition.topic == topic] if lag else []
+            yield group, _status_of(lag), total(one.lag_bytes for one in parts)
 
 
-def _reader_of(topic: str, group: GroupInfo, lags: Mapping[str, Lag]) -> dict[str, Any]:
-    lag = lags.get(group.name)
-    parts = [one for one in lag.partitions if one.partition.topic == topic] if lag else []
-    return {
-        "name": group.name,
-        "url": path_of("groups", group.name),
-        "word": group.state,
-        "kind": lag_state(lag.status).kind if lag else "unknown",
-        "lag_bytes": total(one.lag_bytes for one in parts),
-    }
+def _status_of(lag: Lag | None) -> State:
+    return State("-", "unknown") if lag is None else lag_state(lag.status)
 
 
-async def show_groups(request: Request) -> Response:
+@ROUTES.at("/groups")
+async def show_groups(call: Call) -> Response:
     """All groups, by a part of their names."""
-    site, query = site_of(request), request.query_params
-    q, sort = query.get("q", ""), query.get("sort", "name")
-    found, lags = await site.read(_groups), site.sampler.lags()
-    rows = (
-        None
-        if found is None
-        else [
-            row
-            for row in (_group_of_list(one, lags) for one in found if q in one.name)
-            if _is_wanted(request, row["status"])
-        ]
-    )
-    keys: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "name": lambda one: one["name"],
-        "status": lambda one: one["status"].kind,
-        "lag": lambda one: one["lag_bytes"],
+    every, lags = await call.read(_groups), call.sampler.lags()
+
+    def status_of(group: GroupInfo) -> State:
+        return _status_of(lags.get(group.name))
+
+    keys: dict[str, Callable[[GroupInfo], Any]] = {
+        "name": lambda one: one.name,
+        "status": lambda one: status_of(one).kind,
+        "lag": lambda one: (one.name in lags and lags[one.name].total_bytes) or 0,
     }
-    _sort(rows or [], sort, keys)
-    shown = _listed(request, rows or [], lambda one: one["name"])
-    return page(
-        request,
-        "groups.html",
-        "Groups",
-        q=q,
-        sort=sort.removeprefix("-"),
-        descending=sort.startswith("-"),
-        newest=site.sampler.newest("group/"),
-        **shown if rows is not None else {"rows": None},
-    )
+    found = {"rows": None} if every is None else _found(call, every, keys, status_of)
+    newest = call.sampler.newest("group/")
+    return page(call, "groups.html", "Groups", newest=newest, status_of=status_of, **found)
 
 
-def _sort(rows: list[_T], sort: str, keys: Mapping[str, Callable[[_T], Any]]) -> None:
-    """Sort rows by a field, descending if there is a minus before its name."""
-    field = sort.removeprefix("-")
-    if field not in keys:
-        raise ProblemError(
-            422, f"the list cannot be sorted by '{field}'", hints=(f"valid: {', '.join(keys)}",)
-        )
-    rows.sort(key=keys[field], reverse=sort.startswith("-"))
-
-
-def _group_of_list(group: GroupInfo, lags: Mapping[str, Lag]) -> dict[str, Any]:
-    lag = lags.get(group.name)
-    return {
-        "name": group.name,
-        "url": path_of("groups", group.name),
-        "state": group.state,
-        "status": State("-", "unknown") if lag is None else lag_state(lag.status),
-        "member_count": len(group.members),
-        "topics": group.topics,
-        "lag_bytes": (lag and lag.total_bytes) or 0,
-    }
-
-
-async def show_group(request: Request) -> Response:
+@ROUTES.at("/groups/{group}")
+async def show_group(call: Call, group: str) -> Response:
     """A group: its lag over time, members, and a reset."""
-    site, name = site_of(request), request.path_params["group"]
-    sampler = site.sampler
-    group, found = await site.read(lambda client: look_at_group(client, name))
-    lag = sampler.judged(found)
+    info, seen = await call.read(lambda client: look_at_group(client, group))
+    lag = call.sampler.judged(seen)
     return page(
-        request,
+        call,
         "group.html",
         "Groups",
-        group=group,
+        group=info,
         lag=lag,
         by_topic=_by_topic(lag),
         status=_explained(lag.status),
-        lag_state=lag_state,
+        newest={f"group/{group}/lag": lag.total_bytes},
+        charts=charts_of(call.sampler, f"group/{group}"),
         **_listed(
-            request,
-            [one for one in lag.partitions if _is_wanted(request, lag_state(one.status))],
+            call,
+            lag.partitions,
             lambda one: str(one.partition),
+            lambda one: lag_state(one.status),
         ),
-        newest={f"group/{name}/lag": lag.total_bytes},
-        charts=charts_of(sampler, f"group/{name}"),
-        allow_changes=site.allow_changes,
     )
 
 
@@ -458,20 +381,20 @@ def _by_topic(lag: Lag) -> list[tuple[str, int, int | None]]:
     return [(topic, len(lags), total(lags)) for topic, lags in found.items()]
 
 
-async def show_broker(request: Request) -> Response:
+@ROUTES.at("/brokers/{id:int}")
+async def show_broker(call: Call, id: int) -> Response:
     """A broker: its charts, directories, requests and settings."""
-    site, id = site_of(request), request.path_params["id"]
-    sampler, prefix = site.sampler, f"broker/{id}"
+    sampler, prefix = call.sampler, f"broker/{id}"
     broker, brokers, settings = await asyncio.gather(
-        site.read(lambda client: client.broker(id)),
-        site.read(lambda client: client.brokers()),
-        site.read(lambda client: _settings(client, broker=id)),
+        call.read(lambda client: client.broker(id)),
+        call.read(lambda client: client.brokers()),
+        call.read(lambda client: _settings(client, broker=id)),
     )
     metrics = broker.metrics or {}
     inflow = [one.value for one in sampler.points(f"{prefix}/in")]
     per_s = sum(inflow) / len(inflow) if inflow else 0.0
     return page(
-        request,
+        call,
         "broker.html",
         "Brokers",
         broker=broker,
@@ -503,15 +426,16 @@ def _problems_of(broker: BrokerStatus) -> list[str]:
     return found + [f"settings at {path} are not used: {why}" for path, why in settings]
 
 
-async def search(request: Request) -> Response:
+@ROUTES.at("/search")
+async def search(call: Call) -> Response:
     """Topics, groups and brokers whose names contain what is searched for."""
-    site, searched = site_of(request), request.query_params.get("q", "").strip()
+    searched = call.query_params.get("q", "").strip()
     found: list[tuple[str, str, str]] = []
     if searched:
         topics, groups, brokers = await asyncio.gather(
-            site.read(lambda client: client.topics()),
-            site.read(_groups),
-            site.read(lambda client: client.brokers()),
+            call.read(lambda client: client.topics()),
+            call.read(_groups),
+            call.read(lambda client: client.brokers()),
         )
         found = [("topic", one.name, path_of("topics", one.name)) for one in topics]
         found += [("group", one.name, path_of("groups", one.name)) for one in groups or ()]
@@ -524,22 +448,24 @@ async def search(request: Request) -> Response:
     exact = [url for _, name, url in found if name == searched]
     if len(exact) == 1:
         return RedirectResponse(exact[0], 303)
-    return page(request, "search.html", "", searched=searched, found=found[:_FOUND], limit=_FOUND)
+    return page(call, "search.html", "", searched=searched, found=found[:_FOUND], limit=_FOUND)
 
 
-async def show_health(request: Request) -> Response:
+@ROUTES.at("/health")
+async def show_health(call: Call) -> Response:
     """The checks of the cluster."""
-    sampler = site_of(request).sampler
-    found = await site_of(request).read(lambda _: sampler.check_health(_SOON_S))
-    return page(request, "health.html", "Health", verdict=_verdict(found), health=found)
+    sampler = call.sampler
+    found = await call.read(lambda _: sampler.check_health(_SOON_S))
+    return page(call, "health.html", "Health", verdict=_verdict(found), health=found)
 
 
-async def newest_values(request: Request) -> Response:
+@ROUTES.at("/values")
+async def newest_values(call: Call) -> Response:
     """Return the newest values of the series that a page shows, as numbers and as text."""
-    sampler = site_of(request).sampler
+    sampler = call.sampler
     newest, lags = sampler.newest(), sampler.lags()
     found: dict[str, dict[str, Any]] = {}
-    for key in request.query_params.getlist("key"):
+    for key in call.query_params.getlist("key"):
         if key == "cluster/state":
             state = _verdict(sampler.health, sampler.problem)
             found[key] = state._asdict() | {"look": _look_of(sampler.health)}
@@ -548,26 +474,3 @@ async def newest_values(request: Request) -> Response:
         elif key in newest:
             found[key] = {"value": newest[key], "text": text_of_series(newest[key], key)}
     return Response(msgspec.json.encode(found), media_type="application/json")
-
-
-ROUTES = (
-    Route("GET", "/", show_overview),
-    Route("GET", "/brokers", show_brokers),
-    Route("GET", "/topics", show_topics),
-    Route("GET", "/topics/{topic}", show_topic),
-    Route("GET", "/topics/{topic}/messages", show_messages, shows_messages=True),
-    Route(
-        "GET",
-        "/topics/{topic}/partitions/{partition}/messages/{offset:int}",
-        show_message,
-        shows_messages=True,
-    ),
-    Route("GET", "/brokers/{id:int}", show_broker),
-    Route("GET", "/groups", show_groups),
-    Route("GET", "/groups/{group}", show_group),
-    Route("GET", "/health", show_health),
-    Route("GET", "/search", search),
-    Route("GET", "/values", newest_values),
-    Route("GET", "/charts", show_charts),
-    Route("GET", "/assets/{name}", asset),
-)
