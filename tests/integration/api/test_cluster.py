@@ -167,7 +167,7 @@ def test_health_when_a_broker_that_has_a_topic_is_gone_then_fails_and_names_it()
         assert {one.name for one in client.health().failed} == {"brokers not there", "offline"}
         assert (client.brokers()[1].address, client.brokers()[1].leads) == (None, 0)
         with pytest.raises(pylogctl.Unreachable, match="broker 1 is down"):
-            client.broker(1)
+            client.broker(1, timeout=1)
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_stop_when_done_then_tells_the_steps_and_the_client_can_be_closed(tmp_pa
             assert [one.name for one in report.steps][-1] == "marker"
             assert {"flush", "refuse appends"} <= {one.name for one in report.steps}
             with pytest.raises(pylogctl.Unreachable):
-                client.brokers()
+                client.brokers(timeout=1)
         with pytest.raises(pylogctl.Unreachable):
             pylogctl.connect(address)
     assert (tmp_path / ".pylog_clean_shutdown").exists()
@@ -392,6 +392,6 @@ def test_call_when_the_client_is_closed_then_raises_closed(
 @pytest.mark.parametrize("call", CALLS)
 def test_call_when_no_broker_is_there_any_more_then_raises_unreachable(call: Call) -> None:
     with Broker() as broker:
-        client = broker.connect(timeout=5)
+        client = broker.connect(timeout=1)
     with client, pytest.raises(pylogctl.Unreachable):
         call(client)
