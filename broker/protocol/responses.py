@@ -281,9 +281,9 @@ def decode_filtered_read_response(reader: Reader) -> list[FilteredPart]:
 class BrokerAddress(NamedTuple):
     """The address a broker listens at."""
 
-    id: int
+    id: Int32
     host: str
-    port: int
+    port: Int32
 
     @property
     def text(self) -> str:
@@ -329,13 +329,19 @@ class MetadataResponse(NamedTuple):
     @classmethod
     def decode(cls, reader: Reader) -> MetadataResponse:
         """Read the body."""
-        cluster_id = reader.short_string()
-        brokers = tuple(
-            BrokerAddress(reader.int32(), reader.short_string(), reader.int32())
-            for _ in range(reader.count(INT32, 10))
-        )
+        head = _HEAD.decode(reader)
         topics = tuple(_decode_topic_metadata(reader) for _ in range(reader.count(INT32, 8)))
-        return cls(cluster_id, brokers, topics)
+        return cls(head.cluster_id, tuple(head.brokers), topics)
+
+
+class _Head(NamedTuple):
+    """What stands before the topics in the response to a metadata request."""
+
+    cluster_id: str
+    brokers: Annotated[list[BrokerAddress], layouts.response_list(layouts.record(BrokerAddress))]
+
+
+_HEAD = layouts.record(_Head)
 
 
 # home, index, error and leader of a partition; a list of one replica; a list of one in sync
@@ -345,16 +351,7 @@ LED_PARTITION_BYTES = _LED_PARTITION.size
 
 def encode_metadata_header(cluster_id: str, broker: BrokerAddress, topic_count: int) -> bytes:
     """Return the bytes before the topics in the response to a metadata request."""
-    return b"".join(
-        (
-            encode_short_string(cluster_id),
-            INT32.pack(1),
-            INT32.pack(broker.id),
-            encode_short_string(broker.host),
-            INT32.pack(broker.port),
-            INT32.pack(topic_count),
-        )
-    )
+    return _HEAD.encode(_Head(cluster_id, [broker])) + INT32.pack(topic_count)
 
 
 def encode_topic_metadata_header(topic: str, error: int, partition_count: int) -> bytes:
@@ -409,16 +406,32 @@ class ClusterMetadataResponse(NamedTuple):
     @classmethod
     def decode(cls, reader: Reader) -> ClusterMetadataResponse:
         """Read the body."""
-        cluster_id = reader.short_string()
-        broker_id, controller_id = reader.int32(), reader.int32()
-        brokers, racks = [], {}
-        for _ in range(reader.count(INT32, 12)):
-            broker = BrokerAddress(reader.int32(), reader.short_string(), reader.int32())
-            brokers.append(broker)
-            if rack := reader.short_string():
-                racks[broker.id] = rack
+        head = _CLUSTER_HEAD.decode(reader)
         topics = tuple(_decode_cluster_topic(reader) for _ in range(reader.count(INT32, 12)))
-        return cls(cluster_id, broker_id, controller_id, tuple(brokers), racks, topics)
+        brokers = tuple(BrokerAddress(one.id, one.host, one.port) for one in head.brokers)
+        racks = {one.id: one.rack for one in head.brokers if one.rack}
+        return cls(head.cluster_id, head.broker_id, head.controller_id, brokers, racks, topics)
+
+
+class _RackedBroker(NamedTuple):
+    """A broker in the response to a cluster metadata request; the rack is empty if it has none."""
+
+    id: Int32
+    host: str
+    port: Int32
+    rack: str
+
+
+class _ClusterHead(NamedTuple):
+    """What stands before the topics in the response to a cluster metadata request."""
+
+    cluster_id: str
+    broker_id: Int32
+    controller_id: Int32
+    brokers: Annotated[list[_RackedBroker], layouts.response_list(layouts.record(_RackedBroker))]
+
+
+_CLUSTER_HEAD = layouts.record(_ClusterHead)
 
 
 def encode_cluster_metadata_header(
@@ -430,21 +443,9 @@ def encode_cluster_metadata_header(
     topic_count: int,
 ) -> bytes:
     """Return the bytes before the topics in the response to a cluster metadata request."""
-    parts = [
-        encode_short_string(cluster_id),
-        INT32.pack(broker_id),
-        INT32.pack(controller_id),
-        INT32.pack(len(brokers)),
-    ]
-    for one in brokers:
-        parts += (
-            INT32.pack(one.id),
-            encode_short_string(one.host),
-            INT32.pack(one.port),
-            encode_short_string(racks.get(one.id, "")),
-        )
-    parts.append(INT32.pack(topic_count))
-    return b"".join(parts)
+    racked = [_RackedBroker(*one, racks.get(one.id, "")) for one in brokers]
+    head = _ClusterHead(cluster_id, broker_id, controller_id, racked)
+    return _CLUSTER_HEAD.encode(head) + INT32.pack(topic_count)
 
 
 def encode_cluster_topic_header(
