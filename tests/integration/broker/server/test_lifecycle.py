@@ -294,8 +294,10 @@ def test_shutdown_request_when_several_ask_then_all_are_answered_last_of_all(
 
 
 def test_shutdown_request_when_earlier_responses_are_not_taken_then_closed_without_one(
-    start_broker: BrokerFactory, connect: PeerFactory
+    start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # in a later turn the request would wait for the client to take the responses
+    monkeypatch.setattr("broker.server.requests.handlers.TURN_S", 60.0)
     broker = start_broker()
     peer, other = connect(broker), connect(broker)
     large = encode([b"x" * 900_000])
