@@ -7,17 +7,15 @@ from typing import Annotated
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import CHANGE, CLUSTER, OUTPUT, accepts
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import CHANGE, CLUSTER, OUTPUT, App
 
-app = new_app("Say who may do what, and find out why somebody may not.")
+app = App("Say who may do what, and find out why somebody may not.")
 
 _READS = (ExitStatus.NOT_FOUND,)
 _Host = Annotated[str, option("--host ADDRESS", "The IP address of the client; * is each.")]
 
 
-@app.command("add", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CLUSTER + CHANGE,
     exits=(*_READS, ExitStatus.CONFLICT),
     examples=(
@@ -52,8 +50,7 @@ def add(
         work.add(env, registry, rules)
 
 
-@app.command("remove", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CLUSTER + CHANGE,
     exits=(*_READS, ExitStatus.CONFLICT),
     examples=("pylogctl acl remove 7", "pylogctl acl remove 3 4 --dry-run"),
@@ -70,8 +67,7 @@ def remove(
         work.remove(env, registry, numbers)
 
 
-@app.command("list", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CLUSTER, exits=_READS, examples=("pylogctl acl list", "pylogctl acl list User:alice")
 )
 def list_(
@@ -88,10 +84,9 @@ def list_(
         work.show(env, registry, principal)
 
 
-@app.command("check", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CLUSTER,
-    exits=(*_READS, ExitStatus.NOT_ALLOWED),
+    exits=_READS,
     examples=(
         "pylogctl acl check User:alice read topic:orders",
         "pylogctl acl check User:ops describe cluster --host 10.1.2.3",

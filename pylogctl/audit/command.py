@@ -14,13 +14,12 @@ from pylogctl.cli.options import (
     OUTPUT,
     PROGRESS,
     TOPIC_PATTERNS,
-    accepts,
+    App,
     offset_option,
 )
 from pylogctl.cli.selection import TopicPatterns
-from pylogctl.cli.tree import Command, new_app
 
-app = new_app("Compare message counts along a pipeline.")
+app = App("Compare message counts along a pipeline.")
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 
@@ -33,8 +32,7 @@ _Tiers = Annotated[
 ]
 
 
-@app.command("show", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CONNECTION + PROGRESS,
     exits=_READS,
     examples=(
@@ -56,8 +54,7 @@ def show(
     show_counts(env, audit_topic, offset or [], topic_filter(patterns), tier or [])
 
 
-@app.command("check", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CONNECTION + PROGRESS,
     exits=(*_READS, ExitStatus.THRESHOLD),
     examples=(

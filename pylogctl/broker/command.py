@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli import options as shared
 from pylogctl.cli.columns import UNKNOWN
@@ -15,19 +13,17 @@ from pylogctl.cli.connections import Absence, connector, open_cluster, zookeeper
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts
+from pylogctl.cli.options import App
 from pylogctl.cli.render import render
-from pylogctl.cli.tree import Command, new_app
 
 if TYPE_CHECKING:
     from broker.admin.brokers import BrokerStatus
     from pylogctl.broker.document import BrokerRow
 
-app = new_app("Start, stop and look at brokers.")
+app = App("Start, stop and look at brokers.")
 
 
-@app.command("start", cls=Command)
-@accepts(
+@app.command(
     shared.SUMMARY + shared.REGISTRY + shared.PROPERTIES,
     exits=(
         ExitStatus.FAILED,
@@ -48,7 +44,7 @@ app = new_app("Start, stop and look at brokers.")
     ),
     dumps_properties=True,
 )
-def start(env: Environment, options: StartOptions, process: ProcessOptions) -> None:
+def start(env: Environment, options: StartOptions, process: ProcessOptions) -> int:
     """Run a broker until it is told to stop.
 
     Prints one READY line once its port is bound and it is registered. Without --zookeeper, an
@@ -59,13 +55,10 @@ def start(env: Environment, options: StartOptions, process: ProcessOptions) -> N
     """
     from pylogctl.broker.service import run
 
-    status = run(env, options, process)
-    if status:
-        raise typer.Exit(status)
+    return run(env, options, process)
 
 
-@app.command("stop", cls=Command)
-@accepts(
+@app.command(
     shared.SUMMARY + shared.CONNECTION + shared.CHANGE,
     exits=(
         ExitStatus.NOT_FOUND,
@@ -111,8 +104,7 @@ def stop(
     work.stop_process(env, pid_file, kill=kill, with_zookeeper=with_zookeeper)
 
 
-@app.command("status", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     examples=(
@@ -124,7 +116,7 @@ def stop(
 def status(
     env: Environment,
     ids: list[int] | None = argument("[ID...]", "Which brokers. Default: all.", default=None),
-) -> None:
+) -> int:
     """Show the state of brokers, and name the partitions that their disks fail.
 
     Exit status 10 means that the broker is down, 6 that some of several are, or not there.
@@ -168,9 +160,10 @@ def status(
     for error in failures:
         reported = failure_of(error)
         env.error(reported.message if reported else str(error))
-    if failures:
-        all_down = len(down) == len(failures) == len(responses)
-        raise typer.Exit(ExitStatus.UNREACHABLE if all_down else ExitStatus.PARTIAL)
+    if not failures:
+        return ExitStatus.OK
+    all_down = len(down) == len(failures) == len(responses)
+    return ExitStatus.UNREACHABLE if all_down else ExitStatus.PARTIAL
 
 
 def _warnings(row: BrokerStatus) -> Iterator[str]:
@@ -186,8 +179,7 @@ def _warnings(row: BrokerStatus) -> Iterator[str]:
         yield f"node {path} is not used: {problem}"
 
 
-@app.command("decommission", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CHANGE,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED),
     examples=(
@@ -211,8 +203,7 @@ def decommission(
     work.decommission(env, broker, throttle)
 
 
-@app.command("list", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.PARTIAL,),
     examples=("pylogctl broker list", "pylogctl broker list --output name"),

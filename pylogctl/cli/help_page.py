@@ -75,7 +75,7 @@ def command_help(node: CommandNode, style: Style, *, everything: bool = False) -
 def first_options(node: CommandNode) -> list[OptionNode]:
     """Return the options that help shows first: all of its own, if there are few, else the chosen.
 
-    `accepts` has them as `first`.
+    `App.command` has them as `first`.
     """
     own = [one for one in node.options if one.name not in SHARED_NAMES]
     if len(own) <= FIRST_COUNT:

@@ -1,8 +1,8 @@
 """The options that several commands share, declared once, and the decorator that adds them.
 
-Options of connection, output and safety are named in `@accepts(...)`; the command gets their values
-as one `Environment`. An option that it does not name is unknown to it, so that none is accepted and
-then ignored. `pylogctl.cli.declarations` has how a command declares its own.
+Options of connection, output and safety are named in `@app.command(...)`; the command gets their
+values as one `Environment`. An option that it does not name is unknown to it, so that none is
+accepted and then ignored. `pylogctl.cli.declarations` has how a command declares its own.
 
 `pylogctl.cli.tree` moves shared options written before the command behind it.
 """
@@ -14,6 +14,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, get_args
@@ -56,7 +57,7 @@ from pylogctl.cli.environment import (
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.selection import TopicPatterns, split_patterns
 
-_CommandFunction = Callable[..., None]
+_CommandFunction = Callable[..., int | None]
 
 
 class Facts(NamedTuple):
@@ -404,46 +405,65 @@ def takes_value() -> dict[str, bool]:
     return spellings
 
 
-def accepts(
-    options: tuple[inspect.Parameter, ...] = (),
-    *,
-    exits: tuple[ExitStatus, ...] = (),
-    examples: tuple[str, ...] = (),
-    first: str = "",
-    optional: Mapping[str, OptionalValue] | None = None,
-    dumps_properties: bool = False,
-    reports_failures: bool = False,
-    changes: bool | None = None,
-) -> Callable[[_CommandFunction], AcceptingCommand]:
-    """Add shared options to a command; its first parameter is an `Environment` with their values.
+@dataclass(frozen=True)
+class App:
+    """The commands of a module: those of a group, whose help is `text`, or a single one."""
 
-    Typer sees one signature with them, the `GENERAL` options, the command's own, and those of its
-    groups. `first` has the flags that help shows first, if the command has many. `exits` are
-    statuses beside OK, USAGE, BUG, signals, and `_EXITS` of its options; with `reports_failures`
-    these are part of its result. With `dumps_properties` the command handles `-X dump` itself, as
-    it has more sources of settings. `changes` says whether it changes its cluster, or what it
-    has instead, if that is not what its options say: those that do have `--yes` or `--dry-run`.
-    Each takes `--yes`, asked or not, so that scripts need not know which ask.
-    """
-    names = {option.name for option in options}
-    asks = "assume_yes" in names
-    if changes is None:
-        changes = asks or "dry_run" in names
-    if not asks and (changes or "dry_run" in names):
-        options = (*options, *CONFIRM)
-    if asks or (changes and not names.isdisjoint(_ADDRESSES)):
-        exits = (*exits, ExitStatus.DECLINED)
-    return lambda function: AcceptingCommand(
-        function,
-        options,
-        Facts(exits, examples, tuple(first.split()), optional=optional or {}, changes=changes),
-        asks=ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES,
-        reports_failures=reports_failures,
-    )
+    text: str = ""
+    commands: dict[str, AcceptingCommand] = field(default_factory=dict)
+
+    def command(
+        self,
+        options: tuple[inspect.Parameter, ...] = (),
+        *,
+        name: str = "",
+        exits: tuple[ExitStatus, ...] = (),
+        examples: tuple[str, ...] = (),
+        first: str = "",
+        optional: Mapping[str, OptionalValue] | None = None,
+        dumps_properties: bool = False,
+        reports_failures: bool = False,
+        changes: bool | None = None,
+    ) -> Callable[[_CommandFunction], AcceptingCommand]:
+        """Add a command with shared options; its function gets their values as an `Environment`.
+
+        Typer sees one signature with them, the `GENERAL` options, the command's own, and those of
+        its groups. The function may return an exit status. `name` is that of the function if it is
+        not given. `first` has the flags that help shows first, if the command has many. `exits` are
+        statuses beside OK, USAGE, BUG, signals, and `_EXITS` of its options; with
+        `reports_failures` these are part of its result. With `dumps_properties` the command handles
+        `-X dump` itself, as it has more sources of settings. `changes` says whether it changes its
+        cluster, or what it has instead, if that is not what its options say: those that do have
+        `--yes` or `--dry-run`. Each takes `--yes`, asked or not, so that scripts need not know
+        which ask.
+        """
+        names = {option.name for option in options}
+        asks = "assume_yes" in names
+        if changes is None:
+            changes = asks or "dry_run" in names
+        if not asks and (changes or "dry_run" in names):
+            options = (*options, *CONFIRM)
+        if asks or (changes and not names.isdisjoint(_ADDRESSES)):
+            exits = (*exits, ExitStatus.DECLINED)
+
+        def add(function: _CommandFunction) -> AcceptingCommand:
+            made = AcceptingCommand(
+                function,
+                options,
+                Facts(
+                    exits, examples, tuple(first.split()), optional=optional or {}, changes=changes
+                ),
+                asks=ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES,
+                reports_failures=reports_failures,
+            )
+            self.commands[name or function.__name__.strip("_").replace("_", "-")] = made
+            return made
+
+        return add
 
 
 class AcceptingCommand:
-    """A command function with shared options; see `accepts`.
+    """A command function with shared options; see `App.command`.
 
     Its parameters are made when they are asked for, as most commands of a group are not called.
     """
@@ -532,9 +552,9 @@ class AcceptingCommand:
         elif self._asks.isdisjoint(env.settings.properties):
             if changes_cluster:
                 confirm_context(target, ctx.command_path)
-            self._function(env, **values)
-            if env.left_out:
-                raise typer.Exit(ExitStatus.PARTIAL)
+            status = self._function(env, **values)
+            if status or env.left_out:
+                raise typer.Exit(status or ExitStatus.PARTIAL)
         else:
             from pylogctl.cli.property_lists import show_properties
 

@@ -25,11 +25,11 @@ from pylogctl.cli.environment import ASKS_FOR_PROPERTIES, Streams
 from pylogctl.cli.errors import CliError, MissingCommandError, UsageError
 from pylogctl.cli.foreign import hints_for_command, hints_for_option
 from pylogctl.cli.nodes import HELP_ALL, HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
-from pylogctl.cli.options import AcceptingCommand, Facts, fill_optional, takes_value
+from pylogctl.cli.options import AcceptingCommand, App, Facts, fill_optional, takes_value
 
 
 def facts_of(command: Any) -> Facts:
-    """Return what `accepts` recorded about a command."""
+    """Return what `App.command` recorded about a command."""
     function = inspect.unwrap(command.callback) if command.callback else None
     return function.facts if isinstance(function, AcceptingCommand) else Facts()
 
@@ -194,7 +194,7 @@ class Group(TyperGroup):
     Typer makes a command with all its parameters only when that is named or described.
     """
 
-    declared: Mapping[str, CommandInfo] = MappingProxyType({})
+    declared: Mapping[str, AcceptingCommand] = MappingProxyType({})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move shared options before the command behind it."""
@@ -223,12 +223,7 @@ class Group(TyperGroup):
         path = tuple(ctx.command_path.split())
         children = tuple(
             CommandNode(
-                (*path, name),
-                inspect.getdoc(one.callback) or "",
-                Facts(examples=cast(AcceptingCommand, one.callback).examples),
-                (),
-                (),
-                (),
+                (*path, name), inspect.getdoc(one) or "", Facts(examples=one.examples), (), (), ()
             )
             for name, one in self.declared.items()
         )
@@ -241,7 +236,7 @@ class Group(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Make and return a command, None if it does not exist."""
         declared = self.declared.get(cmd_name)
-        return None if declared is None else _made(declared)
+        return None if declared is None else _made(cmd_name, declared)
 
     def expand_alias(self, words: list[str]) -> list[str]:
         """Replace a hidden alias at the front of the words."""
@@ -323,39 +318,24 @@ class RootGroup(Group):
         return expanded + rest
 
 
-def _command_of(app: typer.Typer, name: str) -> TyperCommand | Group:
+def _command_of(app: App, name: str) -> TyperCommand | Group:
     """Return the only command of an application, or the group of its commands."""
-    if app.info.help is None:
-        command = _made(app.registered_commands[0])
-        command.name = name
-        return command
+    if not app.text:
+        (command,) = app.commands.values()
+        return _made(name, command)
     group = Group(
-        name=name, help=app.info.help, context_settings=CONTEXT_SETTINGS, rich_markup_mode=None
+        name=name, help=app.text, context_settings=CONTEXT_SETTINGS, rich_markup_mode=None
     )
-    group.declared = {str(one.name): one for one in app.registered_commands}
+    group.declared = app.commands
     return group
 
 
-def _made(declared: CommandInfo) -> TyperCommand:
-    declared.context_settings = CONTEXT_SETTINGS
-    return cast(
-        TyperCommand,
-        typer.main.get_command_from_info(
-            declared, pretty_exceptions_short=True, rich_markup_mode=None
-        ),
+def _made(name: str, command: AcceptingCommand) -> TyperCommand:
+    info = CommandInfo(name, cls=Command, context_settings=CONTEXT_SETTINGS, callback=command)
+    made = typer.main.get_command_from_info(
+        info, pretty_exceptions_short=True, rich_markup_mode=None
     )
-
-
-def new_app(text: str = "") -> typer.Typer:
-    """Return an empty Typer application; `text` is the help if it is to be a group."""
-    return typer.Typer(
-        cls=Group,
-        help=text or None,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings=CONTEXT_SETTINGS,
-    )
+    return cast(TyperCommand, made)
 
 
 def split_leading(args: list[str]) -> tuple[list[str], list[str], list[str]]:

@@ -10,15 +10,13 @@ from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, flag, safety, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import accepts
+from pylogctl.cli.options import App
 from pylogctl.cli.render import render
-from pylogctl.cli.tree import Command, new_app
 
-app = new_app("Look at the brokers, leaders and replicas of a whole cluster.")
+app = App("Look at the brokers, leaders and replicas of a whole cluster.")
 
 
-@app.command("describe", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.UNSUPPORTED,),
     examples=("pylogctl cluster describe", "pylogctl cluster describe -b broker-1:9092"),
@@ -38,8 +36,7 @@ def describe(env: Environment) -> None:
     render(env, DESCRIBE, broker_infos(metadata))
 
 
-@app.command("health", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.THRESHOLD),
     examples=(
@@ -82,8 +79,7 @@ def health(env: Environment) -> None:
         )
 
 
-@app.command("recover", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.CONFIRM,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
     examples=(
@@ -114,8 +110,7 @@ def recover(
     work(env, topic or (), executes=execute, discards=discard)
 
 
-@app.command("keys", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.NOT_FOUND,),
     examples=("pylogctl cluster keys",),
@@ -131,8 +126,7 @@ def keys(env: Environment) -> None:
     render(env, KEYS, map(key_row, found))
 
 
-@app.command("rotate-key", cls=Command)
-@accepts(
+@app.command(
     shared.CONNECTION + shared.CONFIRM,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
     examples=("pylogctl cluster rotate-key --yes", "pylogctl cluster rotate-key --now"),
@@ -162,8 +156,7 @@ def rotate_key(
     env.note(f"brokers prove themselves with key {key_id} now; the one before {ends}")
 
 
-@app.command("changes", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
     examples=(

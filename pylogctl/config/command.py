@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import CHANGE, CLUSTER, CONNECTION, OUTPUT, accepts
+from pylogctl.cli.options import CHANGE, CLUSTER, CONNECTION, OUTPUT, App
 from pylogctl.cli.render import render
-from pylogctl.cli.tree import Command, new_app
 
 if TYPE_CHECKING:
     from broker.admin.settings import BrokerSettings, Target
     from broker.zk.registry import Registry
 
-app = new_app("Change settings of topics and brokers while they run.")
+app = App("Change settings of topics and brokers while they run.")
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED)
 _WRITES = (*_READS, ExitStatus.CONFLICT)
@@ -28,8 +27,7 @@ _Broker = Annotated[
 ]
 
 
-@app.command("set", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CLUSTER + CHANGE,
     exits=_WRITES,
     examples=(
@@ -59,8 +57,7 @@ def set_(
         set_settings(env, registry, target, texts, may_be_absent=absent)
 
 
-@app.command("unset", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CLUSTER + CHANGE,
     exits=_WRITES,
     examples=(
@@ -87,8 +84,7 @@ def unset(
             unset_settings(env, registry, target, names or [])
 
 
-@app.command("list", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CLUSTER,
     exits=_READS,
     examples=(
@@ -117,8 +113,7 @@ def list_(env: Environment, topic: _Topic = None, broker: _Broker = None) -> Non
         reads.show_broker(env, _settings_of(env, broker)[0])
 
 
-@app.command("show", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CONNECTION,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
     examples=("pylogctl config show --origin", "pylogctl config show --context prod --origin"),
@@ -133,8 +128,7 @@ def show(
     render(env, OPTIONS.showing("origin") if origin else OPTIONS, option_rows(env))
 
 
-@app.command("diff", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CLUSTER,
     exits=_READS,
     examples=(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import typer
-
 from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import CONNECTION, PROGRESS, PROPERTIES, accepts
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import CONNECTION, PROGRESS, PROPERTIES, App
 from pylogctl.consume.options import WAIT, Options
 
-app = new_app()
+app = App()
 
 
-@app.command("consume", cls=Command)
-@accepts(
+@app.command(
     CONNECTION + PROPERTIES + PROGRESS,
     exits=(
         ExitStatus.FAILED,
@@ -42,7 +38,7 @@ def consume(
     env: Environment,
     options: Options,
     topics: list[str] | None = argument("[TOPIC]...", "Topics to read.", default=None),
-) -> None:
+) -> int:
     """Read messages of topics to stdout.
 
     With --group several consumers share the topics: each partition is assigned to one of them.
@@ -57,6 +53,4 @@ def consume(
     from pylogctl.consume.plan import make_request
     from pylogctl.consume.run import run
 
-    status = run(make_request(env, topics or (), options))
-    if status:
-        raise typer.Exit(status)
+    return run(make_request(env, topics or (), options))

@@ -7,30 +7,27 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row, Text
 from pylogctl.cli.declarations import argument, outputs, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import OUTPUT, accepts
+from pylogctl.cli.options import OUTPUT, App
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import render
-from pylogctl.cli.tree import Command, new_app
 from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
     from broker.tools.retry import RetryEntry, RetryStore
 
-app = new_app("List and drain messages whose handling failed.")
+app = App("List and drain messages whose handling failed.")
 
 DirArgument = Annotated[Path, argument("DIR", "The directory of consume --retry-dir.")]
 
 
-@app.command("list", cls=Command)
-@accepts(
+@app.command(
     OUTPUT,
+    name="list",
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND),
     examples=("pylogctl retry list failed", "pylogctl retry list failed --sort state"),
 )
@@ -44,8 +41,7 @@ def list_entries(env: Environment, directory: DirArgument) -> None:
     render(env, DOCUMENT, _rows(read_entries(directory)))
 
 
-@app.command("drain", cls=Command)
-@accepts(
+@app.command(
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
     changes=True,
     examples=(
@@ -63,7 +59,7 @@ def drain(
     command: str = outputs.option(
         "--exec CMD", "Run CMD once for each message, as consume does.", default=...
     ),
-) -> None:
+) -> int:
     """Take messages out of a retry store: run a command for each.
 
     A message leaves the store when CMD ends with status 0. One for which CMD fails stays, to be
@@ -76,9 +72,7 @@ def drain(
     with _open_store(directory) as store, graceful_stop() as stop:
         handler = RetryingHandler(handle, store, *retry_rules(), env.clock, stop.wait)
         failed = handler.drain(_chosen(env, store, take_all, stop))
-        status = stop.status or _report(env, store, handler.tally.done, failed)
-    if status:
-        raise typer.Exit(status)
+        return stop.status or _report(env, store, handler.tally.done, failed)
 
 
 def _open_store(directory: Path) -> RetryStore:

@@ -10,16 +10,14 @@ from pylogctl.cli.context import Contexts
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Context, Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import OUTPUT, SECURITY, TIMEOUT, accepts
+from pylogctl.cli.options import OUTPUT, SECURITY, TIMEOUT, App
 from pylogctl.cli.render import render
-from pylogctl.cli.tree import Command, new_app
 from pylogctl.context.document import CONTEXTS, ContextRow
 
-app = new_app("Name clusters, and choose the one that commands use.")
+app = App("Name clusters, and choose the one that commands use.")
 
 
-@app.command("list", cls=Command)
-@accepts(OUTPUT, exits=(ExitStatus.CONFIG,), examples=("pylogctl context list",))
+@app.command(OUTPUT, exits=(ExitStatus.CONFIG,), examples=("pylogctl context list",))
 def list_(env: Environment) -> None:
     """List the contexts of all configuration files."""
     found = _read(env)
@@ -28,8 +26,7 @@ def list_(env: Environment) -> None:
     render(env, CONTEXTS, rows)
 
 
-@app.command("show", cls=Command)
-@accepts(
+@app.command(
     OUTPUT,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
     examples=("pylogctl context show", "pylogctl context show prod --output json"),
@@ -47,8 +44,7 @@ def show(
     render(env, CONTEXTS, [_row(found.find(name or current or ""), current)])
 
 
-@app.command("use", cls=Command)
-@accepts(
+@app.command(
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
     changes=True,
     examples=("pylogctl context use prod", "pylogctl context use -"),
@@ -59,8 +55,7 @@ def use(env: Environment, name: str = argument("CONTEXT", "Name; - for the one b
     env.note(f"context '{found.name}' is current: {_cluster(found)}")
 
 
-@app.command("add", cls=Command)
-@accepts(
+@app.command(
     SECURITY[:-1],  # a descriptor is open in one run only
     exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
     changes=True,
@@ -110,8 +105,9 @@ def add(
     env.note(f"context '{name}' added to {added.file}; try: pylogctl context use {name}")
 
 
-@app.command("current", cls=Command)
-@accepts(exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND), examples=("pylogctl context current",))
+@app.command(
+    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND), examples=("pylogctl context current",)
+)
 def current(env: Environment) -> None:
     """Write the name of the current context; status 3 if none is."""
     name = contexts.current_name(env.environ, _read(env))
@@ -125,8 +121,7 @@ def current(env: Environment) -> None:
     env.write_line(name)
 
 
-@app.command("rename", cls=Command)
-@accepts(
+@app.command(
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
     changes=True,
     examples=("pylogctl context rename prod prod-west",),
@@ -142,8 +137,7 @@ def rename(
     env.note(f"context '{name}' is '{new}' in {found.file}")
 
 
-@app.command("test", cls=Command)
-@accepts(
+@app.command(
     TIMEOUT,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
     examples=("pylogctl context test", "pylogctl context test prod"),
@@ -162,8 +156,7 @@ def test(
     env.note(f"context '{chosen}' works: {_cluster(found.find(chosen))} has brokers {ids or '-'}")
 
 
-@app.command("remove", cls=Command)
-@accepts(
+@app.command(
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
     changes=True,
     examples=("pylogctl context remove dev",),

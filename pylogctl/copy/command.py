@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import typer
-
 from pylogctl.cli.context import at_cluster
 from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import (
-    CONNECTION,
-    DRY_RUN,
-    PROGRESS,
-    SUMMARY,
-    FromOption,
-    ToOption,
-    accepts,
-)
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import CONNECTION, DRY_RUN, PROGRESS, SUMMARY, App, FromOption, ToOption
 from pylogctl.copy.options import CopyChoice
 
-app = new_app()
+app = App()
 
 
-@app.command("copy", cls=Command)
-@accepts(
+@app.command(
     SUMMARY + CONNECTION + PROGRESS + DRY_RUN,
-    exits=(
-        ExitStatus.NOT_FOUND,
-        ExitStatus.PARTIAL,
-        ExitStatus.TIMEOUT,
-        ExitStatus.CORRUPT,
-        ExitStatus.UNREACHABLE,
-        ExitStatus.REMOTE,
-        ExitStatus.UNSUPPORTED,
-    ),
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl copy orders orders-backup --verify",
         "pylogctl copy orders orders -o @-1h --from zk1:2181 --to zk2:2181",
@@ -49,7 +29,7 @@ def copy(
     choice: CopyChoice,
     from_cluster: FromOption = None,
     to_cluster: ToOption = None,
-) -> None:
+) -> int:
     """Copy messages from topic to topic.
 
     The target may be in another cluster. Payloads are copied byte for byte, compressed sets as
@@ -59,6 +39,4 @@ def copy(
     from pylogctl.copy.run import run
 
     sides = at_cluster(env, from_cluster), at_cluster(env, to_cluster)
-    status = run(env, *sides, source, target, choice)
-    if status:
-        raise typer.Exit(status)
+    return run(env, *sides, source, target, choice)

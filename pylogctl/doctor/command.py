@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from pylogctl.cli.columns import HIDDEN, Document, Fit, Row, Text
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import CONNECTION, OUTPUT, accepts
+from pylogctl.cli.options import CONNECTION, OUTPUT, App
 from pylogctl.cli.render import render
-from pylogctl.cli.tree import Command, new_app
 
-app = new_app()
+app = App()
 
 
 class FindingRow(Row):
@@ -28,14 +25,13 @@ class FindingRow(Row):
 DOCTOR = Document("doctor/1", FindingRow, empty="no checks")
 
 
-@app.command("doctor", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + CONNECTION,
     exits=(ExitStatus.FAILED,),
     reports_failures=True,
     examples=("pylogctl doctor", "pylogctl doctor --output json --broker localhost:9092"),
 )
-def doctor(env: Environment) -> None:
+def doctor(env: Environment) -> int:
     """Check that everything needed is in place.
 
     Checks interpreter, libraries, codecs, Java, disk, limits, ZooKeeper and brokers: whether all
@@ -52,5 +48,5 @@ def doctor(env: Environment) -> None:
     for finding in findings:
         if finding.hint and finding.verdict is not Verdict.OK:
             env.note(f"{finding.check}: {finding.hint}")
-    if any(finding.verdict is Verdict.FAIL for finding in findings):
-        raise typer.Exit(ExitStatus.FAILED)
+    has_failed = any(finding.verdict is Verdict.FAIL for finding in findings)
+    return ExitStatus.FAILED if has_failed else ExitStatus.OK

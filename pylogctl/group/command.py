@@ -9,10 +9,9 @@ from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, flag, option, outputs, safety, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts, confirm_option
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import App, confirm_option
 
-app = new_app("Look at, move and repair consumer groups.")
+app = App("Look at, move and repair consumer groups.")
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL)
 _CHANGES = (*_READS, ExitStatus.CONFLICT)
@@ -39,9 +38,9 @@ _WaitInactive = Annotated[
 _ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain", "markdown", "name"]
 
 
-@app.command("list", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS,
+    name="list",
     exits=(ExitStatus.PARTIAL,),
     examples=("pylogctl group list", "pylogctl group list --state active --output name"),
 )
@@ -60,8 +59,7 @@ def list_groups(
     reads.list_groups(env, state)
 
 
-@app.command("describe", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS + shared.PROGRESS,
     exits=(*_READS, ExitStatus.CORRUPT),
     examples=(
@@ -90,8 +88,7 @@ def describe(
     reads.describe(env, group, by=by, topics=topics or [], window_ms=window or 0, with_count=count)
 
 
-@app.command("lag", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS + shared.PROGRESS,
     exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.THRESHOLD),
     examples=(
@@ -135,8 +132,7 @@ def lag(
     )
 
 
-@app.command("members", cls=Command)
-@accepts(_READ_OPTIONS, exits=_READS, examples=("pylogctl group members billing",))
+@app.command(_READ_OPTIONS, exits=_READS, examples=("pylogctl group members billing",))
 def members(env: Environment, group: _Group) -> None:
     """Show the members of a group: subscription, time of joining, assigned partitions."""
     from pylogctl.group import reads
@@ -144,8 +140,7 @@ def members(env: Environment, group: _Group) -> None:
     reads.show_members(env, group)
 
 
-@app.command("verify", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS, exits=(*_READS, ExitStatus.CORRUPT), examples=("pylogctl group verify billing",)
 )
 def verify(env: Environment, group: _Group) -> None:
@@ -158,8 +153,7 @@ def verify(env: Environment, group: _Group) -> None:
     reads.verify(env, group)
 
 
-@app.command("watch", cls=Command)
-@accepts(
+@app.command(
     shared.CLUSTER,
     exits=_READS,
     examples=(
@@ -186,8 +180,7 @@ def watch(
     reads.watch(env, group, interval_s=interval_s, sample_count=count)
 
 
-@app.command("reset", cls=Command)
-@accepts(
+@app.command(
     _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
@@ -241,8 +234,7 @@ def reset(
     )
 
 
-@app.command("export", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT[1:] + shared.CLUSTER,
     exits=_READS,
     examples=(
@@ -266,9 +258,9 @@ def export(
     reads.export(env, groups or [], output)
 
 
-@app.command("import", cls=Command)
-@accepts(
+@app.command(
     _CHANGE_OPTIONS,
+    name="import",
     exits=_CHANGES,
     examples=(
         "pylogctl group import --file offsets.txt",
@@ -295,8 +287,7 @@ def import_offsets(
     changes.import_offsets(env, file, group, execute=execute, force=force, wait_s=wait_inactive)
 
 
-@app.command("delete", cls=Command)
-@accepts(
+@app.command(
     _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
@@ -319,8 +310,7 @@ def delete(
     changes.delete(env, group, confirmed=confirmed, if_exists=if_exists)
 
 
-@app.command("rebalance", cls=Command)
-@accepts(
+@app.command(
     _CHANGE_OPTIONS,
     exits=_READS,
     examples=("pylogctl group rebalance billing", "pylogctl group rebalance billing -y --wait 1m"),

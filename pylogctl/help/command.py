@@ -21,16 +21,15 @@ from pylogctl.cli.completion import SCRIPTS
 from pylogctl.cli.declarations import argument, flag
 from pylogctl.cli.environment import Environment, terminal_width
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts
+from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, App
 from pylogctl.cli.render import paged, render
-from pylogctl.cli.tree import Command, new_app
 from pylogctl.help.manual import find_page, render_page
 
-help_app = new_app()
-man_app = new_app()
-completion_app = new_app()
-version_app = new_app()
-properties_app = new_app()
+help_app = App()
+man_app = App()
+completion_app = App()
+version_app = App()
+properties_app = App()
 
 PIPE_WIDTH = 80
 MAX_WIDTH = 100
@@ -49,8 +48,7 @@ class VersionRow(Row):
 VERSIONS = Document("version/1", VersionRow, empty="no versions")
 
 
-@help_app.command("help", cls=Command)
-@accepts(
+@help_app.command(
     PAGER,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG),
     examples=("pylogctl help log", "pylogctl help offsets"),
@@ -73,8 +71,7 @@ def help_(
     env.write_styled(command.get_help(ctx))
 
 
-@man_app.command("man", cls=Command)
-@accepts(
+@man_app.command(
     PAGER,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG),
     examples=("pylogctl man", "pylogctl man log verify"),
@@ -97,8 +94,7 @@ def _show_page(env: Environment, words: list[str]) -> None:
         out.flush()
 
 
-@completion_app.command("completion", cls=Command)
-@accepts(
+@completion_app.command(
     DRY_RUN,
     exits=(ExitStatus.FAILED,),
     examples=("source <(pylogctl completion bash)", "pylogctl completion fish --install"),
@@ -137,8 +133,7 @@ def _install_path(shell: Shell, environ: Mapping[str, str]) -> Path:
     return config / "fish" / "completions" / "pylogctl.fish"
 
 
-@version_app.command("version", cls=Command)
-@accepts(OUTPUT, examples=("pylogctl version", "pylogctl --version --output json"))
+@version_app.command(OUTPUT, examples=("pylogctl version", "pylogctl --version --output json"))
 def version(env: Environment) -> None:
     """Show versions of program and libraries."""
     rows = [
@@ -155,8 +150,7 @@ def version(env: Environment) -> None:
     render(env, VERSIONS, rows)
 
 
-@properties_app.command("properties", cls=Command)
-@accepts(OUTPUT + PROPERTIES, examples=("pylogctl -X list",))
+@properties_app.command(OUTPUT + PROPERTIES, examples=("pylogctl -X list",))
 def properties(env: Environment) -> None:
     """Show the properties that -X takes; stands for `pylogctl -X list` and `-X dump`."""
     raise UsageError(

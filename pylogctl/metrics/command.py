@@ -7,14 +7,12 @@ from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import App
 
-app = new_app("Serve the lag and status of groups to Prometheus.")
+app = App("Serve the lag and status of groups to Prometheus.")
 
 
-@app.command("serve", cls=Command)
-@accepts(
+@app.command(
     shared.CLUSTER,
     exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
     examples=(

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import typer
-
 from pylogctl.cli import options as shared
 from pylogctl.cli.context import at_cluster
 from pylogctl.cli.declarations import limits, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import accepts, offset_option
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import App, offset_option
 from pylogctl.mirror.options import DEFAULT_GROUP, Map, MirrorGroup, Patterns, RunChoice
 
-app = new_app("Mirror topics into another cluster.")
+app = App("Mirror topics into another cluster.")
 
 _PLAN = (shared.SUMMARY[0], *shared.OUTPUT[1:])
 
 
-@app.command("run", cls=Command)
-@accepts(
+@app.command(
     _PLAN + shared.REGISTRY + shared.SECURITY + shared.PROPERTIES + shared.TIMEOUT + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.CONFLICT, ExitStatus.CORRUPT),
     first="--from --to --include --exclude --topic-map -g --metrics-port",
@@ -39,7 +35,7 @@ def run(
     choice: RunChoice,
     from_cluster: shared.FromOption = None,
     to_cluster: shared.ToOption = None,
-) -> None:
+) -> int:
     """Mirror topics until stopped by a signal.
 
     Message sets are copied unchanged, in the order of their partition. Offsets are committed in the
@@ -51,13 +47,10 @@ def run(
 
     source_env = at_cluster(env, from_cluster, takes_brokers=False)
     target_env = at_cluster(env, to_cluster)
-    status = run_mirror(env, source_env, target_env, patterns, topic_map, group, choice)
-    if status:
-        raise typer.Exit(status)
+    return run_mirror(env, source_env, target_env, patterns, topic_map, group, choice)
 
 
-@app.command("status", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CLUSTER,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
     examples=(
@@ -89,8 +82,7 @@ def status(
     show_status(env, source_env, patterns, group, interval, fail_above)
 
 
-@app.command("verify", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(

@@ -8,11 +8,10 @@ from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import accepts
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import App
 from pylogctl.perf.options import PacedChoice, ProduceChoice, ReadChoice
 
-app = new_app("Measure throughput and latency.")
+app = App("Measure throughput and latency.")
 
 _RUNS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFIG)
 _READS = (*_RUNS, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
@@ -20,8 +19,7 @@ _READS = (*_RUNS, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 _Topic = Annotated[str, argument("TOPIC", "Topic.")]
 
 
-@app.command("produce", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROPERTIES + shared.PROGRESS + shared.DRY_RUN,
     exits=_RUNS,
     dumps_properties=True,
@@ -33,7 +31,7 @@ _Topic = Annotated[str, argument("TOPIC", "Topic.")]
         "pylogctl perf produce bench --payload-file app.log --codec snappy --output json",
     ),
 )
-def produce(env: Environment, topic: _Topic, choice: ProduceChoice) -> None:
+def produce(env: Environment, topic: _Topic, choice: ProduceChoice) -> int:
     """Send messages as fast as possible and measure it.
 
     The clock stops when all messages are readable. A latency is the time from sending a batch
@@ -43,11 +41,10 @@ def produce(env: Environment, topic: _Topic, choice: ProduceChoice) -> None:
     """
     from pylogctl.perf.run import produce as run
 
-    run(env, topic, choice)
+    return run(env, topic, choice)
 
 
-@app.command("consume", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROPERTIES + shared.PROGRESS,
     exits=_READS,
     dumps_properties=True,
@@ -58,7 +55,7 @@ def produce(env: Environment, topic: _Topic, choice: ProduceChoice) -> None:
         "pylogctl perf consume bench --simple -p 1-0 -X fetch.size=200000",
     ),
 )
-def consume(env: Environment, topic: _Topic, choice: ReadChoice) -> None:
+def consume(env: Environment, topic: _Topic, choice: ReadChoice) -> int:
     """Read messages as fast as possible, decode every one, and measure it.
 
     Without --messages and --duration it reads the messages that exist now, for 10s at most. Without
@@ -69,11 +66,10 @@ def consume(env: Environment, topic: _Topic, choice: ReadChoice) -> None:
     """
     from pylogctl.perf.run import consume as run
 
-    run(env, topic, choice)
+    return run(env, topic, choice)
 
 
-@app.command("e2e", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROPERTIES + shared.PROGRESS,
     exits=_READS,
     dumps_properties=True,
@@ -83,7 +79,7 @@ def consume(env: Environment, topic: _Topic, choice: ReadChoice) -> None:
         "pylogctl perf e2e bench --rate 500/s --duration 1m -X request.required.acks=1",
     ),
 )
-def e2e(env: Environment, topic: _Topic, choice: PacedChoice) -> None:
+def e2e(env: Environment, topic: _Topic, choice: PacedChoice) -> int:
     """Measure how long messages take from producer to consumer at a fixed rate.
 
     Another process sends messages at even intervals, and does not slow down when the broker does;
@@ -94,4 +90,4 @@ def e2e(env: Environment, topic: _Topic, choice: PacedChoice) -> None:
     """
     from pylogctl.perf.run import e2e as run
 
-    run(env, topic, choice)
+    return run(env, topic, choice)

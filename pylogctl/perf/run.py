@@ -1,6 +1,6 @@
 """Runs the commands of `pylogctl perf`: validate the options, connect, measure, and report.
 
-A signal ends a measurement early: its result is reported, and `typer.Exit` raised.
+A signal ends a measurement early: its result is reported, and its status returned.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-
-import typer
 
 from broker.admin.brokers import request_status
 from broker.client.cluster import Cluster, Connect, locked
@@ -43,7 +41,7 @@ from pylogctl.perf.produce import Batch, batches_of, make_producer, parse_sizes,
 IDLE_TIMEOUT_S = 5.0
 
 
-def produce(env: Environment, topic: str, choice: ProduceChoice) -> None:
+def produce(env: Environment, topic: str, choice: ProduceChoice) -> ExitStatus:
     """Send messages, measure it and report the result."""
     config = producer_config(env, PERF_PRODUCE, choice.codec)
     validate_output(env, choice, compat07=choice.compat07)
@@ -51,7 +49,7 @@ def produce(env: Environment, topic: str, choice: ProduceChoice) -> None:
     rate = None if choice.rate is None else parse_rate(choice.rate)
     if env.settings.dry_run:
         _show_plan(env, topic, batches, config, choice)
-        return
+        return ExitStatus.OK
     with ExitStack() as stack:
         cluster, connect = stack.enter_context(_open(env, config, Absence.WARN))
         cluster.brokers()  # until one has responded, a signal ends the command at once
@@ -72,8 +70,8 @@ def produce(env: Environment, topic: str, choice: ProduceChoice) -> None:
             log_end=partial(_log_end, shared, connect, topic),
         )
     csv_07 = document.produce_csv_07(result, batches, codec_of(config)) if choice.compat07 else None
-    _report(env, document.PRODUCE, document.produce_row(result), csv_07)
-    _exit_if_interrupted(env, measurement.stop.status)
+    row = document.produce_row(result)
+    return _report(env, document.PRODUCE, row, measurement.stop.status, csv_07)
 
 
 def _log_end(cluster: Cluster, connect: Connect, topic: str) -> int:
@@ -109,7 +107,7 @@ def _show_plan(
     env.note("nothing sent; this was a dry run")
 
 
-def consume(env: Environment, topic: str, choice: ReadChoice) -> None:
+def consume(env: Environment, topic: str, choice: ReadChoice) -> ExitStatus:
     """Read partitions of a topic, measure it and report the result."""
     if choice.simple and choice.threads > 1:
         raise UsageError("--simple reads with one thread")
@@ -128,11 +126,11 @@ def consume(env: Environment, topic: str, choice: ReadChoice) -> None:
         result, end = consume_load(readings, choice, measurement, idle_timeout_s)
     csv_07 = document.consume_csv_07(result, config.fetch_bytes) if choice.compat07 else None
     row = document.ResultRow(**document.result_fields(result))
-    _report(env, document.CONSUME, row, csv_07)
-    _exit_if_interrupted(env, measurement.stop.status)
-    if end is End.IDLE:
-        env.note(f"stopped: no message came for {idle_timeout_s:g}s")
-        raise typer.Exit(ExitStatus.OK if choice.messages is None else ExitStatus.TIMEOUT)
+    status = _report(env, document.CONSUME, row, measurement.stop.status, csv_07)
+    if status or end is not End.IDLE:
+        return status
+    env.note(f"stopped: no message came for {idle_timeout_s:g}s")
+    return ExitStatus.OK if choice.messages is None else ExitStatus.TIMEOUT
 
 
 def _resolve(
@@ -147,8 +145,8 @@ def _resolve(
     }
 
 
-def e2e(env: Environment, topic: str, choice: PacedChoice) -> None:
-    """Measure end-to-end latency and report it; exit with a timeout if messages are missing."""
+def e2e(env: Environment, topic: str, choice: PacedChoice) -> ExitStatus:
+    """Measure end-to-end latency and report it; return TIMEOUT if messages are missing."""
     config = producer_config(env, PERF_E2E, choice.codec)
     validate_output(env, choice)
     rate, sizes = parse_rate(choice.rate), parse_sizes(choice.size)
@@ -185,11 +183,11 @@ def e2e(env: Environment, topic: str, choice: PacedChoice) -> None:
         freeze_garbage()
         found = e2e_load(order, warmup_count, connect, measurement, IDLE_TIMEOUT_S)
     row = document.e2e_row(found, rate=per_s, acks=config.acks, flush=flush)
-    _report(env, document.E2E, row)
-    _exit_if_interrupted(env, measurement.stop.status)
-    if found.missing_count:
-        env.note(f"{found.missing_count} messages were sent but not received")
-        raise typer.Exit(ExitStatus.TIMEOUT)
+    status = _report(env, document.E2E, row, measurement.stop.status)
+    if status or not found.missing_count:
+        return status
+    env.note(f"{found.missing_count} messages were sent but not received")
+    return ExitStatus.TIMEOUT
 
 
 def _flush_of(cluster: Cluster, connect: Connect, topic: str, acks: str) -> str | None:
@@ -244,18 +242,19 @@ def _report(
     env: Environment,
     layout: Document,
     row: document.ResultRow,
+    status: ExitStatus,
     csv_07: tuple[str, str] | None = None,
-) -> None:
-    """Write a result; `csv_07`, header and row as of Kafka 0.7's tools, replaces it."""
+) -> ExitStatus:
+    """Write a result, and return the status of the signal that ended the measurement, else OK.
+
+    `csv_07`, header and row as of Kafka 0.7's tools, replaces the document.
+    """
     if csv_07 is not None:
         for line in csv_07[1:] if env.settings.no_header else csv_07:
             env.write_line(line)
     else:
         render(env, layout, [row])
     env.flush()
-
-
-def _exit_if_interrupted(env: Environment, status: ExitStatus) -> None:
     if status:
         env.note("interrupted; the result covers the time until then")
-        raise typer.Exit(status)
+    return status

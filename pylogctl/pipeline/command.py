@@ -10,15 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, inputs, outputs, selection
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import App
 from pylogctl.log.command import Deep
 from pylogctl.pipeline.options import (
     NO_TARGET,
@@ -39,11 +36,10 @@ from pylogctl.pipeline.options import (
     WindowChoice,
 )
 
-app = new_app("Load, query, compare and verify topics on Spark.")
+app = App("Load, query, compare and verify topics on Spark.")
 
 
-@app.command("load", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.DRY_RUN,
     exits=READS,
     changes=False,
@@ -135,8 +131,7 @@ def load(
         run_load(env, request, chosen)
 
 
-@app.command("compact", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.PROGRESS + shared.DRY_RUN,
     exits=READS,
     examples=(
@@ -187,8 +182,7 @@ Topic = Annotated[
 ]
 
 
-@app.command("sql", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CONFIRM,
     exits=READS,
     changes=False,  # only with --to-topic
@@ -247,8 +241,7 @@ def sql(
     run_sql(Job(env, topic or [], read, loss, target, spark), query, json=json, schema=schema)
 
 
-@app.command("window", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CONFIRM,
     exits=READS,
     changes=False,  # only with --to-topic
@@ -296,8 +289,7 @@ def window(
     run_window(job, replace(events.fields(), value_field=windows.value_field), windows)
 
 
-@app.command("join", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CONFIRM,
     exits=READS,
     changes=False,  # only with --to-topic
@@ -346,8 +338,7 @@ def join(
     )
 
 
-@app.command("audit", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(*READS, ExitStatus.PARTIAL, ExitStatus.THRESHOLD, ExitStatus.UNSUPPORTED),
     examples=(
@@ -384,8 +375,7 @@ def audit(
     )
 
 
-@app.command("verify", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.PROGRESS,
     exits=(
         ExitStatus.FAILED,
@@ -407,7 +397,7 @@ def verify(
     deep: Deep = True,
     *,
     spark: SparkChoice,
-) -> None:
+) -> int:
     """Validate every byte of segment files, on many machines in parallel.
 
     The output and exit statuses are those of `log verify`. All machines must have access to the
@@ -418,7 +408,7 @@ def verify(
     check_spark(env)
     from pylogctl.pipeline.jobs import verify_files
 
-    raise typer.Exit(verify_files(env, files, spark, deep))
+    return verify_files(env, files, spark, deep)
 
 
 def _check_run(

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import typer
-
 from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import CONNECTION, DRY_RUN, PROGRESS, PROPERTIES, SUMMARY, accepts
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import CONNECTION, DRY_RUN, PROGRESS, PROPERTIES, SUMMARY, App
 from pylogctl.produce.options import Options
 
-app = new_app()
+app = App()
 
 
-@app.command("produce", cls=Command)
-@accepts(
+@app.command(
     SUMMARY + CONNECTION + PROPERTIES + PROGRESS + DRY_RUN,
     exits=(
         ExitStatus.FAILED,
         ExitStatus.NOT_FOUND,
         ExitStatus.PARTIAL,
-        ExitStatus.TIMEOUT,
         ExitStatus.CORRUPT,
-        ExitStatus.UNREACHABLE,
-        ExitStatus.REMOTE,
         ExitStatus.UNSUPPORTED,
         ExitStatus.SIGPIPE,
     ),
@@ -46,7 +39,7 @@ def produce(
     files: list[str] | None = argument(
         "[FILE]...", "Input, in order; - is stdin. Default: stdin.", default=None
     ),
-) -> None:
+) -> int:
     """Write messages from stdin or files to a topic.
 
     Each line is a message, byte for byte, unless a framing says otherwise. Status 0 means that
@@ -57,5 +50,4 @@ def produce(
 
     outcome = run(env, make_plan(env, topic, files or (), options))
     report(env, topic, outcome)
-    if outcome.status:
-        raise typer.Exit(outcome.status)
+    return outcome.status

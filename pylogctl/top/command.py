@@ -8,16 +8,14 @@ from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.options import accepts
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import App
 
-app = new_app()
+app = App()
 
 _View = Literal["overview", "brokers", "topics", "groups", "replication", "requests"]
 
 
-@app.command("top", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     examples=(
         "pylogctl top",

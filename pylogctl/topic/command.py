@@ -21,14 +21,13 @@ from pylogctl.cli.declarations import (
 )
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import accepts, confirm_option, offset_option
+from pylogctl.cli.options import App, confirm_option, offset_option
 from pylogctl.cli.selection import TopicPatterns
-from pylogctl.cli.tree import Command, new_app
 
 if TYPE_CHECKING:
     from pylogctl.cli.offsets import Span
 
-app = new_app("List, describe, create, delete, count and sample topics.")
+app = App("List, describe, create, delete, count and sample topics.")
 
 _Topics = Annotated[list[str], argument("TOPIC...", "Topics.")]
 _Total = Annotated[
@@ -55,9 +54,9 @@ def _span(env: Environment, offset: list[str] | None) -> Span:
     return make_span(env, offset or [], from_beginning=False, exit_at_end=True)
 
 
-@app.command("list", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
+    name="list",
     exits=(ExitStatus.PARTIAL, ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic list",
@@ -82,8 +81,7 @@ def list_topics(
     reads.list_topics(env, topic_filter(patterns), with_count=count)
 
 
-@app.command("describe", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND),
     examples=("pylogctl topic describe syslog", "pylogctl topic describe a b --output jsonl"),
@@ -101,8 +99,7 @@ def describe(env: Environment, topics: _Topics) -> None:
     reads.describe(env, topics)
 
 
-@app.command("create", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CLUSTER + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
@@ -198,8 +195,7 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
     return env.changed(settings=env.settings._replace(brokers=addresses)), ids
 
 
-@app.command("alter", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
@@ -277,8 +273,7 @@ def alter(
             replication.execute(env, cluster, plan)
 
 
-@app.command("elect", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
@@ -322,9 +317,9 @@ class ReassignAction(StrEnum):
     CANCEL = "cancel"
 
 
-@app.command("reassign", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
+    name="reassign",
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
         "pylogctl topic reassign plan orders --to 1,2,3 --output json > plan.json",
@@ -396,8 +391,7 @@ def _broker_ids(text: str | None) -> list[int]:
     return [int(one) for one in ids]
 
 
-@app.command("delete", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     examples=(
@@ -446,8 +440,7 @@ def delete(
         )
 
 
-@app.command("offsets", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
@@ -476,8 +469,7 @@ def offsets(
     reads.list_offsets(env, topics, wanted)
 
 
-@app.command("sample", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
@@ -513,8 +505,7 @@ def sample(
     )
 
 
-@app.command("count", cls=Command)
-@accepts(
+@app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(

@@ -8,11 +8,10 @@ from typing import Annotated
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import CHANGE, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, TLS, accepts
+from pylogctl.cli.options import CHANGE, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, TLS, App
 from pylogctl.cli.render import render
-from pylogctl.cli.tree import Command, new_app
 
-app = new_app("Add, list and remove users, and set their passwords and quotas.")
+app = App("Add, list and remove users, and set their passwords and quotas.")
 
 _Name = Annotated[str, argument("USER", "Name.")]
 _File = Annotated[
@@ -41,8 +40,7 @@ _Work = Annotated[
 ]
 
 
-@app.command("add", cls=Command)
-@accepts(
+@app.command(
     REGISTRY + TLS + TIMEOUT + DRY_RUN,
     exits=(ExitStatus.CONFLICT,),
     examples=(
@@ -72,8 +70,7 @@ def add(
         set_password(env, registry, name, new)
 
 
-@app.command("list", cls=Command)
-@accepts(OUTPUT + REGISTRY + TIMEOUT, examples=("pylogctl user list",))
+@app.command(OUTPUT + REGISTRY + TIMEOUT, examples=("pylogctl user list",))
 def list_(env: Environment) -> None:
     """List the users; passwords and what checks them are not shown."""
     from broker.admin.users import read_users
@@ -95,8 +92,7 @@ def list_(env: Environment) -> None:
     render(env, USERS, rows)
 
 
-@app.command("password", cls=Command)
-@accepts(
+@app.command(
     REGISTRY + TLS + TIMEOUT + DRY_RUN,
     exits=(ExitStatus.NOT_FOUND,),
     examples=("pylogctl user password alice", "pylogctl user password billing --generate"),
@@ -121,8 +117,7 @@ def password(
         set_password(env, registry, name, new)
 
 
-@app.command("quota", cls=Command)
-@accepts(
+@app.command(
     OUTPUT + REGISTRY + TIMEOUT + DRY_RUN,
     examples=(
         "pylogctl user quota",
@@ -158,8 +153,7 @@ def quota(
             changes.show_quotas(env, session, user)
 
 
-@app.command("remove", cls=Command)
-@accepts(
+@app.command(
     REGISTRY + TLS + TIMEOUT + CHANGE,
     exits=(ExitStatus.NOT_FOUND,),
     examples=("pylogctl user remove alice", "pylogctl user remove alice bob --yes"),

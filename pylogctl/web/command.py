@@ -7,14 +7,12 @@ from pathlib import Path
 from pylogctl.cli.declarations import flag, option
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.options import CONNECTION, SUMMARY, accepts
-from pylogctl.cli.tree import Command, new_app
+from pylogctl.cli.options import CONNECTION, SUMMARY, App
 
-app = new_app()
+app = App()
 
 
-@app.command("web", cls=Command)
-@accepts(
+@app.command(
     SUMMARY + CONNECTION,
     exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG),
     examples=(

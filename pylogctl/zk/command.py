@@ -16,13 +16,12 @@ from pylogctl.cli.options import (
     REGISTRY,
     SUMMARY,
     TIMEOUT,
+    App,
     ExecuteOption,
-    accepts,
 )
-from pylogctl.cli.tree import Command, new_app
 from pylogctl.zk.paths import checked_path
 
-app = new_app("Look into ZooKeeper, change nodes, or start a server.")
+app = App("Look into ZooKeeper, change nodes, or start a server.")
 
 _READS = (ExitStatus.NOT_FOUND,)
 _READ_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT)
@@ -36,8 +35,7 @@ _TreeArgument = Annotated[
 _Value = Annotated[str, argument("VALUE", "The value, as it is; - reads it from standard input.")]
 
 
-@app.command("ls", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS,
     exits=_READS,
     examples=("pylogctl zk ls /brokers/ids", "pylogctl zk ls -l -R /consumers"),
@@ -54,8 +52,7 @@ def ls(
     reads.list_children(env, path, is_long=long, recursive=recursive)
 
 
-@app.command("tree", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS,
     exits=_READS,
     examples=("pylogctl zk tree /brokers --data", "pylogctl zk tree --output jsonl"),
@@ -73,8 +70,7 @@ def tree(
     reads.show_tree(env, path, depth, data=data or raw, raw=raw)
 
 
-@app.command("get", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS,
     exits=_READS,
     examples=("pylogctl zk get /brokers/ids/0", "pylogctl zk get /brokers/ids/0 --output json"),
@@ -98,8 +94,7 @@ def get(
     reads.get(env, path, as_hex=as_hex, as_json=as_json, raw=raw, show_stat=show_stat)
 
 
-@app.command("find", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS,
     exits=_READS,
     examples=(
@@ -119,8 +114,7 @@ def find(
     reads.find(env, path, pattern, in_data=data)
 
 
-@app.command("watch", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS,
     exits=_READS,
     examples=("pylogctl zk watch /brokers/ids", "pylogctl zk watch -R /consumers --output jsonl"),
@@ -139,8 +133,7 @@ def watch(
     reads.watch(env, path, recursive=recursive)
 
 
-@app.command("sessions", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS, exits=_READS, examples=("pylogctl zk sessions", "pylogctl zk sessions /brokers")
 )
 def sessions(env: Environment, path: _TreeArgument = "/") -> None:
@@ -150,8 +143,7 @@ def sessions(env: Environment, path: _TreeArgument = "/") -> None:
     reads.sessions(env, path)
 
 
-@app.command("health", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG),
     examples=("pylogctl zk health -Z zk1,zk2,zk3",),
@@ -163,8 +155,7 @@ def health(env: Environment) -> None:
     reads.health(env)
 
 
-@app.command("set", cls=Command)
-@accepts(
+@app.command(
     _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
@@ -184,8 +175,7 @@ def set_(
     changes.set_value(env, path, changes.value_of(env, value), version=if_version)
 
 
-@app.command("create", cls=Command)
-@accepts(
+@app.command(
     _CHANGE_OPTIONS, exits=_CHANGES, examples=("pylogctl zk create /app/limits '{\"rate\":10}'",)
 )
 def create(env: Environment, path: PathArgument, value: _Value = "") -> None:
@@ -195,8 +185,7 @@ def create(env: Environment, path: PathArgument, value: _Value = "") -> None:
     changes.create(env, path, changes.value_of(env, value))
 
 
-@app.command("rm", cls=Command)
-@accepts(
+@app.command(
     _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
@@ -218,8 +207,7 @@ def rm(
     changes.remove(env, path, recursive=recursive, confirmed=confirmed)
 
 
-@app.command("export", cls=Command)
-@accepts(
+@app.command(
     REGISTRY + TIMEOUT, exits=_READS, examples=("pylogctl zk export /consumers > consumers.jsonl",)
 )
 def export(env: Environment, path: _TreeArgument = "/") -> None:
@@ -229,8 +217,7 @@ def export(env: Environment, path: _TreeArgument = "/") -> None:
     changes.export(env, path)
 
 
-@app.command("import", cls=Command)
-@accepts(
+@app.command(
     _CHANGE_OPTIONS,
     exits=_CHANGES,
     examples=(
@@ -254,8 +241,7 @@ def import_(
     changes.import_nodes(env, file, execute=execute)
 
 
-@app.command("diff", cls=Command)
-@accepts(
+@app.command(
     _READ_OPTIONS,
     exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.CONFIG),
     examples=(
@@ -277,8 +263,7 @@ def diff(
     changes.diff(env, path, other)
 
 
-@app.command("secure", cls=Command)
-@accepts(
+@app.command(
     _CHANGE_OPTIONS,
     exits=(*_CHANGES, ExitStatus.CONFIG),
     examples=(
@@ -297,8 +282,7 @@ def secure(env: Environment) -> None:
     changes.change_acls_of_brokers(env, is_secured=True)
 
 
-@app.command("open", cls=Command)
-@accepts(
+@app.command(
     _CHANGE_OPTIONS,
     exits=(*_CHANGES, ExitStatus.CONFIG),
     examples=("pylogctl zk open --zk-credential zk.secret",),
@@ -313,8 +297,7 @@ def open_(env: Environment) -> None:
     changes.change_acls_of_brokers(env, is_secured=False)
 
 
-@app.command("start", cls=Command)
-@accepts(
+@app.command(
     SUMMARY,
     exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG, ExitStatus.REMOTE),
     examples=("pylogctl zk start --data /var/lib/pylogctl/zookeeper", "pylogctl zk start --port 0"),
