@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pylogctl.cli.declarations import argument, flag, option
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.options import CHANGE, CLUSTER, OUTPUT, App
 
 app = App("Say who may do what, and find out why somebody may not.")

@@ -21,8 +21,7 @@ from broker.security.rules import (
 )
 from pylogctl.acl.document import CHANGE, CHECK, RULES, CheckRow, RuleRow, row_of
 from pylogctl.cli.connections import connector
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli.declarations import selection
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import (
     ALL_TOPICS,
     CONNECTION,

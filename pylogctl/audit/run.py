@@ -26,8 +26,7 @@ from broker.units import count_text
 from pylogctl.audit.document import CHECK, SHOW, check_row, check_summary, show_rows
 from pylogctl.audit.options import Comparison
 from pylogctl.cli.connections import Side, open_side
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.offsets import make_span, resolve_ranges, total_bytes
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render

@@ -11,8 +11,7 @@ from pylogctl.cli import options as shared
 from pylogctl.cli.columns import UNKNOWN
 from pylogctl.cli.connections import Absence, connector, open_cluster, zookeeper_session
 from pylogctl.cli.declarations import argument, flag, option
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import App
 from pylogctl.cli.render import render
 

@@ -9,8 +9,7 @@ from broker.admin import decommission as admin
 from broker.protocol.cluster_requests import THROTTLE_STAYS
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.progress import announced_wait, progress
 from pylogctl.topic import replication
 

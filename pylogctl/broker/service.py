@@ -24,8 +24,7 @@ from broker.zk.paths import DEFAULT_PORT, parse_connect_string
 from broker.zk.security import SECRET_NAME, found_security, read_credential, tls_files_of
 from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop, leave_no_core_file
 from pylogctl.cli.progress import announced_wait

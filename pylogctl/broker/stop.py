@@ -28,8 +28,7 @@ from broker.zk.embedded import EmbeddedZooKeeper
 from pylogctl.broker.document import STOP, ShutdownStep
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import connector, open_cluster, zookeeper_session
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
 

@@ -9,8 +9,7 @@ import typer
 
 from broker.errors import ConfigError
 from broker.properties import BaseConfig
-from pylogctl.cli.environment import DEFAULT_ZOOKEEPER, Environment
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import DEFAULT_ZOOKEEPER, Environment, UsageError
 from pylogctl.cli.properties import Layer, Use, given_layers, kind_of
 from pylogctl.cli.security import security_layers, zookeeper_properties
 

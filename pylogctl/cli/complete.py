@@ -26,7 +26,7 @@ from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import SCRIPTS
 from pylogctl.cli.context import Contexts, config_files, current_name, read_contexts
 from pylogctl.cli.declarations import choices_of
-from pylogctl.cli.errors import CliError
+from pylogctl.cli.environment import CliError
 from pylogctl.cli.fields import schemas_of
 from pylogctl.cli.help_page import TOPICS
 from pylogctl.cli.nodes import HELP_FLAGS, ArgumentNode, CommandNode, OptionNode

@@ -6,8 +6,7 @@ message names `command`, such as `broker stop`.
 
 from __future__ import annotations
 
-from pylogctl.cli.environment import Environment, write_diagnostic
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, write_diagnostic
 from pylogctl.cli.escapes import printable
 
 

@@ -14,8 +14,14 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from pylogctl.cli.environment import DEFAULT_BROKER, TRACE_VERBOSITY, Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import (
+    DEFAULT_BROKER,
+    TRACE_VERBOSITY,
+    CliError,
+    Environment,
+    ExitStatus,
+    UsageError,
+)
 from pylogctl.cli.progress import Silence, announced_wait
 from pylogctl.cli.security import security_of, speaks_tls
 

@@ -20,12 +20,14 @@ from broker.units import parse_duration_s
 from pylogctl.cli.environment import (
     ADDRESS_PROPERTIES,
     COLORS,
+    CliError,
     Context,
     Environment,
+    ExitStatus,
     SharedOptions,
+    UsageError,
     xdg_dir,
 )
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 PROJECT_FILE = ".pylogctl.toml"
 SYSTEM_FILE = Path("/etc/pylogctl/config.toml")

@@ -38,7 +38,7 @@ from broker.units import (
     parse_listen_address,
     parse_size,
 )
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 
 _PARSERS: Mapping[tuple[str, object], Callable[[str], Any]] = {  # by value name and type
     ("DUR", float): parse_duration_s,

@@ -21,7 +21,7 @@ from pylogctl import __released__, __version__
 from pylogctl.cli import schemas
 from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import FILE_NAMES, SCRIPTS
-from pylogctl.cli.errors import MEANINGS, ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.nodes import CommandNode, OptionNode, by_panel
 from pylogctl.cli.options import SHARED_NAMES
 from pylogctl.cli.tree import describe
@@ -208,7 +208,7 @@ def _root_page(tree: CommandNode, source: Path) -> Iterator[str]:
     yield from _aliases()
     yield from _option_sections("OPTIONS", [o for node in tree.children for o in _all_options(node)
                                             if o.name in SHARED_NAMES])  # fmt: skip
-    yield from _exit_status(tuple(MEANINGS))
+    yield from _exit_status(tuple(ExitStatus))
     yield from _environment([o for node in tree.children for o in _all_options(node)])
     yield from _sections(sections, _SECTIONS_BEHIND)
 
@@ -307,7 +307,7 @@ def _option(option: OptionNode) -> list[str]:
 def _exit_status(codes: tuple[ExitStatus, ...]) -> Iterator[str]:
     yield ".SH EXIT STATUS"
     for code in sorted(set(codes)):
-        yield from definition(f"\\fB{int(code)}\\fR", f"{MEANINGS[code]}.")
+        yield from definition(f"\\fB{int(code)}\\fR", f"{code.meaning}.")
 
 
 def _environment(options: list[OptionNode]) -> Iterator[str]:
@@ -334,7 +334,7 @@ def _topic_page(name: str, section: int, fragment: Path) -> Iterator[str]:
 def _filled(text: str) -> str:
     """Replace the marks of a fragment by lists that are generated from the code."""
     if "@EXIT-STATUS@" in text:
-        rows = [f"`{int(code)}` *{code.name}*\n:   {MEANINGS[code]}" for code in MEANINGS]
+        rows = [f"`{int(code)}` *{code.name}*\n:   {code.meaning}" for code in ExitStatus]
         text = text.replace("@EXIT-STATUS@", "\n\n".join(rows))
     if "@BROKER-PROPERTIES@" in text:
         defaults = BrokerConfig()

@@ -1,7 +1,8 @@
 """The environment of a command: standard streams, environment variables, clock, shared options.
 
 Every command function gets an `Environment`, and writes to standard output and standard error
-through it. Connections are made by `pylogctl.cli.connections`.
+through it. A command that fails raises a `CliError`; `pylogctl.cli.report` maps these and the
+exceptions of `broker.errors` to an exit status. Connections are made by `pylogctl.cli.connections`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import select
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from io import UnsupportedOperation
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, Literal, NamedTuple, TextIO
 
 from broker.clock import Clock, SystemClock
-from pylogctl.cli.errors import UsageError
 from pylogctl.cli.escapes import printable
 
 OutputFormat = Literal["table", "json", "jsonl", "csv", "tsv", "plain", "markdown", "name"]
@@ -39,6 +40,78 @@ TRACE_VERBOSITY = 2
 """The number of `-v` that reports each request."""
 ASKS_FOR_PROPERTIES = frozenset({"list", "dump"})
 """Words of `-X` that ask for the properties instead of setting one."""
+
+
+class ExitStatus(IntEnum):
+    """The exit status of a command, with its meaning."""
+
+    meaning: str
+    OK = 0, "the request was fulfilled; a plan was shown; the result is empty"
+    FAILED = 1, "failure with no better code; `doctor` found a fail"
+    USAGE = 2, "bad option, value, combination or expression"
+    NOT_FOUND = 3, "topic, group, broker, path, file or segment not found"
+    CONFLICT = 4, "exists already, group active, changed meanwhile, id or directory in use"
+    DECLINED = 5, "answered no, or a prompt was needed with --no-input or no terminal"
+    PARTIAL = 6, "some targets done, some failed; the list is on stderr"
+    TIMEOUT = 7, "a time limit passed before completion"
+    CORRUPT = 8, "crc, framing, truncation, decoding or verification mismatch"
+    CONFIG = 9, "configuration or environment wrong, optional part missing"
+    UNREACHABLE = 10, "connection to broker or ZooKeeper refused or lost"
+    REMOTE = 11, "broker or ZooKeeper responded with an error"
+    THRESHOLD = 12, "a limit given on the command line was exceeded"
+    UNSUPPORTED = 13, "not possible with this log format or this peer"
+    LOGIN = 14, "a broker does not accept the user or the password"
+    NOT_ALLOWED = 15, "the user may not do this with the topic, group or cluster"
+    BUG = 70, "unexpected error; the traceback is in the crash file"
+    SIGINT = 130, "interrupted (SIGINT)"
+    SIGPIPE = 141, "the reader of the output ended (SIGPIPE)"
+    SIGTERM = 143, "terminated (SIGTERM)"
+
+    def __new__(cls, value: int, meaning: str) -> ExitStatus:
+        """Make the member of a status."""
+        member = int.__new__(cls, value)
+        member._value_, member.meaning = value, meaning
+        return member
+
+
+class CliError(Exception):
+    """A failure that ends the command; printed as one sentence and at most three hints.
+
+    `message` has the offending value in quotes and no full stop. `hints` are the expected form, the
+    likely cause, the next command, a line each. `code` (a word such as `TOPIC_NOT_FOUND`; the
+    status's name if empty) and `details` are for programs.
+    """
+
+    def __init__(
+        self,
+        status: ExitStatus,
+        message: str,
+        *,
+        hints: Iterable[str] = (),
+        code: str = "",
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.hints = tuple(hints)
+        self.code = code or status.name
+        self.details = dict(details or {})
+
+
+class UsageError(CliError):
+    """An option, value, combination or expression is invalid: exit status 2."""
+
+    def __init__(self, message: str, *, hints: Iterable[str] = ()) -> None:
+        super().__init__(ExitStatus.USAGE, message, hints=hints)
+
+
+class MissingCommandError(UsageError):
+    """A command group was named without a command; its help is printed instead."""
+
+    def __init__(self, path: str, help_text: str) -> None:
+        super().__init__(f"missing command after '{path}'", hints=[f"try: {path} --help"])
+        self.help_text = help_text
 
 
 class Streams(NamedTuple):

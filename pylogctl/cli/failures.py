@@ -8,8 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from broker.errors import BrokerError
 from broker.topic import TopicPartition
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 
 Target = TypeVar("Target")
 Result = TypeVar("Result")

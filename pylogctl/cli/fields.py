@@ -8,8 +8,7 @@ from importlib import resources
 from typing import Annotated, Any
 
 from pylogctl.cli.columns import Document, Fit, Row
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.render import render
 
 # Commands that write documents of others, or several.

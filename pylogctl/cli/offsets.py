@@ -18,8 +18,7 @@ from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.positions import Absolute, Mark, OffsetRange, OffsetSpec, parse_offset_spec, resolve
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, UsageError
 
 
 class _FileOffset(NamedTuple):

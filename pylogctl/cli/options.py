@@ -47,6 +47,7 @@ from pylogctl.cli.declarations import (
 from pylogctl.cli.environment import (
     ASKS_FOR_PROPERTIES,
     Environment,
+    ExitStatus,
     LogFormat,
     OutputFormat,
     SharedOptions,
@@ -54,7 +55,6 @@ from pylogctl.cli.environment import (
     When,
     parse_properties,
 )
-from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.selection import TopicPatterns, split_patterns
 
 _CommandFunction = Callable[..., int | None]

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from types import FrameType
 
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.signals import installed
 
 logger = logging.getLogger("broker.threads")  # the log of services has the library's records

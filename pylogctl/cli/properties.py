@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from broker.properties import BaseConfig
-from pylogctl.cli.environment import ASKS_FOR_PROPERTIES, Environment, parse_properties
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import ASKS_FOR_PROPERTIES, Environment, UsageError, parse_properties
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

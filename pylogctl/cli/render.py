@@ -16,8 +16,7 @@ from typing import Annotated, Any, BinaryIO, cast
 from broker.errors import BrokerError, did_you_mean
 from broker.units import format_duration, format_rate, format_size, format_time
 from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind, Document, Fit, Row, by_column
-from pylogctl.cli.environment import Environment, terminal_width
-from pylogctl.cli.errors import CliError, UsageError
+from pylogctl.cli.environment import CliError, Environment, UsageError, terminal_width
 from pylogctl.cli.escapes import one_line, printable
 
 Record = Mapping[str, Any]

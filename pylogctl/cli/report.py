@@ -19,8 +19,15 @@ from typing import NamedTuple
 
 from broker import errors as library
 from broker.topic import TopicPartition
-from pylogctl.cli.environment import folded, terminal_width, write_diagnostic, xdg_dir
-from pylogctl.cli.errors import CliError, ExitStatus, MissingCommandError
+from pylogctl.cli.environment import (
+    CliError,
+    ExitStatus,
+    MissingCommandError,
+    folded,
+    terminal_width,
+    write_diagnostic,
+    xdg_dir,
+)
 from pylogctl.cli.escapes import printable
 
 

@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pylogctl.cli.environment import Context, Environment, SharedOptions
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Context, Environment, SharedOptions, UsageError
 
 if TYPE_CHECKING:
     from broker.security.client_security import ClientSecurity

@@ -21,8 +21,13 @@ from typer.models import CommandInfo
 
 from broker.errors import did_you_mean
 from pylogctl.cli import help_page
-from pylogctl.cli.environment import ASKS_FOR_PROPERTIES, Streams
-from pylogctl.cli.errors import CliError, MissingCommandError, UsageError
+from pylogctl.cli.environment import (
+    ASKS_FOR_PROPERTIES,
+    CliError,
+    MissingCommandError,
+    Streams,
+    UsageError,
+)
 from pylogctl.cli.foreign import hints_for_command, hints_for_option
 from pylogctl.cli.nodes import HELP_ALL, HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
 from pylogctl.cli.options import AcceptingCommand, App, Facts, fill_optional, takes_value

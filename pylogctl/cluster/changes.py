@@ -20,8 +20,7 @@ from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, decode_changes, merged
 from pylogctl.cli.connections import Absence, connector, open_cluster
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.failures import Done, for_each, raise_failures
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render

@@ -8,8 +8,7 @@ import typer
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, flag, safety, selection
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.options import App
 from pylogctl.cli.render import render
 

@@ -12,8 +12,7 @@ from broker.protocol.responses import TopicMetadata
 from pylogctl.cli.columns import HIDDEN, Document, Fit, Flag, Integer, Row, Text
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.failures import for_each, raise_failures
 from pylogctl.cli.render import render
 

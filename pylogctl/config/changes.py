@@ -10,8 +10,7 @@ from broker.admin.settings import Target
 from broker.errors import BrokerNotFoundError, TopicNotFoundError
 from broker.zk.settings import SettingsChange
 from pylogctl.cli.connections import connector
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.render import render
 from pylogctl.config.document import CHANGE, SettingChangeRow
 

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from pylogctl.cli.declarations import argument, flag, option
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.options import CHANGE, CLUSTER, CONNECTION, OUTPUT, App
 from pylogctl.cli.render import render
 

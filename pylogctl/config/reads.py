@@ -24,8 +24,7 @@ from broker.topic_settings import TOPIC_SETTINGS, TopicSetting, value_text
 from broker.zk.registry import Registry
 from broker.zk.settings import SettingsRegistry
 from pylogctl.cli.connections import connector
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.config import document
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pylogctl.cli.declarations import argument
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.options import CONNECTION, PROGRESS, PROPERTIES, App
 from pylogctl.consume.options import WAIT, Options
 

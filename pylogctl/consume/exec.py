@@ -25,8 +25,7 @@ from broker.tools.retry import (
     RetryPolicy,
     RetryStore,
 )
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.options import ExecChoice
 from pylogctl.format.envelope import MessageFacts

@@ -33,8 +33,7 @@ from broker.units import counted
 from broker.zk import paths
 from broker.zk.registry import Registry
 from broker.zk.security import security_of
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import graceful_stop
 from pylogctl.consume.output import Consumption

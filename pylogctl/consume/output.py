@@ -16,8 +16,7 @@ from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault, count_delimiters, decode_delimited, scan
 from broker.protocol.message_set import Entry, iter_entries, messages_of
 from broker.topic import MessagePosition, TopicPartition
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.plan import Plan

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from broker.units import format_time
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row, Text
 from pylogctl.cli.declarations import argument, outputs, selection
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.options import OUTPUT, App
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import render

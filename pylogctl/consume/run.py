@@ -14,7 +14,7 @@ from broker.consumer.cluster_reader import ClusterReader
 from broker.positions import Mark, resolve
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.logs import library_warnings
 from pylogctl.cli.offsets import resolve_ranges
 from pylogctl.cli.process import StopRequest, graceful_stop, keep_freed_memory

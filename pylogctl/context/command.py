@@ -8,8 +8,7 @@ from pylogctl.cli import context as contexts
 from pylogctl.cli.connections import open_cluster
 from pylogctl.cli.context import Contexts
 from pylogctl.cli.declarations import argument, flag, option
-from pylogctl.cli.environment import Context, Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Context, Environment, ExitStatus, UsageError
 from pylogctl.cli.options import OUTPUT, SECURITY, TIMEOUT, App
 from pylogctl.cli.render import render
 from pylogctl.context.document import CONTEXTS, ContextRow

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pylogctl.cli.context import at_cluster
 from pylogctl.cli.declarations import argument
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.options import CONNECTION, DRY_RUN, PROGRESS, SUMMARY, App, FromOption, ToOption
 from pylogctl.copy.options import CopyChoice
 

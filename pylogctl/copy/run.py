@@ -27,8 +27,7 @@ from broker.units import (
 )
 from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Rank, Row, Text
 from pylogctl.cli.connections import Absence, Side, open_side
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.offsets import make_span, resolve_ranges, total_bytes
 from pylogctl.cli.process import StopRequest, graceful_stop

@@ -25,8 +25,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.responses import BrokerAddress
 from broker.units import format_duration, format_size
 from pylogctl.cli.connections import connector, zookeeper_session
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError
+from pylogctl.cli.environment import CliError, Environment
 
 
 class Verdict(Enum):

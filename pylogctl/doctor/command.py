@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from pylogctl.cli.columns import HIDDEN, Document, Fit, Row, Text
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.options import CONNECTION, OUTPUT, App
 from pylogctl.cli.render import render
 

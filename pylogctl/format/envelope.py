@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from broker.errors import ArgumentError, did_you_mean
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from broker.protocol.message_set import Message

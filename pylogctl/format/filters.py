@@ -12,7 +12,7 @@ from typing import Any
 from broker.errors import InvalidPatternError, did_you_mean
 from broker.json_fields import MISSING, field_path, read_json, value_at
 from broker.patterns import PayloadTest
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 from pylogctl.format.envelope import MessageFacts
 
 Filter = Callable[[MessageFacts], bool]

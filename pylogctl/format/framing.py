@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Literal, NamedTuple
 
 from pylogctl.cli.declarations import Choice, OptionalValue, OptionGroup, Panel, inputs, outputs
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 from pylogctl.cli.escapes import printable_bytes
 
 _SIMPLE = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\", "e": b"\x1b"}

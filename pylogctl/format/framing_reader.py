@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.format.framing import FIXED_LENGTHS, VARINT_BYTES_MAX, Framing, LengthCode, Shape
 
 CHUNK_BYTES = 1 << 19

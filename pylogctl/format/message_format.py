@@ -17,7 +17,7 @@ from typing import NamedTuple
 from broker.errors import did_you_mean
 from broker.json_fields import field_path, read_json, text_of, value_at
 from broker.units import format_time
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.options import PayloadForm
 from pylogctl.format.envelope import MessageFacts

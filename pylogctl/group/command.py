@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from broker.units import parse_duration_s
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, flag, option, outputs, safety, selection
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import App, confirm_option
 
 app = App("Look at, move and repair consumer groups.")

@@ -19,7 +19,7 @@ from broker.admin.group_plans import OffsetRecord
 from broker.partition_patterns import parse_partition
 from broker.topic import TopicPartition
 from broker.zk import paths
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 
 _ZK07_LINE = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/([0-9]+-[0-9]+):(-?[0-9]+)")
 _OFFSET = re.compile(r"-?[0-9]+")

@@ -16,8 +16,7 @@ from broker.client.selection import select_partitions, select_topics
 from broker.errors import ArgumentError
 from broker.partition_patterns import PartitionList
 from broker.positions import OffsetSpec, parse_offset_spec
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.group.offsets_file import parse_entries
 
 _HINT = (

@@ -17,8 +17,7 @@ from broker.errors import ArgumentError
 from broker.units import counted, format_size, format_time, parse_size
 from pylogctl.cli.columns import known_values
 from pylogctl.cli.connections import connector, open_registry
-from pylogctl.cli.environment import Environment, OutputFormat
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, OutputFormat, UsageError
 from pylogctl.cli.failures import Done, raise_failures
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.progress import announced_wait, progress

@@ -19,8 +19,7 @@ from pylogctl.cli.app import root
 from pylogctl.cli.columns import Document, Row, Text
 from pylogctl.cli.completion import SCRIPTS
 from pylogctl.cli.declarations import argument, flag
-from pylogctl.cli.environment import Environment, terminal_width
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError, terminal_width
 from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, App
 from pylogctl.cli.render import paged, render
 from pylogctl.help.manual import find_page, render_page

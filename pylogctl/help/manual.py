@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from broker.errors import did_you_mean
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, ExitStatus
 from pylogctl.cli.help_page import TOPICS
 
 

@@ -19,8 +19,7 @@ from broker.units import counted, format_size
 from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.declarations import argument, limits, option, outputs, safety, selection
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.options import App, confirm_option, offset_option
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render

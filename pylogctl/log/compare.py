@@ -27,8 +27,7 @@ from broker.protocol import responses
 from broker.protocol.client_requests import DigestLogRequest
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Absence, connector, open_cluster
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.failures import Done, raise_failures
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render

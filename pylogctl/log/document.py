@@ -23,8 +23,7 @@ from pylogctl.cli.columns import (
     Text,
     if_known,
 )
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.render import render
 
 if TYPE_CHECKING:

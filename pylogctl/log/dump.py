@@ -15,8 +15,7 @@ from broker.patterns import PayloadTest
 from broker.positions import NO_RANGE, parse_offset_spec, resolve
 from broker.protocol.message_set import Entry, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.options import PayloadForm
 from pylogctl.cli.render import paged, render
 from pylogctl.format.envelope import MessageFacts, encode_payload

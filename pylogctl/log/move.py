@@ -6,8 +6,7 @@ from broker.admin.brokers import find_broker
 from broker.admin.log_moves import await_move, begin_move, parse_log_name, unknown_text
 from broker.errors import BrokerUnreachableError, UnsupportedVersionError
 from pylogctl.cli.connections import Absence, connector, open_cluster
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.log.document import MOVE, MoveRow

@@ -30,8 +30,7 @@ from broker.units import (
     parse_rate,
 )
 from pylogctl.cli.connections import STREAM_TIMEOUT_S, Absence, open_side
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, progress
 from pylogctl.cli.render import render

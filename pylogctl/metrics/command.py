@@ -5,8 +5,7 @@ from __future__ import annotations
 from broker.units import ListenAddress
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import flag, option
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import App
 
 app = App("Serve the lag and status of groups to Prometheus.")

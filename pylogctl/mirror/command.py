@@ -5,8 +5,7 @@ from __future__ import annotations
 from pylogctl.cli import options as shared
 from pylogctl.cli.context import at_cluster
 from pylogctl.cli.declarations import limits, selection
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.options import App, offset_option
 from pylogctl.mirror.options import DEFAULT_GROUP, Map, MirrorGroup, Patterns, RunChoice
 

@@ -21,7 +21,7 @@ from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.cli.errors import CliError
+from pylogctl.cli.environment import CliError
 
 logger = logging.getLogger(__name__)
 

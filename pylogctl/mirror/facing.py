@@ -26,8 +26,7 @@ from broker.protocol.responses import HIDDEN_CLUSTER
 from broker.zk import paths
 from broker.zk.registry import Registry
 from pylogctl.cli.connections import Side, open_registry
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.progress import announced_wait
 from pylogctl.mirror.plan import MirrorSelection, make_selection
 

@@ -18,8 +18,7 @@ from broker.topic import TopicPartition
 from broker.units import format_size
 from broker.zk.session import Session
 from pylogctl.cli.connections import Side, connector, open_registry, open_side
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import TopicPatterns, group_pattern
 from pylogctl.mirror.document import PLAN, STATUS, Errors, PlanRow, StatusRow

@@ -31,8 +31,7 @@ from pylogctl.cli.connections import (
     open_side,
     stream_connector,
 )
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render

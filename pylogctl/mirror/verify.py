@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from broker.client.selection import causes_of_absence, partitions_of
 from broker.units import count_text
 from pylogctl.cli.connections import Side, open_side
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.offsets import Span, make_span, resolve_ranges, total_bytes
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render

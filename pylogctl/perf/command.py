@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.options import App
 from pylogctl.perf.options import PacedChoice, ProduceChoice, ReadChoice
 

@@ -24,7 +24,7 @@ from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import decode_fetch_response
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 from pylogctl.perf import measure
 from pylogctl.perf.options import ReadChoice
 

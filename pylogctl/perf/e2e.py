@@ -16,7 +16,7 @@ from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
 from broker.topic import MessagePosition, ReadRange
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, ExitStatus
 from pylogctl.perf import measure
 from pylogctl.perf.open_loop import GO, NOTHING_SENT, STAMP, STOP, LoopPlan, SentCount
 

@@ -17,7 +17,7 @@ from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Delivery, Producer
 from broker.producer.settings import settings_of
 from broker.units import Pacer, Rate, parse_size
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 from pylogctl.perf import measure
 from pylogctl.perf.options import ProduceChoice
 

@@ -24,8 +24,7 @@ from broker.units import parse_rate
 from pylogctl.cli.client_settings import client_settings
 from pylogctl.cli.columns import Document
 from pylogctl.cli.connections import Absence, Side, connector, open_cluster, with_addresses
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.offsets import Span, make_span, resolve_ranges
 from pylogctl.cli.process import freeze_garbage
 from pylogctl.cli.properties import PERF_CONSUME, PERF_E2E, PERF_PRODUCE, Use

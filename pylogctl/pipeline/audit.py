@@ -12,8 +12,7 @@ from broker.spark.source import read_messages
 from broker.tools.audit import AuditWindow, compare, merged
 from pylogctl.audit.options import Comparison
 from pylogctl.audit.run import no_tier
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import compile_patterns, split_patterns
 from pylogctl.pipeline.document import AUDIT, AuditRow, audit_row

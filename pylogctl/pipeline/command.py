@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal
 from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, inputs, outputs, selection
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import App
 from pylogctl.log.command import Deep
 from pylogctl.pipeline.options import (

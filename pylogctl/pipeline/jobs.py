@@ -25,8 +25,7 @@ from broker.spark.queries import is_observed, observed_misfits, used_columns
 from broker.spark.schema import COLUMNS
 from broker.spark.source import read_messages, stream_messages
 from broker.spark.verify import verify_on_spark
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import progress
 from pylogctl.log.command import segment_files
 from pylogctl.log.document import report_verification

@@ -18,7 +18,7 @@ from pylogctl.cli.declarations import (
     safety,
     selection,
 )
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from broker.spark.extraction import EventFields

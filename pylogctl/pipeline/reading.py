@@ -30,8 +30,7 @@ from broker.spark.options import (
 from broker.spark.reading.planner import ReadPlan, plan_read
 from broker.spark.reading.report import Omission, bounded, read_omissions
 from broker.spark.runtime.temporary import temporary_directory
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, UsageError
+from pylogctl.cli.environment import CliError, Environment, UsageError
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.security import security_of
 from pylogctl.cli.selection import compile_patterns, split_patterns

@@ -44,8 +44,7 @@ from broker.spark.runtime.temporary import temporary_directory
 from broker.spark.source import FORMAT
 from broker.spark.tables import append_rows
 from pylogctl.cli.columns import Column, ColumnKind, Document
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.render import Record, json_encoder, render
 from pylogctl.pipeline.options import TargetChoice, file_format
 from pylogctl.pipeline.reading import cluster_of, connection_of

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from broker.errors import ConfigError
 from broker.spark.local import LocalProcesses, core_count
 from broker.spark.runtime.requirements import check_package
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import LINE_EVERY_S, Progress, announced_wait, progress
 from pylogctl.pipeline.options import MASTER_VARIABLE, EngineChoice, SparkChoice
 

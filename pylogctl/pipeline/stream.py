@@ -26,8 +26,7 @@ from broker.spark.options import WriteOptions
 from broker.spark.source import FORMAT
 from broker.spark.tables import start_stream
 from broker.stats import ELECTION_BOUNDS_S, Histogram
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.pipeline.options import StreamChoice, TargetChoice

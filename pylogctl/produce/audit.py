@@ -19,7 +19,7 @@ from broker.protocol.codec import decode
 from broker.tools.audit import DEFAULT_WINDOW_MS, AuditCounter, Auditor, json_time
 from broker.topic import validate_topic_name
 from broker.units import parse_duration_ms
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.cli.report import failure_of
 from pylogctl.produce.options import NO_AUDIT, AuditOptions
 from pylogctl.produce.sender import Confirmed

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from broker.protocol.codec import EncodedText, OversizePieceError, encode, encode_delimited
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import CliError
+from pylogctl.cli.environment import CliError
 from pylogctl.format.framing_reader import (
     CHUNK_BYTES,
     Block,

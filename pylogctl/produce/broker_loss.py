@@ -17,7 +17,7 @@ from broker.producer.dispatcher import Moved, Waiting
 from broker.protocol.codec import scan
 from broker.protocol.message_set import count_messages
 from broker.units import count_text, format_duration, parse_duration_s
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 from pylogctl.cli.process import StopRequest
 
 _TELL_AFTER_S = 3.0  # no warning for an election, or a broker that is restarted at once

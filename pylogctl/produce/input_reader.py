@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError
+from pylogctl.cli.environment import CliError, Environment
 from pylogctl.cli.process import StopRequest
 from pylogctl.cli.report import failure_of
 from pylogctl.format.framing_reader import CHUNK_BYTES

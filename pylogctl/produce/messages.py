@@ -19,7 +19,7 @@ from broker.partition_patterns import PartitionPattern
 from broker.producer.producer import Producer
 from broker.topic import TopicPartition
 from broker.units import format_time
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.format.framing import Framing, Shape, escape
 from pylogctl.format.framing_reader import (
     ChunkReader,

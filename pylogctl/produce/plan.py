@@ -12,8 +12,7 @@ from broker.protocol.client_requests import Acks
 from broker.topic import validate_topic_name
 from broker.units import Rate, parse_duration_s, parse_rate, parse_size
 from pylogctl.cli.client_settings import client_settings
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.properties import PRODUCE
 from pylogctl.format.framing import Framing, Shape, choose_framing, unescape
 from pylogctl.produce.batcher import ANY_COUNT, Limits

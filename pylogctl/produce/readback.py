@@ -11,7 +11,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.protocol.checksum import crc32
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, ExitStatus
 from pylogctl.comparison import Expected, MismatchError, read_back
 from pylogctl.produce.sender import Confirmed, numbers_text
 

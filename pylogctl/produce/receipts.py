@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from broker.protocol.checksum import crc32
 from broker.protocol.message_set import iter_messages
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.produce.sender import Confirmed
 
 _LINE = '{"seq":%d,"topic":"%s","partition":"%s","offset":%d,"size":%d,"crc":"%08x"}\n'

@@ -22,8 +22,7 @@ from broker.topic import TopicPartition
 from broker.units import Pacer, count_text, format_count, format_duration, format_size
 from pylogctl.cli.columns import Bytes, Document, Fit, Flag, Integer, Rate, Row, Seconds, Text
 from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, announced_wait, progress
 from pylogctl.cli.report import failure_of

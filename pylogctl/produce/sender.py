@@ -20,7 +20,7 @@ from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from broker.units import Pacer, count_text
-from pylogctl.cli.errors import CliError
+from pylogctl.cli.environment import CliError
 from pylogctl.cli.report import Failure, failure_of
 
 

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import option
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.options import App
 
 app = App()

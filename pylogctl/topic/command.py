@@ -19,8 +19,7 @@ from pylogctl.cli.declarations import (
     replication,
     selection,
 )
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import App, confirm_option, offset_option
 from pylogctl.cli.selection import TopicPatterns
 

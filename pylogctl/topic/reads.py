@@ -16,8 +16,7 @@ from broker.topic import ReadRange, TopicPartition
 from broker.units import format_time
 from pylogctl.cli.columns import Document
 from pylogctl.cli.connections import Side, connector, open_cluster, open_side
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.failures import Done, for_each, raise_failures
 from pylogctl.cli.offsets import Span, resolve_ranges, total_bytes
 from pylogctl.cli.options import PayloadForm

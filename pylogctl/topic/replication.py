@@ -32,8 +32,7 @@ from broker.topic_settings import normalize
 from broker.units import counted, format_size, parse_rate
 from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.render import render
 from pylogctl.topic.document import (
     CREATE_REPLICATED,

@@ -26,8 +26,7 @@ from broker.zk.registry import Registry
 from broker.zk.session import Session
 from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import connector
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.cli.security import password_in_descriptor, password_in_file
 from pylogctl.user.document import QUOTAS, QuotaRow

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pylogctl.cli.declarations import argument, flag, option
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import CHANGE, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, TLS, App
 from pylogctl.cli.render import render
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pylogctl.cli.declarations import flag, option
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.options import CONNECTION, SUMMARY, App
 
 app = App()

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.report import failure_of
 
 MEDIA_TYPE = "application/problem+json"

@@ -13,8 +13,7 @@ from broker.endpoints import is_loopback
 from broker.errors import AddressInUseError
 from broker.security.client_security import ClientSecurity
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, cluster_name
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.progress import announced_wait

@@ -26,8 +26,7 @@ from pylogctl.cli.columns import Document
 from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session
 from pylogctl.cli.context import at_cluster, read_contexts
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.cli.undo import new_undo_file, tell_undo
 from pylogctl.zk.document import (

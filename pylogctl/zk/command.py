@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pylogctl.cli.declarations import argument, flag, inputs, option, safety
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import (
     CONFIRM,
     DRY_RUN,

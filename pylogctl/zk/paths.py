@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.errors import CoordinationError
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 
 
 def checked_path(text: str) -> str:

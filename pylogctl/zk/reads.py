@@ -16,8 +16,7 @@ from broker.zk.paths import parse_connect_string
 from broker.zk.session import Session
 from broker.zk.tree_watch import TreeWatch
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render

@@ -11,7 +11,7 @@ import pytest
 
 import pylogctl
 from pylogctl import Client
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.testing import Cluster, ephemeral_cluster
 from tests.integration.cluster.away import (
     DEAD,

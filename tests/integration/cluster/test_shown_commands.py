@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import pylogctl
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.testing import Cluster, ephemeral_cluster
 from tests.integration.cluster.away import DEAD, one_dead
 from tests.support.command_line import Invoke, Result, Spawn

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 import pylogctl
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.testing import Cluster, ephemeral_cluster
 from tests.integration.cluster.away import DEAD, FOLLOWERS, filled, following, one_dead, options_of
 from tests.support.command_line import Invoke, Spawn

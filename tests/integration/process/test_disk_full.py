@@ -14,7 +14,7 @@ from broker.producer.dispatcher import Waiting
 from broker.producer.producer import Producer
 from broker.protocol.codec import decode, encode
 from broker.protocol.responses import decode_publish_response
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.broker.server.peer import publish_request
 from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 
 FAILING_ACCEPTOR = """
 import sys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke
 
 pytestmark = pytest.mark.zookeeper

@@ -12,7 +12,7 @@ import pytest
 
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.command_line import Invoke, Result, Spawn
 from tests.support.command_line import spawn as spawn

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker.ids import NO_LEADER
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.command_line import Invoke
 from tests.support.waiting import wait_until

@@ -51,7 +51,7 @@ from broker.security.mechanisms import PLAIN
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.replicated_topics import ReplicatedTopics
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.broker.server.peer import Peer, extension_frame
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.broker_proof import prove, registered

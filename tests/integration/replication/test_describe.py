@@ -16,7 +16,7 @@ from broker.producer.config import ProducerConfig
 from broker.producer.producer import Producer
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.support.command_line import Invoke, Result
 from tests.support.waiting import wait_until

@@ -17,7 +17,7 @@ import pytest
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
 from broker.zk.paths import parse_connect_string
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.replication.conftest import StartCluster
 from tests.integration.replication.network import CLIENT, ZOOKEEPER
 from tests.integration.replication.pipes import FEW_WAYS, WAYS, Pipe, Way

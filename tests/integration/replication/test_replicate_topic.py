@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.replication.conftest import StartCluster
 from tests.integration.replication.pipes import Pipe, Way
 from tests.support.command_line import Invoke, Spawn

@@ -20,7 +20,7 @@ from broker.protocol.client_requests import (
 from broker.protocol.codec import encode
 from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.integration.replication.test_compare import flip_byte
 from tests.integration.replication.test_faults import full_disk

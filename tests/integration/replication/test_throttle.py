@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.replication.load import LoggedProducer
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.integration.replication.test_describe import publish

@@ -20,7 +20,7 @@ from broker.security.subject import PrincipalRules
 from broker.spark.loading.dates import DateRule
 from broker.spark.options import parse_topic_pattern
 from broker.tools.mirror_routes import TopicMap
-from pylogctl.cli.errors import CliError
+from pylogctl.cli.environment import CliError
 from pylogctl.cli.selection import TopicPatterns, compile_patterns, topic_filter
 from pylogctl.format.filters import grep
 from pylogctl.top.views import compile_filter

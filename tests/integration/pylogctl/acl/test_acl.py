@@ -11,7 +11,7 @@ import pytest
 from broker import Broker
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke, Result
 
 pytestmark = pytest.mark.zookeeper

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke, Result
 
 pytestmark = pytest.mark.zookeeper

@@ -12,7 +12,7 @@ from broker.client.connection import parse_broker_list
 from broker.producer.settings import ProducerSettings
 from broker.protocol.compression import Codec
 from broker.tools.audit import AuditCounter, AuditedProducer, Auditor, json_time
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.doubles import FakeClock
 from tests.support.command_line import Invoke, Result
 

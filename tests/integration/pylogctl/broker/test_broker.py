@@ -34,7 +34,7 @@ from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from broker.zk.session import Session
 from pylogctl.broker.stop import is_running
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.broker.server.peer import Peer
 from tests.support.command_line import Invoke, Process, Spawn
 from tests.support.waiting import wait_until

@@ -12,7 +12,7 @@ import pytest
 
 from broker.security import client_tls
 from broker.server.broker import Broker
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.broker.test_broker import Served
 from tests.support.certificates import Certificates
 from tests.support.command_line import Invoke, Spawn

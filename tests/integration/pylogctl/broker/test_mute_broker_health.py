@@ -12,7 +12,7 @@ import pytest
 from broker.server.broker import Broker
 from broker.zk import paths, values
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke
 from tests.support.waiting import wait_until
 

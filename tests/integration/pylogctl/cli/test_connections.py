@@ -17,8 +17,7 @@ from broker.client.connection import parse_broker_list
 from broker.errors import RegistryUnreachableError, RequestTimeoutError
 from broker.zk.session import Session
 from pylogctl.cli.connections import connector
-from pylogctl.cli.environment import Environment, SharedOptions, Streams
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import Environment, ExitStatus, SharedOptions, Streams
 from tests.support.command_line import Invoke
 from tests.support.ports import port_of_its_own
 

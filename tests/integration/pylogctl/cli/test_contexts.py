@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pylogctl import testing
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke
 
 UNUSED = "127.0.0.1:1"

@@ -8,7 +8,7 @@ import pytest
 
 from pylogctl import testing
 from pylogctl.cli import discovery, environment
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke
 
 

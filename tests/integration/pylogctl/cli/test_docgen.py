@@ -11,7 +11,7 @@ import pytest
 
 from pylogctl.cli import docgen
 from pylogctl.cli.app import root
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.nodes import CommandNode
 from pylogctl.cli.tree import describe
 from pylogctl.help.manual import render_page

@@ -17,7 +17,7 @@ import pytest
 from broker.protocol.codec import encode
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import REPOSITORY, Process, process_environment
 
 LIMIT_S = 10.0

@@ -14,7 +14,7 @@ from broker.properties import BaseConfig
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import iter_messages
 from pylogctl.cli.app import root
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.nodes import CommandNode
 from pylogctl.cli.properties import _USES
 from pylogctl.cli.tree import describe

@@ -14,7 +14,7 @@ import trustme
 
 import pylogctl
 from broker import Broker
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.certificates import Certificates as BrokerCertificates
 from tests.support.command_line import Invoke
 from tests.support.logins import PASSWORD

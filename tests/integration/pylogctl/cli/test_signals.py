@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from broker import Broker
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.process import graceful_stop
 from tests.support.command_line import REPOSITORY, Invoke, Process, Spawn, process_environment
 

@@ -19,7 +19,7 @@ from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.replicated_values import encode_assignment
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke, Result
 from tests.support.waiting import wait_until
 

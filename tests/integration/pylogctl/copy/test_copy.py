@@ -16,7 +16,7 @@ from broker.client.connection import parse_broker_list
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import decode
 from broker.protocol.message_set import build_set, iter_entries
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.proxies import BrokerOf07
 from tests.support.command_line import Invoke, Result, Spawn
 from tests.support.waiting import wait_until

@@ -12,7 +12,7 @@ from broker.protocol.primitives import INT32
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.group import changes
 from tests.integration.pylogctl.group.group_fixtures import (
     TOPIC,

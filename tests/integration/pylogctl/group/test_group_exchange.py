@@ -10,7 +10,7 @@ import pytest
 
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.group.group_fixtures import (
     END,
     TOPIC,

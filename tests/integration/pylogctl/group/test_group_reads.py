@@ -18,7 +18,7 @@ from broker import Broker
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.group.group_fixtures import (
     END,
     TOPIC,

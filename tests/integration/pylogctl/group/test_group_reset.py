@@ -15,7 +15,7 @@ from broker.protocol.message_set import iter_entries
 from broker.protocol.primitives import INT32
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.group.group_fixtures import (
     END,
     TOPIC,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from broker.server.broker import Broker
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.doctor.checks import (
     CLUSTER_KEY,
     ClockReading,

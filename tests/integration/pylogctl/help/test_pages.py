@@ -10,7 +10,7 @@ import pytest
 from broker.protocol import codec
 from broker.server.broker import Broker
 from pylogctl import __version__
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.help_page import TOPICS
 from pylogctl.doctor.checks import Verdict, check_file_limit, check_python
 from tests.support.command_line import REPOSITORY, Invoke

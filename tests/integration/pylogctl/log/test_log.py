@@ -32,7 +32,7 @@ from broker.protocol.message_set import build_set, wrap
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.units import format_size
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke, Spawn
 
 NAME = "00000000000000000000.pylog"

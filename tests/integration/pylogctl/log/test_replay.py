@@ -20,7 +20,7 @@ from broker.protocol.codec import decode, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set, wrap
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import REPOSITORY, Invoke, Spawn, process_environment
 from tests.support.waiting import wait_until
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker import Broker
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.group.group_fixtures import END, TOPIC, Join, await_owners, store
 from tests.integration.pylogctl.group.group_fixtures import broker as broker
 from tests.integration.pylogctl.group.group_fixtures import join as join

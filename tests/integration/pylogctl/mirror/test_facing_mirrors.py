@@ -13,7 +13,7 @@ import pylogctl
 from broker import Broker
 from broker.errors import BrokerError
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Spawn
 from tests.support.waiting import wait_until
 

@@ -14,7 +14,7 @@ from broker.client.connection import parse_broker_list
 from broker.protocol.message_set import build_set
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.mirror.errors import RouteError
 from pylogctl.mirror.plan import Mirrored, MirrorSample, make_selection, status_rows
 from tests.support.command_line import Invoke, Result

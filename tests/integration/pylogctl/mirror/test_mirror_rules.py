@@ -17,7 +17,7 @@ from broker.security.principal import Principal
 from broker.security.rules import Operation, Rule, parse_pattern
 from broker.security.scram import make_credential
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.mirror.test_mirror import fill, numbers
 from tests.support.command_line import Spawn
 from tests.support.waiting import wait_until

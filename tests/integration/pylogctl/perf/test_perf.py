@@ -16,7 +16,7 @@ from broker import Broker, Codec, Connection, Producer, StaticCluster, TopicPart
 from broker.client.connection import parse_broker_list
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.message_set import build_set
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.proxies import BrokerOf07, at, record
 from tests.support.command_line import Invoke, Result, Spawn
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from broker import Broker
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.perf.open_loop import STAMP
 from tests.integration.pylogctl.proxies import BrokerOf07, at, record
 from tests.support.command_line import Invoke, Spawn

@@ -11,7 +11,7 @@ from broker import Broker, TopicPartition
 from broker.errors import BrokerUnreachableError
 from broker.producer.config import ProducerConfig
 from broker.protocol.responses import BrokerAddress
-from pylogctl.cli.errors import CliError
+from pylogctl.cli.environment import CliError
 from pylogctl.perf.e2e import Sender
 from pylogctl.perf.measure import Halt
 from pylogctl.perf.open_loop import LoopPlan, TopicLeaders

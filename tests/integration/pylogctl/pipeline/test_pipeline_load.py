@@ -12,7 +12,7 @@ import pytest
 
 from broker.server.broker import Broker
 from broker.spark.local import LocalProcesses
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.pipeline.options import SparkChoice
 from tests.support.command_line import Invoke
 from tests.support.spark_session import publish

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from broker.server.broker import Broker
 from broker.zk.registry import Registry
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.pipeline.results import records_of
 from tests.support.command_line import Invoke
 from tests.support.segments import WriteSegments

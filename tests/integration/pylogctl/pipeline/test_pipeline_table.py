@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from broker.server.broker import Broker
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke
 from tests.support.spark_session import publish
 

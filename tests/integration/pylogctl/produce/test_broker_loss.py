@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, SimpleConsumer
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.broker.factories import BrokerFactory
 from tests.support.command_line import Invoke, Spawn
 from tests.support.ports import port_of_its_own

@@ -17,7 +17,7 @@ from broker import Broker, SimpleConsumer
 from broker.protocol.checksum import crc32
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import iter_messages
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.format.framing import Framing, LengthCode, Shape, write_message
 from tests.integration.pylogctl.proxies import BrokerOf07
 from tests.support.command_line import Invoke

@@ -13,7 +13,7 @@ from broker import Broker, Connection, Producer, SimpleConsumer, StaticCluster
 from broker.client.connection import parse_broker_list
 from broker.errors import BrokerError
 from broker.tools.audit import AuditEvent
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.proxies import BrokerOf07
 from tests.support.command_line import Invoke, Result, Spawn
 from tests.support.waiting import wait_until

@@ -18,7 +18,7 @@ import pytest
 
 from broker import Broker, SimpleConsumer
 from broker.errors import BrokerError
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import REPOSITORY, Invoke, Spawn, process_environment
 from tests.support.waiting import wait_until
 

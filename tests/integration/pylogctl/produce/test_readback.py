@@ -10,7 +10,7 @@ from broker import Broker, Connection, Producer, StaticCluster
 from broker.protocol.codec import encode
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, ExitStatus
 from pylogctl.produce.readback import SentSets
 from pylogctl.produce.sender import Batch, Confirmed
 

@@ -14,7 +14,7 @@ import pytest
 from broker import Broker, BrokerConfig, Codec, Connection, Producer, StaticCluster, TopicPartition
 from broker.client.connection import parse_broker_list
 from broker.protocol.message_set import build_set
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.proxies import BrokerOf07
 from tests.support.command_line import Invoke, Result
 

@@ -11,7 +11,7 @@ from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
 from broker.zk.settings import SettingsRegistry, node_of_topic
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.topic.test_topic import fill, rows
 from tests.support.command_line import Invoke, Result
 from tests.support.waiting import wait_until

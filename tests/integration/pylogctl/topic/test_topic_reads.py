@@ -10,7 +10,7 @@ import pytest
 from broker import Broker, BrokerConfig, Codec
 from broker.protocol.codec import encode
 from broker.protocol.requests import ProduceRequest
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.broker.server.peer import Peer
 from tests.integration.pylogctl.proxies import BrokerOf07
 from tests.integration.pylogctl.topic.test_topic import at, fill, rows

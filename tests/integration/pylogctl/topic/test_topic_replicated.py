@@ -24,7 +24,7 @@ from broker.protocol.message_set import build_set
 from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.topic.test_topic import rows
 from tests.integration.replication.load import LoadThread
 from tests.support.command_line import Invoke, Result

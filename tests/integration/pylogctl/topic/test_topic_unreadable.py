@@ -11,7 +11,7 @@ from broker import Broker
 from broker.log.format import segment_name
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.pylogctl.topic.test_topic import fill
 from tests.support.command_line import Invoke
 from tests.support.waiting import wait_until

@@ -10,7 +10,7 @@ import pytest
 
 from broker import Broker
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke, Result
 from tests.support.waiting import wait_until
 

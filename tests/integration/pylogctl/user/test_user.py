@@ -20,7 +20,7 @@ from broker.properties import Secret
 from broker.security.scram import ScramClient
 from broker.security.users import CHOSEN_ITERATIONS, GENERATED_ITERATIONS, Credential
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.integration.broker.factories import address_of
 from tests.support.certificates import Certificates
 from tests.support.command_line import REPOSITORY, Invoke, Result, process_environment

@@ -15,7 +15,7 @@ import pytest
 from broker.errors import ConfigError
 from broker.zk.java import find_java
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import REPOSITORY, Invoke, Process, Spawn, process_environment
 from tests.support.waiting import wait_until
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.zk import changes
 from tests.support.command_line import Invoke
 

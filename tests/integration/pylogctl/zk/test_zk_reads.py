@@ -12,7 +12,7 @@ import pytest
 
 from broker.zk.health import server_health
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke, Spawn
 
 pytestmark = pytest.mark.zookeeper

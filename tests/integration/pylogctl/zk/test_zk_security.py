@@ -16,7 +16,7 @@ from broker.server.broker import Broker as Server
 from broker.zk.java import Java
 from broker.zk.security import ZooKeeperSecurity
 from broker.zk.session import Session
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.testing.brokers import Broker
 from tests.support.command_line import Invoke, Result, Spawn
 from tests.support.waiting import wait_until

@@ -17,7 +17,7 @@ from broker.security.client_security import TlsFiles
 from broker.zk.security import Credential, ZooKeeperSecurity, security_in
 from broker.zk.session import Session
 from broker.zk.tls import TlsHandler
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.testing.brokers import Broker
 from tests.support.command_line import Invoke, Spawn
 from tests.support.secure_zookeeper import SUPER_PASSWORD, SecureZooKeeper

@@ -22,7 +22,7 @@ from broker.admin.groups import GroupSnapshot, StoredOffset
 from broker.admin.topics import Ends
 from broker.errors import ArgumentError
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 from pylogctl.group.offsets_file import parse_entries
 from pylogctl.group.plan import parse_spec
 

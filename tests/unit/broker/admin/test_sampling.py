@@ -16,7 +16,7 @@ from broker.errors import InvalidMessageError
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import Entry, Message, build_set, iter_entries, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.report import failure_of
 
 PARTITION = TopicPartition("t", 0, 0)

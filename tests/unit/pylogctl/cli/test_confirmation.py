@@ -7,8 +7,7 @@ import io
 import pytest
 
 from pylogctl.cli.confirmation import confirm, confirm_name
-from pylogctl.cli.environment import Environment, SharedOptions, Streams
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, SharedOptions, Streams
 
 
 def _env(typed: bytes = b"", *, tty: bool = True, **settings: bool) -> Environment:

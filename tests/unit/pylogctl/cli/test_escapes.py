@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylogctl.cli.confirmation import confirm
-from pylogctl.cli.environment import Environment, Streams
-from pylogctl.cli.errors import CliError
+from pylogctl.cli.environment import CliError, Environment, Streams
 from pylogctl.cli.escapes import one_line, printable, printable_bytes
 
 # Letters, marks and symbols that nobody sees.

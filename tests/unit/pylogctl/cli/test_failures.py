@@ -7,8 +7,7 @@ import io
 import pytest
 
 from broker.errors import TopicNotFoundError
-from pylogctl.cli.environment import Environment, Streams
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, Streams, UsageError
 from pylogctl.cli.failures import Done, for_each, raise_failures
 
 

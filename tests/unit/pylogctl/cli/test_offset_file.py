@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 from pylogctl.cli.offsets import parse_offset_file
 
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from broker.errors import LogCorruptError
 from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind, Document
-from pylogctl.cli.environment import Environment, OutputFormat, SharedOptions, Streams
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, OutputFormat, SharedOptions, Streams, UsageError
 from pylogctl.cli.render import Record, json_encoder, render
 
 FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)

@@ -7,7 +7,7 @@ import pytest
 from pylogctl.cli import help_page
 from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.docgen import escape_literal
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.nodes import HELP_FLAGS, CommandNode
 from pylogctl.cli.options import SHARED_NAMES
 from pylogctl.cli.tree import describe, split_leading

@@ -8,8 +8,7 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.topic import MessagePosition, TopicPartition
-from pylogctl.cli.environment import Environment, Streams
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import Environment, ExitStatus, Streams
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.output import Consumption
 from pylogctl.consume.plan import Plan

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 from pylogctl.format.envelope import MessageFacts
 from pylogctl.format.filters import SampleFilter, grep, parse_sample, parse_where
 

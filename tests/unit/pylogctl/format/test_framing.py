@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.format.framing import (
     NO_FRAMING,
     Framing,

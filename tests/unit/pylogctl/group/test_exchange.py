@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from broker.admin.group_plans import OffsetRecord
 from broker.partition_patterns import PartitionPattern
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import UsageError
 from pylogctl.group.offsets_file import parse_entries, zk07_line
 
 NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True).filter(

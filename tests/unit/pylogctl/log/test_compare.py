@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import BrokerError, StorageError
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from pylogctl.log import compare as module
 from pylogctl.log.compare import Comparison, Difference, Ends, compare
 from tests.support.command_line import Invoke

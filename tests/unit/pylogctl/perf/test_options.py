@@ -11,8 +11,7 @@ from broker.consumer.config import ConsumerConfig
 from broker.errors import ArgumentError
 from broker.producer.settings import codec_of
 from broker.protocol.compression import Codec
-from pylogctl.cli.environment import Environment, SharedOptions, Streams
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, SharedOptions, Streams, UsageError
 from pylogctl.cli.properties import PERF_PRODUCE
 from pylogctl.perf.options import RunChoice
 from pylogctl.perf.produce import (

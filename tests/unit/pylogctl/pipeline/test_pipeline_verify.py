@@ -12,7 +12,7 @@ from broker.log.retention import archive_segment
 from broker.protocol.message_set import build_set
 from broker.spark.local import LocalProcesses
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke
 
 pytest.importorskip("pyspark")

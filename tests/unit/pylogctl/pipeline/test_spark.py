@@ -12,8 +12,7 @@ import pytest
 
 from broker.errors import BrokerError, InvalidMessageError
 from broker.spark.session import SessionSettings
-from pylogctl.cli.environment import Environment, Streams
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, Streams, UsageError
 from pylogctl.pipeline.options import SparkChoice
 from pylogctl.pipeline.spark import open_spark, parse_conf
 

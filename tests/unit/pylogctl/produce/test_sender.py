@@ -23,7 +23,7 @@ from broker.protocol.codec import decode, encode
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from broker.units import Pacer, Rate
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
 from pylogctl.produce.broker_loss import FAIL, BrokerWaits, LossRule, parse_loss_rule
 from pylogctl.produce.sender import Batch, Confirmed, Sender

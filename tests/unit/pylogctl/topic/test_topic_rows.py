@@ -12,8 +12,7 @@ from broker.admin.cluster import BrokerInfo
 from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.topic import TopicPartition
 from pylogctl.cli.columns import UNKNOWN, by_column
-from pylogctl.cli.environment import Environment
-from pylogctl.cli.errors import UsageError
+from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.topic.document import partition_row, topic_row
 from pylogctl.topic.replication import read_plan
 
