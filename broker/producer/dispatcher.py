@@ -159,7 +159,7 @@ class Dispatcher:
         if partition not in self._unsent:
             sender = route.sender or self._find_sender(route)
             while not sender.has_room(len(one.message_set)):
-                self._receive(sender)
+                self._await_responses()
         if sender is not None and partition not in self._unsent:
             self._transmit(sender, (one,))
         else:
@@ -172,19 +172,13 @@ class Dispatcher:
         if self._unsent or time.monotonic() >= self._receive_due_s:
             self.poll()
 
-    def send_together(self, sets: Sequence[PendingSet]) -> None:
-        """Send sets of different partitions, with one request to each broker; see `send`."""
-        for sender, some in self._by_sender(sets).items():
-            while not sender.has_room(_size_bytes(some)):
-                self._receive(sender)
-            # responses may have broken routes
-            for other, ready in self._by_sender(some).items():
-                self._transmit(other, ready)
-
     def offer(self, sets: Iterable[PendingSet]) -> None:
-        """Send sets as `send_together` does; those without room wait for `resend`."""
+        """Send sets of different partitions, with one request to each broker, without waiting.
+
+        Those without room wait for `resend`.
+        """
         for sender, some in self._by_sender(sets).items():
-            if sender.has_room(_size_bytes(some)):
+            if sender.has_room(sum(len(one.message_set) for one in some)):
                 self._transmit(sender, some)
                 continue
             for one in some:
@@ -237,18 +231,6 @@ class Dispatcher:
                 sender.receive_ready()
             except errors.BrokerError as failure:
                 self._lose(sender, failure)
-
-    def _receive(self, sender: BrokerSender) -> None:
-        try:
-            while not sender.has_response(_SLICE_S):
-                if sender.is_silent(self._settings.timeout_s):
-                    raise sender.silence(self._settings.timeout_s)
-                self._ask_whether_to_wait(time.monotonic())
-                if sender.is_idle:
-                    return
-            sender.receive()
-        except errors.BrokerError as error:
-            self._lose(sender, error)
 
     def acknowledged(self, one: PendingSet, acks: Acks, base_offset: int, term: int) -> None:
         """Complete a set that a broker has appended, after those before it."""
@@ -457,18 +439,14 @@ class Dispatcher:
         """Send again the sets that are due, or wait for responses or the next attempt."""
         if self._unsent:
             self.retry_due()
-        busy = self._senders.busy
-        if len(busy) == 1 and not self._unsent:
-            self._receive(busy[0])
-            return
-        now_s = time.monotonic()
-        self._ask_whether_to_wait(now_s)
         due_s = self.routes.next_retry_s(counts_begun=False)
-        limit_s = _SLICE_S if due_s is None else max(0.0, min(due_s - now_s, _SLICE_S))
-        if busy:
-            self._receive_within(busy, limit_s)
-        elif self._unsent:
-            self._wake.wait(limit_s)
+        limit_s = math.inf if due_s is None else max(0.0, due_s - time.monotonic())
+        if self._senders.busy:
+            self._await_responses(min(limit_s, _SLICE_S))
+            return
+        self._ask_whether_to_wait(time.monotonic())
+        if self._unsent:
+            self._wake.wait(min(limit_s, _SLICE_S))
             self._wake.clear()
 
     def silent_topics(self, now_s: float) -> set[str]:
@@ -507,6 +485,7 @@ class Dispatcher:
         return min(look_s, heard_s + self._settings.timeout_s)
 
     def _ask_whether_to_wait(self, now_s: float) -> None:
+        self.lose_silent()
         if topics := self.silent_topics(now_s):
             self.ask_leaders(topics)
             self.leave_silent()
@@ -532,33 +511,24 @@ class Dispatcher:
             if route.error is not None:  # else its set was among those of a sender that is lost now
                 self._give_up(route, route.error)
 
-    def _receive_within(self, busy: Sequence[BrokerSender], limit_s: float) -> None:
+    def _await_responses(self, limit_s: float = _SLICE_S) -> None:
         """Wait for responses, at most `limit_s`; lose brokers that are silent for too long."""
-        poll = select.poll()
-        by_fd: dict[int, BrokerSender] = {}
-        for sender in busy:
-            if sender.has_response(0.0):
-                by_fd = {-1: sender}
-                break
-            fd = sender.connection.current.fileno()
-            by_fd[fd] = sender
-            poll.register(fd, select.POLLIN)
-        ready = list(by_fd.values())
-        if -1 not in by_fd:
-            ready = [by_fd[fd] for fd, _ in poll.poll(limit_s * 1000)]
+        if len(self._senders.busy) > 1 or self._unsent:
+            self._ask_whether_to_wait(time.monotonic())
+        ready = _with_response(self._senders.busy, limit_s)
         for sender in ready:
-            if not sender.is_idle:
-                self._receive(sender)
-        self.lose_silent()
+            try:
+                if not sender.is_idle:
+                    sender.receive()
+            except errors.BrokerError as error:
+                self._lose(sender, error)
+        if not ready:
+            self._ask_whether_to_wait(time.monotonic())
 
     def drain(self) -> None:
         """Wait for all responses; sets that come back wait for `retry_due`."""
-        while busy := self._senders.busy:
-            if len(busy) == 1:
-                self._receive(busy[0])
-            else:
-                self._ask_whether_to_wait(time.monotonic())
-                self._receive_within(busy, _SLICE_S)
+        while self._senders.busy:
+            self._await_responses()
             if any(one.error is None for one in self._unsent.values()):
                 self.retry_due()
         self._find_loss()
@@ -632,8 +602,17 @@ class Dispatcher:
         self._parts.ledger.end(self.counts)
 
 
-def _size_bytes(sets: Iterable[PendingSet]) -> int:
-    return sum(len(one.message_set) for one in sets)
+def _with_response(busy: Sequence[BrokerSender], limit_s: float) -> list[BrokerSender]:
+    """Return the senders that have a response within `limit_s`, without waiting for others."""
+    if len(busy) < 2:
+        return [one for one in busy if one.has_response(limit_s)]
+    if ready := [one for one in busy if one.has_response(0.0)]:
+        return ready
+    poll = select.poll()
+    by_fd = {one.connection.current.fileno(): one for one in busy}
+    for fd in by_fd:
+        poll.register(fd, select.POLLIN)
+    return [by_fd[fd] for fd, _ in poll.poll(limit_s * 1000)]
 
 
 @contextmanager

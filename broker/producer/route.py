@@ -62,14 +62,6 @@ class Route:
         """Return the sets that wait and may go to another partition."""
         return [one for one in self.waiting if one.can_move and one not in self.stored]
 
-    def return_set(self, one: PendingSet, error: errors.BrokerError) -> None:
-        """Take a set back that is to be sent again."""
-        if self.error is None:
-            self.since_s = time.monotonic()
-        if not self.returned:
-            self.error = error
-        self.returned.append(one)
-
     def final_error(self, one: PendingSet, error: errors.BrokerError) -> errors.BrokerError:
         """Return the error for a set that is given up, with that of an earlier attempt."""
         earlier = self.unknown.pop(one, None)
@@ -158,7 +150,11 @@ class Routes(dict[TopicPartition, Route]):
         """Take a set back that is to be sent again."""
         if may_be_stored:
             route.unknown[one] = error
-        route.return_set(one, error)
+        if route.error is None:
+            route.since_s = time.monotonic()
+        if not route.returned:
+            route.error = error
+        route.returned.append(one)
         self.unsent[route.partition] = route
         self.plan_retry(route)
 

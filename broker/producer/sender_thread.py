@@ -215,7 +215,7 @@ class SenderThread(LoopThread):
             else:  # callbacks have kept all its messages
                 self._complete(outgoing, -1, None)
         try:
-            self.dispatcher.send_together(full)
+            self.dispatcher.offer(full)
             self.dispatcher.retry_due()
             self.dispatcher.drain()
         except BrokerError as error:
