@@ -203,8 +203,8 @@ class SendLoop:
             outgoing.encode(self._parts.packer)
         except Exception as error:  # such as a codec that is not installed
             logger.exception("failure over messages to %s", outgoing.partition)
-            self._dispatcher.note_failed(outgoing)
-            outgoing.complete(-1, errors.BrokerError(f"failure while sending: {error!r}"))
+            failure = errors.BrokerError(f"failure while sending: {error!r}")
+            self._dispatcher.fail(outgoing, failure)
             return False
         return True
 
@@ -385,8 +385,7 @@ class SendLoop:
         self._dispatcher.fail_all(errors.ProducerClosedError("it waited for a response"))
         for lane in self._lanes.values():
             for outgoing in lane.accumulator.take_all():
-                self._dispatcher.note_failed(outgoing)
-                outgoing.complete(-1, errors.ProducerClosedError("it was queued"))
+                self._dispatcher.fail(outgoing, errors.ProducerClosedError("it was queued"))
         for task in self._tasks:
             task.cancel()
         for one in (self._timer, self._silence):

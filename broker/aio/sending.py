@@ -238,6 +238,7 @@ class LoopBroker(BrokerConnection):
         self._loop = asyncio.get_running_loop()
         self._has_responses = parts.settings.acks is not Acks.NONE
         self._is_connecting = False
+        self._is_opened = False  # and not taken over
         self._failure: errors.BrokerError | None = None  # of the last attempt, until it is raised
         self.in_loop: LoopConnection | None = None
 
@@ -270,24 +271,32 @@ class LoopBroker(BrokerConnection):
         try:
             with deadlines.Limit(self.parts.settings.delivery_timeout_s):
                 super().open().connect()  # one to a broker of 0.7 may be closed
+            self._is_opened = True
         except errors.BrokerError as error:
             failure = error
         except Exception as error:  # a bug costs the messages, not the producer
             logger.exception("failure while connecting to broker %d", self.broker_id)
             failure = errors.BrokerError(f"failure while connecting: {error!r}")
+        if self._is_aborted:
+            super().close()
+            return
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._take_over, failure)
 
     def _take_over(self, failure: errors.BrokerError | None) -> None:
-        self._is_connecting = False
+        self._is_connecting = self._is_opened = False
         self._failure = failure
-        if self._is_aborted:
-            super().close()
-        elif failure is None:
+        if failure is None and not self._is_aborted:
             self.in_loop = LoopConnection(
                 super().current, self._wake, has_responses=self._has_responses
             )
         self._wake()
+
+    def abort(self) -> None:
+        """Give up an attempt to connect; the thread closes what it opens from now on."""
+        super().abort()
+        if self._is_opened:
+            super().close()
 
     def close(self) -> None:
         """Close the connection; an attempt to make one goes on."""

@@ -267,7 +267,7 @@ class Dispatcher:
             self._return(route, one, error, may_be_stored=may_be_stored)
             return
         one.complete(-1, route.final_error(one, error))
-        self.note_failed(one)  # not those that the owner has taken out, to send them again
+        self._note_failed(one)  # not those that the owner has taken out, to send them again
         if route.returned:
             self.routes.plan_retry(route)
         else:
@@ -294,7 +294,7 @@ class Dispatcher:
             elif error.is_retriable:
                 self._return(route, one, error, may_be_stored=may_be_stored)
             else:
-                self._fail(one, (is_cut and route.error) or error)
+                self.fail(one, (is_cut and route.error) or error)
         if not error.is_retriable:
             for route in {self.routes[one.partition] for one in sets}:
                 self._give_up(route, (is_cut and route.error) or error)
@@ -404,14 +404,15 @@ class Dispatcher:
             if one in stored:
                 one.complete(stored[one], None)
             else:
-                self._fail(one, route.final_error(one, error))
+                self.fail(one, route.final_error(one, error))
 
-    def _fail(self, one: PendingSet, error: errors.BrokerError) -> None:
+    def fail(self, one: PendingSet, error: errors.BrokerError) -> None:
+        """Complete a set with the error for which it is given up."""
         self._failure = self._failure or error
-        self.note_failed(one)
+        self._note_failed(one)
         one.complete(-1, error, is_raised=True)
 
-    def note_failed(self, one: PendingSet) -> None:
+    def _note_failed(self, one: PendingSet) -> None:
         """Count the messages of a set that could not be delivered."""
         self.counts.of(one.partition.topic).errors += one.message_count
 
@@ -583,7 +584,7 @@ class Dispatcher:
             sets, _ = sender.take_back(error)
             for one in sets:
                 self.routes[one.partition].in_flight -= 1
-                self._fail(one, error)
+                self.fail(one, error)
         for route in list(self._unsent.values()):
             self._give_up(route, route.error or error)
 

@@ -169,8 +169,7 @@ class SenderThread(LoopThread):
         with self._lock:
             rest = self._accumulator.take_all()
         for outgoing in rest:
-            self.dispatcher.note_failed(outgoing)
-            self._complete(outgoing, -1, closed_error(outgoing))
+            self.dispatcher.fail(outgoing, ProducerClosedError("it was queued"))
         self.dispatcher.close()
 
     def _take(self) -> list[OutgoingSet] | None:
@@ -207,8 +206,7 @@ class SenderThread(LoopThread):
             except Exception as error:  # encoders and callbacks are of the application
                 logger.exception("failure over messages to %s", outgoing.partition)
                 failure = BrokerError(f"failure while sending: {error!r}")
-                self.dispatcher.note_failed(outgoing)
-                self._complete(outgoing, -1, failure)
+                self.dispatcher.fail(outgoing, failure)
                 continue
             if outgoing.message_set:
                 full.append(outgoing)
