@@ -15,9 +15,9 @@ import shlex
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import typer
@@ -26,7 +26,7 @@ from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import SCRIPTS
 from pylogctl.cli.context import Contexts, config_files, current_name, read_contexts
 from pylogctl.cli.declarations import choices_of
-from pylogctl.cli.environment import CliError
+from pylogctl.cli.environment import DEFAULT_ZOOKEEPER, CliError, xdg_dir
 from pylogctl.cli.fields import schemas_of
 from pylogctl.cli.help_page import TOPICS
 from pylogctl.cli.nodes import HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
@@ -37,10 +37,13 @@ FRESH_S = 30.0
 STALE_S = 3600.0
 DEADLINE_S = 0.25
 
-_DEFAULT_ZOOKEEPER = "localhost:2181"
 _FILES = "@file"
 _DIRECTORIES = "@dir"
-_CONNECTION = ("-Z", "--zookeeper", "-b", "--broker", "-c", "--context")
+_CONNECTION = {
+    **dict.fromkeys(("-Z", "--zookeeper"), "zookeeper"),
+    **dict.fromkeys(("-b", "--broker"), "broker"),
+    **dict.fromkeys(("-c", "--context"), "context"),
+}
 _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
     "TOPIC": ("@topic",),
     "AUDIT-TOPIC": ("@topic",),
@@ -74,7 +77,7 @@ class _Line(NamedTuple):
 
     command: Any
     ctx: Any
-    connection: list[str]  # the options that tell of a cluster, each with its value
+    connection: Mapping[str, str]  # the options that tell of a cluster, with their values
     option: str  # whose value is typed; empty for another word
     current: str
 
@@ -133,15 +136,15 @@ def _whole(words: list[str]) -> tuple[list[str], str]:
 
 
 def _read_line(before: list[str], current: str) -> _Line:
-
     command: Any = root()
     ctx = typer.Context(command, info_name="pylogctl", **CONTEXT_SETTINGS)
     valued = {flag for flag, takes in takes_value().items() if takes}
-    connection: list[str] = []
+    connection: dict[str, str] = {}
     option = ""
     for word in before:
         if option:
-            connection += [option, word] if option in _CONNECTION else []
+            if option in _CONNECTION:
+                connection[_CONNECTION[option]] = word
             option = ""
         elif word.startswith("-") and len(word) > 1:
             option = word if word in valued else ""
@@ -192,8 +195,7 @@ def _positional(node: CommandNode, line: _Line) -> tuple[str, ...]:
         return (*Pylogctl.entries, *TOPICS)
     if not node.arguments:
         return ()
-    is_of_broker = not {"-b", "--broker"}.isdisjoint(line.connection)
-    return (is_of_broker and _broker_settings(node)) or _values_of(node.arguments[0])
+    return ("broker" in line.connection and _broker_settings(node)) or _values_of(node.arguments[0])
 
 
 def _broker_settings(node: CommandNode) -> tuple[str, ...]:
@@ -223,7 +225,6 @@ def _option_values(node: CommandNode, option: OptionNode) -> tuple[str, ...]:
     """Return the words to offer for an option of a command: of its documents, the columns."""
     if option.name not in {"columns", "sort"}:
         return _values_of(option)
-
     names: dict[str, None] = {}
     for schema in schemas_of(node.name):
         names.update(dict.fromkeys(schema["properties"]["data"]["items"]["properties"]))
@@ -237,7 +238,7 @@ def _named(line: _Line, words: tuple[str, ...]) -> list[Value]:
     return [Value(one) for one in words]
 
 
-def look_up(kind: str, prefix: str, connection: list[str]) -> list[Value]:
+def look_up(kind: str, prefix: str, connection: Mapping[str, str]) -> list[Value]:
     """Return the names of a kind in the cluster that the options of a line tell of."""
     if kind == "context":
         found = _contexts()
@@ -247,25 +248,13 @@ def look_up(kind: str, prefix: str, connection: list[str]) -> list[Value]:
     return _cached(f"{kind} {address} {parent}", lambda: _read_nodes(kind, address, parent))
 
 
-def _zookeeper_of(words: list[str]) -> str:
-    address = os.environ.get("PYLOGCTL_ZOOKEEPER")
-    for word, value in pairwise(words):
-        if word in ("-Z", "--zookeeper"):
-            address = value
-    return address or _zookeeper_of_context(words) or _DEFAULT_ZOOKEEPER
-
-
-def _zookeeper_of_context(words: list[str]) -> str | None:
-    contexts = _contexts()
-    if contexts is None:
-        return None
-
-    name = current_name(os.environ, contexts)
-    for word, value in pairwise(words):
-        if word in ("-c", "--context"):
-            name = value
-    found = contexts.by_name.get(name or "")
-    return None if found is None else found.zookeeper
+def _zookeeper_of(connection: Mapping[str, str]) -> str:
+    address = connection.get("zookeeper") or os.environ.get("PYLOGCTL_ZOOKEEPER")
+    if not address and (contexts := _contexts()) is not None:
+        name = connection.get("context") or current_name(os.environ, contexts)
+        found = contexts.by_name.get(name or "")
+        address = None if found is None else found.zookeeper
+    return address or DEFAULT_ZOOKEEPER
 
 
 def _contexts() -> Contexts | None:
@@ -280,7 +269,7 @@ def _cached(key: str, read: Callable[[], list[Value]]) -> list[Value]:
     """Return fresh values from the cache, else those of ZooKeeper, else stale ones of the cache."""
     path = cache_file(key)
     try:
-        age_s = time.time() - os.stat(path).st_mtime  # noqa: PTH116 - pathlib costs 5 ms
+        age_s = time.time() - path.stat().st_mtime
     except OSError:
         age_s = STALE_S
     if age_s < FRESH_S:
@@ -295,28 +284,24 @@ def _cached(key: str, read: Callable[[], list[Value]]) -> list[Value]:
     return values
 
 
-def cache_file(key: str) -> str:
+def cache_file(key: str) -> Path:
     """Return the path of the cached values of a kind, an address and a parent node."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if not base.startswith("/"):
-        base = f"{os.environ.get('HOME', '')}/.cache"
-    return f"{base}/pylogctl/complete-{zlib.crc32(key.encode()):08x}"
+    name = f"complete-{zlib.crc32(key.encode()):08x}"
+    return xdg_dir(os.environ, "XDG_CACHE_HOME", ".cache") / name
 
 
-def _read_cache(path: str) -> list[Value]:
-    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as above
+def _read_cache(path: Path) -> list[Value]:
+    with path.open(encoding="utf-8") as file:
         return [Value(*line.rstrip("\n").split("\t")) for line in file]
 
 
-def _write_cache(path: str, values: list[Value]) -> None:
-    temporary = f"{path}.{os.getpid()}"
-    try:
-        os.makedirs(path.rpartition("/")[0], exist_ok=True)  # noqa: PTH103 - as above
-        with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123 - as above
-            file.writelines(f"{value.text}\t{value.description}\n" for value in values)
-        os.replace(temporary, path)  # noqa: PTH105 - as above
-    except OSError:
-        return
+def _write_cache(path: Path, values: list[Value]) -> None:
+    temporary = path.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = "".join(f"{value.text}\t{value.description}\n" for value in values)
+        temporary.write_text(lines, encoding="utf-8")
+        temporary.replace(path)
 
 
 def _read_nodes(kind: str, address: str, parent: str) -> list[Value]:

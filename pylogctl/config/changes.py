@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from broker.admin import settings_changes
 from broker.admin.settings import Target
 from broker.errors import BrokerNotFoundError, TopicNotFoundError
+from broker.zk.registry import Registry
 from broker.zk.settings import SettingsChange
 from pylogctl.cli.connections import connector
 from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.render import render
 from pylogctl.config.document import CHANGE, SettingChangeRow
-
-if TYPE_CHECKING:
-    from broker.zk.registry import Registry
+from pylogctl.config.reads import open_target
 
 _APPLIED_WITHIN_S = 5.0
 
 
-def parse_assignments(target: Target, items: Sequence[str]) -> dict[str, str]:
+def _parse_assignments(target: Target, items: Sequence[str]) -> dict[str, str]:
     """Parse texts of the form NAME=VALUE; return the settings under the names that are stored."""
     pairs = []
     for item in items:
@@ -33,36 +31,41 @@ def parse_assignments(target: Target, items: Sequence[str]) -> dict[str, str]:
 
 def set_settings(
     env: Environment,
-    registry: Registry,
-    target: Target,
-    texts: Mapping[str, str],  # from `parse_assignments`
+    topic: str | None,
+    broker: str | None,
+    assignments: Sequence[str],
     *,
     may_be_absent: bool,
 ) -> None:
-    """Set settings of a topic or broker, and render what has changed."""
-    try:
-        change = settings_changes.set_settings(
-            registry, target, texts, may_be_absent=may_be_absent, is_dry_run=env.settings.dry_run
-        )
-    except (BrokerNotFoundError, TopicNotFoundError) as error:
-        when = "when the topic is created" if target.topic else "a broker that is down"
-        error.hints = (*error.hints, f"--absent sets it for {when}")
-        raise
-    _report(env, registry, target, change)
+    """Set settings of a topic or broker, NAME=VALUE each, and render what has changed."""
+    is_dry_run = env.settings.dry_run
+    with open_target(env, topic, broker) as (registry, target):
+        texts = _parse_assignments(target, assignments)
+        try:
+            change = settings_changes.set_settings(
+                registry, target, texts, may_be_absent=may_be_absent, is_dry_run=is_dry_run
+            )
+        except (BrokerNotFoundError, TopicNotFoundError) as error:
+            when = "when the topic is created" if target.topic else "a broker that is down"
+            error.hints = (*error.hints, f"--absent sets it for {when}")
+            raise
+        _report(env, registry, target, change)
 
 
 def unset_settings(
-    env: Environment, registry: Registry, target: Target, names: Sequence[str]
+    env: Environment, topic: str | None, broker: str | None, names: Sequence[str]
 ) -> None:
-    """Remove settings of a topic or broker, and render what has changed."""
-    change = settings_changes.unset_settings(
-        registry, target, names, is_dry_run=env.settings.dry_run
-    )
-    _report(env, registry, target, change)
+    """Remove settings of a topic or broker, all without names, and render what has changed."""
+    is_dry_run = env.settings.dry_run
+    with open_target(env, topic, broker) as (registry, target):
+        if names:
+            change = settings_changes.unset_settings(registry, target, names, is_dry_run=is_dry_run)
+            _report(env, registry, target, change)
+        else:
+            _unset_all(env, registry, target)
 
 
-def unset_all(env: Environment, registry: Registry, target: Target) -> None:
-    """Remove all settings of a topic or broker, and render what has changed."""
+def _unset_all(env: Environment, registry: Registry, target: Target) -> None:
     change, damage = settings_changes.unset_all(registry, target, is_dry_run=env.settings.dry_run)
     if not damage:
         _report(env, registry, target, change)

@@ -23,7 +23,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.topic_settings import TOPIC_SETTINGS, TopicSetting, value_text
 from broker.zk.registry import Registry
 from broker.zk.settings import SettingsRegistry
-from pylogctl.cli.connections import connector
+from pylogctl.cli.connections import connector, open_registry
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.config import document
@@ -55,29 +55,65 @@ def warn_of_problems(env: Environment, brokers: Sequence[BrokerSettings]) -> Non
         env.warn(f"node {path} is not used by broker {who}: {problem}")
 
 
-def read_one(
-    env: Environment, registry: Registry, broker_id: int
-) -> tuple[BrokerSettings, list[BrokerSettings]]:
-    """Return the settings of a registered broker, and those of the others."""
-    addresses = RegistryCluster(registry).brokers()
-    admin.validate_exists(registry, admin.target_of_broker(broker_id))
-    own = [address for address in addresses if address.id == broker_id]
-    others = [address for address in addresses if address.id != broker_id]
-    with _unsupported():
-        found = admin.settings_of(request_status(connector(env), own[0]))
-    return found, read_settings(env, others)
+def _settings_of(env: Environment, broker: str) -> tuple[BrokerSettings, list[BrokerSettings]]:
+    """Return the settings of one broker, and those of the other live ones of its cluster."""
+    if not broker.isdecimal():
+        env, settings = _at_address(env, broker)
+        if not settings.has_zookeeper:
+            return settings, []
+        broker = str(settings.id)
+    with open_registry(env) as registry:
+        addresses = RegistryCluster(registry).brokers()
+        admin.validate_exists(registry, target_of_broker(int(broker)))
+        own = [address for address in addresses if address.id == int(broker)]
+        others = [address for address in addresses if address.id != int(broker)]
+        with _unsupported():
+            found = admin.settings_of(request_status(connector(env), own[0]))
+        return found, read_settings(env, others)
 
 
-def read_at_address(env: Environment, address: str) -> tuple[BrokerSettings, str | None]:
-    """Return the settings of the broker at an address, and its connect string of ZooKeeper."""
+def _at_address(env: Environment, address: str) -> tuple[Environment, BrokerSettings]:
+    """Return the settings of the broker at an address, and the environment with its ZooKeeper."""
     try:
         (found,) = parse_broker_list(address) if ":" in address else []  # a misspelt id
     except (ProtocolError, ValueError) as error:
         raise UsageError(f"'{address}' is neither a broker's id nor HOST:PORT") from error
     response = request_status(connector(env), found)
     with _unsupported():
-        reported = admin.settings_of(response)
-    return reported, None if response.document is None else response.document["zookeeper"]
+        settings = admin.settings_of(response)
+    zookeeper = None if response.document is None else response.document["zookeeper"]
+    if env.settings.zookeeper is None and zookeeper:
+        env = env.changed(settings=env.settings._replace(zookeeper=zookeeper))
+    return env, settings
+
+
+@contextmanager
+def open_target(
+    env: Environment, topic: str | None, broker: str | None
+) -> Iterator[tuple[Registry, Target]]:
+    """Give the registry and the target that `--topic` or `--broker` names; one must be given."""
+    _validate_one(topic, broker)
+    if topic is not None:
+        target = target_of_topic(topic)
+    elif broker is not None and broker.isdecimal():
+        target = target_of_broker(int(broker))
+    else:
+        env, settings = _at_address(env, str(broker))
+        if not settings.has_zookeeper:
+            raise CliError(
+                ExitStatus.UNSUPPORTED,
+                f"broker {settings.id} at '{broker}' runs without ZooKeeper, where settings that "
+                "change while it runs are kept",
+                hints=["set it in the broker's properties file, and restart the broker"],
+            )
+        target = target_of_broker(settings.id)
+    with open_registry(env) as registry:
+        yield registry, target
+
+
+def _validate_one(topic: str | None, broker: str | None) -> None:
+    if (topic is None) == (broker is None):
+        raise UsageError("name one: --topic TOPIC or --broker ID")
 
 
 @contextmanager
@@ -93,12 +129,33 @@ _IDENTITY = frozenset(("broker_id", "host", "hostname", "port", "data_dir", "dat
 """Fields that differ between brokers by their nature."""
 
 
-def list_overrides(env: Environment, registry: Registry) -> None:
-    """Render the settings of all topics and brokers in ZooKeeper."""
-    settings = SettingsRegistry(registry.session)
-    targets = [target_of_topic(topic) for topic in settings.topics()]
-    targets += [target_of_broker(broker_id) for broker_id in settings.brokers()]
-    render(env, document.OVERRIDES, list(_overrides(env, settings, targets)))
+def list_settings(env: Environment, topic: str | None, broker: str | None) -> None:
+    """Render the settings of a topic, of a broker, or all in ZooKeeper."""
+    if topic is not None:
+        _show_topic(env, topic, broker, only_differences=False)
+    elif broker is not None:
+        _show_broker(env, _settings_of(env, broker)[0])
+    else:
+        with open_registry(env) as registry:
+            settings = SettingsRegistry(registry.session)
+            targets = [target_of_topic(topic) for topic in settings.topics()]
+            targets += [target_of_broker(broker_id) for broker_id in settings.brokers()]
+            render(env, document.OVERRIDES, list(_overrides(env, settings, targets)))
+
+
+def compare_settings(env: Environment, topic: str | None, broker: str | None) -> None:
+    """Render the settings of a topic or broker that differ, or those that do between brokers."""
+    if topic is not None:
+        _show_topic(env, topic, broker, only_differences=True)
+    elif broker is not None:
+        _compare_broker(env, *_settings_of(env, broker))
+    else:
+        with open_registry(env) as registry:
+            _compare_brokers(env, _live(env, registry))
+
+
+def _live(env: Environment, registry: Registry) -> list[BrokerSettings]:
+    return read_settings(env, RegistryCluster(registry).brokers())
 
 
 def _overrides(
@@ -116,10 +173,14 @@ def _overrides(
             yield document.OverrideRow(target.topic, target.broker_id, name, text, target.node.path)
 
 
-def show_topic(
-    env: Environment, topic: str, brokers: Sequence[BrokerSettings], *, only_differences: bool
+def _show_topic(
+    env: Environment, topic: str, broker: str | None, *, only_differences: bool
 ) -> None:
     """Render the settings of a topic, one row for each value that is in effect on some broker."""
+    _validate_one(topic, broker)
+    with open_registry(env) as registry:
+        brokers = _live(env, registry)
+        admin.validate_exists(registry, target_of_topic(topic))
     rows: list[document.TopicRow] = []
     for setting in TOPIC_SETTINGS:
         found = list(_topic_rows(topic, setting, brokers))
@@ -144,7 +205,7 @@ def _topic_rows(
         )
 
 
-def show_broker(env: Environment, broker: BrokerSettings) -> None:
+def _show_broker(env: Environment, broker: BrokerSettings) -> None:
     """Render all settings of a broker."""
     rows = [
         document.BrokerRow(
@@ -162,7 +223,7 @@ def _in_effect(broker: BrokerSettings, prop: Property) -> document.InEffect:
     return document.InEffect(prop.name, broker.now.value_text(prop), broker.origin(prop.field))
 
 
-def compare_broker(
+def _compare_broker(
     env: Environment, broker: BrokerSettings, others: Sequence[BrokerSettings]
 ) -> None:
     """Render the settings of a broker that differ from its start, the default or other brokers."""
@@ -189,7 +250,7 @@ def compare_broker(
     warn_of_problems(env, [broker])
 
 
-def compare_brokers(env: Environment, brokers: Sequence[BrokerSettings]) -> None:
+def _compare_brokers(env: Environment, brokers: Sequence[BrokerSettings]) -> None:
     """Render the settings that differ between brokers, one row for each value."""
     rows: list[document.BrokersDiffRow] = []
     for first in BrokerConfig().shown_properties():

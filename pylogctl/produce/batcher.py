@@ -20,7 +20,7 @@ from pylogctl.format.framing_reader import (
     read_blocks,
     too_large,
 )
-from pylogctl.produce.input_reader import Input, InputError, InputStopped
+from pylogctl.produce.input_reader import InputError, InputReader, InputStopped
 from pylogctl.produce.sender import Batch, Sender
 
 _Part = TypeVar("_Part", Block, Framed)
@@ -134,7 +134,7 @@ class Batcher:
         self._source = ""  # of the current input
         self._number_before = self._number = 0  # messages of inputs before, and up to now
 
-    def read(self, reader: Input) -> None:
+    def read(self, reader: InputReader) -> None:
         """Send all messages of an input; those that are complete also if `InputStopped` ends it."""
         reader.attend(self)
         self._source, self._number_before, self.position = reader.name, self._number, 0
@@ -250,7 +250,7 @@ class Batcher:
         for partition in list(self._open):
             self._send(partition)
 
-    def _take_block(self, block: Block, lines: Lines, reader: Input) -> None:
+    def _take_block(self, block: Block, lines: Lines, reader: InputReader) -> None:
         if not self._blocks:
             self.position = block.position
         if not block.text:

@@ -45,8 +45,6 @@ def produce(
     consumers can read all of it.
     """
     from pylogctl.produce.plan import make_plan
-    from pylogctl.produce.run import report, run
+    from pylogctl.produce.run import run
 
-    outcome = run(env, make_plan(env, topic, files or (), options))
-    report(env, topic, outcome)
-    return outcome.status
+    return run(env, make_plan(env, topic, files or (), options))

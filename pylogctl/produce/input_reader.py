@@ -54,23 +54,6 @@ class Idle(Protocol):
         """Send buffered messages, and wait for acknowledgements."""
 
 
-class Input(Protocol):
-    """An input, as the batcher reads it."""
-
-    @property
-    def name(self) -> str:
-        """Return the prefix of messages about this input; empty for standard input."""
-
-    def attend(self, idle: Idle) -> None:
-        """Run `idle` before each wait."""
-
-    def is_ready(self) -> bool:
-        """Return whether a read would not wait."""
-
-    def read1(self, size: int, /) -> bytes:
-        """Return available bytes, waiting for one; empty at the end; `InputStopped` at a signal."""
-
-
 @dataclass(eq=False)
 class InputReader:
     """Reads one input from a descriptor.
@@ -104,11 +87,11 @@ class InputReader:
 
     @property
     def name(self) -> str:
-        """See `Input`."""
+        """Return the prefix of messages about this input; empty for standard input."""
         return "" if self.file_name == STDIN else f"{self.file_name}: "
 
     def attend(self, idle: Idle) -> None:
-        """See `Input`."""
+        """Run `idle` before each wait."""
         self._idle = idle
 
     def is_ready(self, timeout_s: float | None = 0.0) -> bool:
@@ -119,7 +102,7 @@ class InputReader:
         return any(fd == self.fd for fd, _ in events) or self._stop.is_set
 
     def read1(self, size: int, /) -> bytes:
-        """See `Input`."""
+        """Return available bytes, waiting for one; empty at the end; `InputStopped` at a signal."""
         if not self.is_ready():
             self._wait()
         if self._stop.is_set:

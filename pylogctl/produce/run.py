@@ -25,6 +25,7 @@ from pylogctl.cli.connections import Absence, connector, open_cluster, with_addr
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, announced_wait, progress
+from pylogctl.cli.render import render
 from pylogctl.cli.report import failure_of
 from pylogctl.format.framing import Framing, Shape
 from pylogctl.produce.batcher import Batcher, Lines, Refusals
@@ -51,21 +52,22 @@ _CONNECT_S = 1.0  # for a connection during the run; afterwards `--on-broker-los
 _POLL_INTERVAL_S = 0.02  # for acknowledgements, while the rate makes a run wait
 
 
-class Outcome(NamedTuple):
-    """The result of a run; `partitions` has the number of messages acknowledged in each."""
+class ProduceRow(Row):
+    """What a run has sent."""
 
-    partitions: dict[TopicPartition, int]
-    payload_bytes: int
-    seconds: float
-    refused_count: int
-    resumed_count: int
-    is_verified: bool
-    status: ExitStatus
+    topic: Annotated[Text, "topic that was written to"]
+    partitions: Annotated[list[str], "partitions that were written to", Fit.WRAP]
+    messages: Annotated[Integer, "messages confirmed"]
+    bytes: Annotated[Bytes, "their payloads"]
+    seconds: Annotated[Seconds, "time until all could be read"]
+    messages_per_second: Annotated[Rate, "messages by time"]
+    refused: Annotated[Integer, "messages left out as they could not be sent"]
+    resumed: Annotated[Integer, "messages an earlier run had sent"]
+    verified: Annotated[Flag, "all was read back and compared"]
+    dry_run: Annotated[Flag, "nothing was sent"]
 
-    @property
-    def message_count(self) -> int:
-        """Return how many messages were acknowledged."""
-        return sum(self.partitions.values())
+
+DOCUMENT = Document("produce/1", ProduceRow, empty="nothing")
 
 
 class Peers(NamedTuple):
@@ -77,8 +79,11 @@ class Peers(NamedTuple):
     make_producer: Callable[[], Producer]
 
 
-def run(env: Environment, plan: Plan) -> Outcome:
-    """Send the messages of the inputs; an error says how much was sent."""
+def run(env: Environment, plan: Plan) -> ExitStatus:
+    """Send the messages of the inputs, and report; an error says how much was sent.
+
+    The summary is written as a document to stdout if one was asked for, else as a note.
+    """
     if not plan.input.skips_errors:
         check_files(plan.files)
     receipt = _load_receipt(plan)
@@ -91,7 +96,13 @@ def run(env: Environment, plan: Plan) -> Outcome:
         stop = stack.enter_context(graceful_stop())
         wakeup_fd = stack.enter_context(signal_wakeup())
         sources = Sources(env, plan.files, stop, wakeup_fd, is_paced=plan.rate is not None)
-        return _Run(env, plan, peers, sources, stop, receipts, receipt).run()
+        done = _Run(env, plan, peers, sources, stop, receipts, receipt)
+        done.run()
+    if env.settings.output is None:
+        env.note(done.summary())
+    else:
+        render(env, DOCUMENT, [done.row()])
+    return done.status
 
 
 @dataclass(eq=False)
@@ -108,6 +119,8 @@ class _Run:
         env, plan, producer = self.env, self.plan, self.peers.producer
         self._sent_sets = _sent_sets(env, plan)
         self._audit = _confirmed_counts(env, plan, self.peers)
+        self._seconds = 0.0
+        self._is_verified = False
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
         # of the message that ends the run, of its batch the first
         self._refused_number = sys.maxsize
@@ -172,21 +185,13 @@ class _Run:
         text = f"{numbers_text(batch.numbers)} refused: {failure.message}"
         self._refusals.refuse(CliError(failure.status, text), count=len(batch.numbers))
 
-    def run(self) -> Outcome:
+    def run(self) -> None:
         started_s = time.monotonic()
         total = None if self.plan.uses_terminal else self.sources.total_bytes()
         with self._audit or nullcontext():
             self._send_all(total)
-            is_verified = self._finish()
-        return Outcome(
-            self._sender.partitions,
-            self._sender.payload_bytes,
-            time.monotonic() - started_s,
-            self._refusals.count,
-            0 if self.receipt is None else self.receipt.hit_count,
-            is_verified,
-            self._status(),
-        )
+            self._is_verified = self._finish()
+        self._seconds = time.monotonic() - started_s
 
     def _send_all(self, total_bytes: int | None) -> None:
         """Send the messages of all inputs, and wait until they are confirmed."""
@@ -266,10 +271,45 @@ class _Run:
         )
         return True
 
-    def _status(self) -> ExitStatus:
+    @property
+    def status(self) -> ExitStatus:
         if self.stop.is_set:
             return self.stop.status
         return ExitStatus.PARTIAL if self._refusals.count else ExitStatus.OK
+
+    @property
+    def _rate(self) -> float:
+        return self._sender.message_count / max(self._seconds, 1e-9)
+
+    def row(self) -> ProduceRow:
+        sender = self._sender
+        return ProduceRow(
+            self.plan.topic,
+            [partition.name for partition in sorted(sender.partitions)],
+            sender.message_count,
+            sender.payload_bytes,
+            round(self._seconds, 6),
+            round(self._rate),
+            self._refusals.count,
+            0 if self.receipt is None else self.receipt.hit_count,
+            self._is_verified,
+            self.env.settings.dry_run,
+        )
+
+    def summary(self) -> str:
+        sender = self._sender
+        what = f"{count_text(sender.message_count)}, {format_size(sender.payload_bytes)}"
+        where = _where(self.plan.topic, sender.partitions)
+        if self.env.settings.dry_run:
+            text = f"{what} would go to {where}; nothing was sent"
+        else:
+            rate = format_count(self._rate)
+            text = f"{what} to {where} in {format_duration(self._seconds)} ({rate} msg/s)"
+        if self.receipt is not None and self.receipt.hit_count:
+            text += f"; {count_text(self.receipt.hit_count)} confirmed before"
+        if self._refusals.count:
+            text += f"; {count_text(self._refusals.count)} left out"
+        return text + ("; all read back and compared" if self._is_verified else "")
 
 
 def _fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
@@ -380,64 +420,7 @@ def _receipt_file(
         yield stream
 
 
-class ProduceRow(Row):
-    """What a run has sent."""
-
-    topic: Annotated[Text, "topic that was written to"]
-    partitions: Annotated[list[str], "partitions that were written to", Fit.WRAP]
-    messages: Annotated[Integer, "messages confirmed"]
-    bytes: Annotated[Bytes, "their payloads"]
-    seconds: Annotated[Seconds, "time until all could be read"]
-    messages_per_second: Annotated[Rate, "messages by time"]
-    refused: Annotated[Integer, "messages left out as they could not be sent"]
-    resumed: Annotated[Integer, "messages an earlier run had sent"]
-    verified: Annotated[Flag, "all was read back and compared"]
-    dry_run: Annotated[Flag, "nothing was sent"]
-
-
-DOCUMENT = Document("produce/1", ProduceRow, empty="nothing")
-
-
-def report(env: Environment, topic: str, outcome: Outcome) -> None:
-    """Write the summary: as a document to stdout if one was asked for, else as a note."""
-    dry_run = env.settings.dry_run
-    if env.settings.output is None:
-        env.note(_summary_text(topic, outcome, dry_run=dry_run))
-        return
-    from pylogctl.cli.render import render  # late: few runs write a document
-
-    row = ProduceRow(
-        topic,
-        [partition.name for partition in sorted(outcome.partitions)],
-        outcome.message_count,
-        outcome.payload_bytes,
-        round(outcome.seconds, 6),
-        round(outcome.message_count / max(outcome.seconds, 1e-9)),
-        outcome.refused_count,
-        outcome.resumed_count,
-        outcome.is_verified,
-        dry_run,
-    )
-    render(env, DOCUMENT, [row])
-
-
 _NAMED_PARTITIONS = 3
-
-
-def _summary_text(topic: str, outcome: Outcome, *, dry_run: bool) -> str:
-    count = outcome.message_count
-    rate = format_count(count / max(outcome.seconds, 1e-9))
-    what = f"{count_text(count)}, {format_size(outcome.payload_bytes)}"
-    where = _where(topic, outcome.partitions)
-    if dry_run:
-        text = f"{what} would go to {where}; nothing was sent"
-    else:
-        text = f"{what} to {where} in {format_duration(outcome.seconds)} ({rate} msg/s)"
-    if outcome.resumed_count:
-        text += f"; {count_text(outcome.resumed_count)} confirmed before"
-    if outcome.refused_count:
-        text += f"; {count_text(outcome.refused_count)} left out"
-    return text + ("; all read back and compared" if outcome.is_verified else "")
 
 
 def _where(topic: str, partitions: Mapping[TopicPartition, int]) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from broker import errors
 from broker.producer.dispatcher import Moved
-from broker.producer.producer import Delivery
+from broker.producer.producer import Delivery, Producer
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
@@ -64,32 +64,6 @@ class Confirmed(NamedTuple):
     message_set: Buffer
 
 
-class SetSink(Protocol):
-    """Takes sets: a `Producer`."""
-
-    def message_limit(self, partition: TopicPartition) -> int:
-        """Return the largest payload that a partition's leader takes; 0 if it is not known."""
-
-    def send_set(
-        self,
-        partition: TopicPartition,
-        message_set: Buffer,
-        on_complete: Callable[[Delivery], None] | None = None,
-        *,
-        can_move: bool = False,
-    ) -> Delivery:
-        """Send a set, waiting for room in the window only."""
-
-    def poll(self) -> None:
-        """Process the acknowledgements that have arrived."""
-
-    def flush(self) -> None:
-        """Wait until every set is acknowledged or has failed."""
-
-    def wait_until_readable(self) -> None:
-        """Wait until consumers can read everything that was sent."""
-
-
 @dataclass(eq=False)
 class Sender:
     """Sends batches and counts acknowledged messages.
@@ -98,7 +72,7 @@ class Sender:
     confirmed.
 
     Attributes:
-        sink: takes the sets; None in a dry run, in which every batch counts as acknowledged.
+        producer: takes the sets; None in a dry run, in which every batch counts as acknowledged.
         sync: wait for each acknowledgement before the next batch.
         pacer: limits the rate; None for no limit.
         before_send: called before each batch.
@@ -112,7 +86,7 @@ class Sender:
         has_failed: a broker is lost, or refused a batch not for its content.
     """
 
-    sink: SetSink | None
+    producer: Producer | None
     _: KW_ONLY
     sync: bool = False
     pacer: Pacer | None = None
@@ -146,26 +120,26 @@ class Sender:
 
     def message_limit(self, partition: TopicPartition) -> int:
         """Return the largest payload that the broker of a partition is known to take."""
-        if self.sink is None:
+        if self.producer is None:
             return sys.maxsize
-        return self.sink.message_limit(self._target(partition))
+        return self.producer.message_limit(self._target(partition))
 
     def poll(self) -> None:
         """Process the acknowledgements that have arrived, without waiting."""
-        if self.sink is not None and self._unconfirmed:
-            self._take_step(self.sink.poll)
+        if self.producer is not None and self._unconfirmed:
+            self._take_step(self.producer.poll)
 
     def flush(self) -> None:
         """Wait until all batches are acknowledged."""
-        while self.sink is not None and self._unconfirmed:
-            self._take_step(self.sink.flush)
+        while self.producer is not None and self._unconfirmed:
+            self._take_step(self.producer.flush)
 
     def wait_until_readable(self) -> None:
         """Wait until consumers can read everything that was sent."""
-        if self.sink is None:
+        if self.producer is None:
             return
         try:
-            self.sink.wait_until_readable()
+            self.producer.wait_until_readable()
         except errors.BrokerError as error:
             failure = failure_of(error)
             assert failure is not None
@@ -183,10 +157,10 @@ class Sender:
         partition = self._target(batch.partition)
         self._unconfirmed[batch.numbers[0]] = batch
         complete = partial(self._complete, batch)
-        if self.sink is None:
+        if self.producer is None:
             Delivery(partition, batch.message_set, None, complete).complete(-1, None)
         else:
-            self.sink.send_set(partition, batch.message_set, complete, can_move=self.can_move)
+            self.producer.send_set(partition, batch.message_set, complete, can_move=self.can_move)
 
     def _target(self, partition: TopicPartition) -> TopicPartition:
         while self.can_move and partition in self._replaced:
@@ -232,9 +206,9 @@ class Sender:
     def _failure(self, error: errors.BrokerError) -> errors.BrokerError | CliError:
         """Return an error that says how much is confirmed."""
         self.has_failed = True
-        if self.sink is not None:
+        if self.producer is not None:
             with suppress(errors.BrokerError):  # other brokers may still acknowledge their sets
-                self.sink.flush()
+                self.producer.flush()
         lost, self._unconfirmed = list(self._unconfirmed.values()), {}
         failure = failure_of(error)
         if failure is None or not lost:

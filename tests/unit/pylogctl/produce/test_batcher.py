@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import BrokerError
-from broker.producer.producer import Delivery
+from broker.producer.producer import Delivery, Producer
 from broker.protocol.codec import decode
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from pylogctl.format.framing import Framing, Shape
 from pylogctl.format.framing_reader import ChunkReader, Framed, Refuse, read_messages
 from pylogctl.produce.batcher import Batcher, Limits, Lines, Message, Refusals
-from pylogctl.produce.input_reader import Idle, InputStopped
+from pylogctl.produce.input_reader import STDIN, Idle, InputReader, InputStopped
 from pylogctl.produce.sender import Batch, Sender
 
 T = TopicPartition("t", 0, 0)
 LIMITS = Limits(message_bytes=1 << 20, batch_messages=3, batch_bytes=1 << 20, linger_s=60)
 
 
-class Collector:
+class Collector(Producer):
     """A sink that keeps the payloads of each set."""
 
     def __init__(self) -> None:
@@ -55,29 +55,28 @@ class Collector:
     def poll(self) -> None:
         raise AssertionError("reading asks for no acknowledgements")
 
-    def flush(self) -> None:
+    def flush(self, timeout_s: float | None = None) -> None:
         self.flush_count += 1
 
     def wait_until_readable(self) -> None:
         raise AssertionError("reading does not wait until consumers can read")
 
 
-class Chunks:
+class Chunks(InputReader):
     """An input that comes in given chunks; before each it is idle, or more is there already."""
 
-    name = ""
-
     def __init__(self, chunks: list[bytes], *, is_idle: bool = False, stops: bool = False) -> None:
+        self.file_name = STDIN
         self._chunks = iter([chunk for chunk in chunks if chunk])
         self._is_idle = is_idle
         self._stops = stops
-        self._idle: Idle | None = None
+        self._idle = None
         self.due_s: list[float | None] = []
 
     def attend(self, idle: Idle) -> None:
         self._idle = idle
 
-    def is_ready(self) -> bool:
+    def is_ready(self, timeout_s: float | None = 0.0) -> bool:
         return not self._is_idle
 
     def read1(self, size: int, /) -> bytes:
