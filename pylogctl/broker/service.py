@@ -28,8 +28,7 @@ from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageErr
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop, leave_no_core_file
 from pylogctl.cli.progress import announced_wait
-from pylogctl.cli.properties import BROKER, Layer, given_layers
-from pylogctl.cli.property_lists import dump_properties
+from pylogctl.cli.properties import BROKER, Layer, dump_properties, given_layers
 from pylogctl.cli.security import zookeeper_properties
 from pylogctl.cli.service import (
     ReadyTargets,

@@ -28,8 +28,7 @@ from pylogctl.cli.context import Contexts, config_files, current_name, read_cont
 from pylogctl.cli.declarations import choices_of
 from pylogctl.cli.environment import DEFAULT_ZOOKEEPER, CliError, xdg_dir
 from pylogctl.cli.fields import schemas_of
-from pylogctl.cli.help_page import TOPICS
-from pylogctl.cli.nodes import HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
+from pylogctl.cli.help_page import HELP_FLAGS, TOPICS, ArgumentNode, CommandNode, OptionNode
 from pylogctl.cli.options import EVERY_GROUP, takes_value
 from pylogctl.cli.tree import CONTEXT_SETTINGS, Group, describe_command
 

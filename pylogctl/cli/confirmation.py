@@ -1,10 +1,16 @@
-"""Questions before a change; the default answer is no.
+"""Questions before a change, whose default answer is no, and files to undo it.
 
 Without the confirmation, or without a terminal to ask at, CliError with DECLINED is raised. Its
 message names `command`, such as `broker stop`.
 """
 
 from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, write_diagnostic
 from pylogctl.cli.escapes import printable
@@ -80,3 +86,21 @@ def _answer(env: Environment, prompt: str) -> str:
     if not line.endswith(b"\n"):
         write_diagnostic(stderr, "")
     return line.decode("utf-8", "replace").strip()
+
+
+def new_undo_file(env: Environment, name: str) -> Path:
+    """Return the path of a new undo file, whose directory exists; `name` says what is changed."""
+    directory = env.state_dir / "undo"
+    directory.mkdir(parents=True, exist_ok=True)
+    time_ms = env.clock.time_ms()
+    moment = datetime.fromtimestamp(time_ms / 1000, UTC)
+    time = f"{moment:%Y%m%dT%H%M%S}{time_ms % 1000:03d}"
+    return directory / f"{name}-{time}-{os.getpid()}.jsonl"
+
+
+def tell_undo(env: Environment, path: Path, command: Sequence[str]) -> None:
+    """Print the command that restores what an undo file has."""
+    words = ["pylogctl", *command, "--file", str(path), "--execute"]
+    if env.settings.zookeeper:
+        words += ["--zookeeper", env.settings.zookeeper]
+    env.note(f"undo: {shlex.join(words)}")

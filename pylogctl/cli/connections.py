@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from pylogctl.cli.context import listens
 from pylogctl.cli.environment import (
     DEFAULT_BROKER,
     TRACE_VERBOSITY,
@@ -79,9 +80,7 @@ def _announced_start(env: Environment) -> Iterator[None]:
     except RegistryUnreachableError as error:
         if env.settings.zookeeper is not None:
             raise
-        from pylogctl.cli.discovery import zookeeper_of_found_broker
-
-        found = zookeeper_of_found_broker(connector(env))
+        found = _zookeeper_of_local_broker(env)
         if found is None:
             raise
         text = f"uses the ZooKeeper at {found}" if found else "runs without ZooKeeper"
@@ -91,6 +90,22 @@ def _announced_start(env: Environment) -> Iterator[None]:
         raise RegistryUnreachableError(
             f"no ZooKeeper at {env.zookeeper}; the broker at {DEFAULT_BROKER} {text}", hints=[hint]
         ) from error
+
+
+def _zookeeper_of_local_broker(env: Environment) -> str | None:
+    """Return the ZooKeeper of the broker at the default port, empty if it runs without one.
+
+    None if there is no broker that tells it.
+    """
+    from broker.admin.brokers import request_status
+    from broker.client.connection import parse_broker_list
+    from broker.protocol.extension_requests import StatusParts
+
+    if not listens(DEFAULT_BROKER):
+        return None
+    (address,) = parse_broker_list(DEFAULT_BROKER)
+    document = request_status(connector(env), address, StatusParts(0)).document
+    return None if document is None else document["zookeeper"] or ""
 
 
 class Absence(Enum):
@@ -275,13 +290,11 @@ def connector(
     }
 
     def connect(address: BrokerAddress) -> Connection:
-        if env.settings.verbosity >= TRACE_VERBOSITY:
-            from pylogctl.cli.tracing import TracedConnection
+        from pylogctl.cli.tracing import AnnouncedConnection, TracedConnection
 
-            return TracedConnection(env, address, silence, **options)
-        from pylogctl.cli.announcing import AnnouncedConnection
-
-        return AnnouncedConnection(env, address, silence, **options)
+        is_traced = env.settings.verbosity >= TRACE_VERBOSITY
+        kind = TracedConnection if is_traced else AnnouncedConnection
+        return kind(env, address, silence, **options)
 
     return connect
 

@@ -1,4 +1,4 @@
-"""Contexts: named clusters in configuration files, one of which is current.
+"""Contexts: named clusters in configuration files, one of which is current, and the local broker.
 
 Of the files, the first that has a name counts: `.pylogctl.toml` of the project, which is the
 nearest upwards until the root of a working tree; `config.toml` of the user; that of the system.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ from broker.units import parse_duration_s
 from pylogctl.cli.environment import (
     ADDRESS_PROPERTIES,
     COLORS,
+    DEFAULT_BROKER,
+    DEFAULT_ZOOKEEPER,
     CliError,
     Context,
     Environment,
@@ -363,3 +366,31 @@ def _check_name(name: str) -> None:
 
 def _toml(value: str | bool) -> str:
     return json.dumps(value)  # which is TOML for these
+
+
+_PROBE_S = 0.3
+
+
+def with_found_broker(env: Environment) -> Environment:
+    """Return the environment with the broker at the default port, if it is all that listens.
+
+    `pylogctl broker start` runs without a ZooKeeper where none can run. A cluster that is named
+    stays as it is.
+    """
+    settings = env.settings
+    by_property = not ADDRESS_PROPERTIES.isdisjoint(settings.properties)
+    if settings.brokers or settings.zookeeper is not None or by_property:
+        return env
+    if listens(DEFAULT_ZOOKEEPER) or not listens(DEFAULT_BROKER):
+        return env
+    return env.changed(settings=settings._replace(brokers=(DEFAULT_BROKER,)))
+
+
+def listens(address: str) -> bool:
+    """Return whether a local address accepts connections."""
+    host, _, port = address.partition(":")
+    try:
+        socket.create_connection((host, int(port)), _PROBE_S).close()
+    except OSError:
+        return False
+    return True

@@ -22,7 +22,7 @@ from pylogctl.cli import schemas
 from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import FILE_NAMES, SCRIPTS
 from pylogctl.cli.environment import ExitStatus
-from pylogctl.cli.nodes import CommandNode, OptionNode, by_panel
+from pylogctl.cli.help_page import CommandNode, OptionNode, by_panel
 from pylogctl.cli.options import SHARED_NAMES
 from pylogctl.cli.tree import describe
 

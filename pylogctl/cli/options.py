@@ -25,7 +25,7 @@ from broker.partition_patterns import PartitionList
 from broker.units import ListenAddress
 from pylogctl import __version__
 from pylogctl.cli.confirmation import confirm_context
-from pylogctl.cli.context import at_cluster, in_context
+from pylogctl.cli.context import at_cluster, in_context, with_found_broker
 from pylogctl.cli.declarations import (
     Choice,
     OptionalValue,
@@ -55,6 +55,7 @@ from pylogctl.cli.environment import (
     When,
     parse_properties,
 )
+from pylogctl.cli.properties import show_properties, validate_given
 from pylogctl.cli.selection import TopicPatterns, split_patterns
 
 _CommandFunction = Callable[..., int | None]
@@ -532,18 +533,12 @@ class AcceptingCommand:
             names_source = values.get("from_cluster") is not None
             takes_brokers = names_source or "brokers" in self._names
             env = in_context(env, context, takes_brokers=takes_brokers)
-        settings = env.settings
-        takes_addresses = self._names >= _ADDRESSES
-        if takes_addresses and not settings.brokers and settings.zookeeper is None:
-            from pylogctl.cli.discovery import with_found_broker  # late: loads sockets
-
-            env = env.changed(settings=with_found_broker(settings))
+        if self._names >= _ADDRESSES:
+            env = with_found_broker(env)
         changes_cluster = self._has_context and _changes_cluster(values, self._declared.changes)
         target = at_cluster(env, values.get("to_cluster"))
         values = with_groups(values, self._parameters[0])
         if env.settings.properties:
-            from pylogctl.cli.properties import validate_given  # late: few runs set any
-
             validate_given(env, ctx.command_path)
         if env.settings.help_fields:
             from pylogctl.cli.fields import show_fields  # late: few runs ask for them
@@ -556,8 +551,6 @@ class AcceptingCommand:
             if status or env.left_out:
                 raise typer.Exit(status or ExitStatus.PARTIAL)
         else:
-            from pylogctl.cli.property_lists import show_properties
-
             show_properties(env, ctx.command_path)
 
 

@@ -1,13 +1,28 @@
-"""Client properties (`-X`): which each command takes, by its name, and their layers."""
+"""Client properties (`-X`): which each command takes, their layers, and the settings made of them.
+
+`-X list` shows the properties of a command, or of all; `-X dump` those in effect.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
-from broker.properties import BaseConfig
-from pylogctl.cli.environment import ASKS_FOR_PROPERTIES, Environment, UsageError, parse_properties
+import typer
+
+from broker.errors import ConfigError
+from broker.properties import BaseConfig, Property
+from pylogctl.cli.columns import Document, Fit, Rank, Row, Text
+from pylogctl.cli.environment import (
+    ASKS_FOR_PROPERTIES,
+    DEFAULT_ZOOKEEPER,
+    Environment,
+    UsageError,
+    parse_properties,
+)
+from pylogctl.cli.render import render
+from pylogctl.cli.security import security_layers, zookeeper_properties
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -169,3 +184,139 @@ def kind_of(scope: str) -> type[BaseConfig]:
     from broker.config import BrokerConfig
 
     return BrokerConfig
+
+
+_S = TypeVar("_S", bound=BaseConfig)
+
+
+def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]) -> list[Layer]:
+    """Return the layers of a client's settings; a later one overrides those before it."""
+    settings = env.settings
+    given = given_layers(env, kind_of(use.scope))
+    shared = {
+        "broker.list": ",".join(settings.brokers) or None,
+        "zk.connect": settings.zookeeper,
+        "socket.timeout.ms": None
+        if settings.timeout_s is None
+        else str(max(1, round(settings.timeout_s * 1000))),
+    }
+    defaults = dict(use.defaults)
+    shared |= zookeeper_properties(env)
+    name_in_07 = kind_of(use.scope).name_in_07
+    named = {name_in_07(name) for layer in given for name in layer.properties}
+    if not settings.brokers and "broker.list" not in named:
+        defaults["zk.connect"] = DEFAULT_ZOOKEEPER
+    on_top = {name: text for name, text in (shared | dict(options)).items() if text is not None}
+    context, options_of_security = security_layers(env)
+    return [
+        Layer("default", defaults),
+        Layer("context", context),
+        *given,
+        Layer("option", on_top | options_of_security),
+    ]
+
+
+def client_settings(
+    env: Environment, use: Use, kind: type[_S], options: Mapping[str, str | None]
+) -> _S:
+    """Return the settings of a command's client; with `-X dump` print them and end the command."""
+    layers = _client_layers(env, use, options)
+    try:  # `kind` is the settings class of the use's scope
+        found = kind.from_properties(*(layer.properties for layer in layers))
+    except ConfigError as error:
+        raise UsageError(f"-X: {error}", hints=["try: -X list"]) from error
+    if "dump" in env.settings.properties:
+        dump_properties(env, use, layers)
+        raise typer.Exit
+    return found
+
+
+_Property = Annotated[str, "name for -X and configuration files", Fit.WHOLE]
+_Scope = Annotated[str, "producer, consumer or broker"]
+
+
+class PropertyRow(Row):
+    """A property."""
+
+    property: _Property
+    scope: _Scope
+    type: Annotated[str, "how its text is read", Rank(2), Fit.WRAP]
+    default: Annotated[str, "value when nothing else is said", Rank(1), Fit.WRAP]
+    alias: Annotated[Text, "name in Kafka 0.8, if that is another one", Rank(3), Fit.WHOLE]
+    doc: Annotated[str, "meaning", Fit.WRAP]
+
+
+class SettingRow(Row):
+    """A property in effect."""
+
+    property: _Property
+    scope: Annotated[_Scope, Rank(1)]
+    value: Annotated[str, "value in effect", Fit.WRAP]
+    origin: Annotated[str, "option, -X, PYLOGCTL_X, a file, or default"]
+
+
+LIST = Document("properties.list/1", PropertyRow, empty="no properties")
+DUMP = Document("properties.dump/1", SettingRow, empty="no properties")
+
+
+def show_properties(env: Environment, command_path: str) -> None:
+    """Write the properties of a command such as `pylogctl perf produce`, or the program's."""
+    use = use_of(command_path)
+    uses = [Use(scope) for scope in SCOPES] if use is None else [use]
+    if "list" in env.settings.properties:
+        render(env, LIST, [row for one in uses for row in _listed(one)])
+        return
+    if use is not None:
+        dump_properties(
+            env, use, [Layer("default", use.defaults), *given_layers(env, kind_of(use.scope))]
+        )
+        return
+    # Without a command each scope takes the properties that it knows.
+    layers = {
+        one.scope: [_only_known(layer, kind_of(one.scope)) for layer in given_layers(env)]
+        for one in uses
+    }
+    render(env, DUMP, [row for one in uses for row in _in_effect(one, layers[one.scope])])
+
+
+def dump_properties(env: Environment, use: Use, layers: Sequence[Layer]) -> None:
+    """Write the properties in effect, each with the layer that it comes from."""
+    render(env, DUMP, list(_in_effect(use, layers)))
+
+
+def _only_known(layer: Layer, kind: type[BaseConfig]) -> Layer:
+    known = {prop.name for prop in kind.PROPERTIES}
+    chosen = {
+        name: text for name, text in layer.properties.items() if kind.name_in_07(name) in known
+    }
+    return layer._replace(properties=chosen)
+
+
+def _in_effect(use: Use, layers: Sequence[Layer]) -> Iterator[SettingRow]:
+    kind = kind_of(use.scope)
+    origins = {kind.name_in_07(name): layer.origin for layer in layers for name in layer.properties}
+    effective = kind.from_properties(*(layer.properties for layer in layers))
+    for prop in _properties_of(use):
+        origin = origins.get(prop.name, "default")
+        yield SettingRow(prop.name, use.scope, effective.value_text(prop), origin)
+
+
+def _listed(use: Use) -> Iterator[PropertyRow]:
+    kind = kind_of(use.scope)
+    defaults = kind.from_properties(use.defaults)
+    aliases = {name: alias for alias, name in kind.aliases().items()}
+    for prop in _properties_of(use):
+        yield PropertyRow(
+            prop.name,
+            use.scope,
+            "|".join(prop.choices) or prop.kind.value,
+            defaults.value_text(prop),
+            aliases.get(prop.name),
+            prop.doc,
+        )
+
+
+def _properties_of(use: Use) -> Iterator[Property]:
+    for prop in kind_of(use.scope).PROPERTIES:
+        if prop.name not in use.refused:
+            yield prop

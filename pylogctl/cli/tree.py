@@ -29,7 +29,7 @@ from pylogctl.cli.environment import (
     UsageError,
 )
 from pylogctl.cli.foreign import hints_for_command, hints_for_option
-from pylogctl.cli.nodes import HELP_ALL, HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
+from pylogctl.cli.help_page import HELP_ALL, HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
 from pylogctl.cli.options import AcceptingCommand, App, Facts, fill_optional, takes_value
 
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.consumer.config import ConsumerConfig
 from broker.units import parse_duration_s
-from pylogctl.cli.client_settings import client_settings
 from pylogctl.cli.confirmation import refuse_change
 from pylogctl.cli.connections import with_addresses
 from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.offsets import Span, make_span, validate_order
-from pylogctl.cli.properties import CONSUME
+from pylogctl.cli.properties import CONSUME, client_settings
 from pylogctl.cli.selection import group_pattern
 from pylogctl.consume.options import (
     FOR_EVER,

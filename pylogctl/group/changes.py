@@ -35,11 +35,10 @@ from broker.files import write_atomically
 from broker.partition_patterns import PartitionList
 from broker.units import counted, format_duration
 from broker.zk.session import Session
-from pylogctl.cli.confirmation import confirm, confirm_name
+from pylogctl.cli.confirmation import confirm, confirm_name, new_undo_file, tell_undo
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
-from pylogctl.cli.undo import new_undo_file, tell_undo
 from pylogctl.group.document import (
     NODES,
     REBALANCE,

@@ -21,13 +21,12 @@ from broker.producer.config import ProducerConfig
 from broker.producer.settings import codec_of
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
 from broker.units import parse_rate
-from pylogctl.cli.client_settings import client_settings
 from pylogctl.cli.columns import Document
 from pylogctl.cli.connections import Absence, Side, connector, open_cluster, with_addresses
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.offsets import Span, make_span, resolve_ranges
 from pylogctl.cli.process import freeze_garbage
-from pylogctl.cli.properties import PERF_CONSUME, PERF_E2E, PERF_PRODUCE, Use
+from pylogctl.cli.properties import PERF_CONSUME, PERF_E2E, PERF_PRODUCE, Use, client_settings
 from pylogctl.cli.render import render
 from pylogctl.perf import document
 from pylogctl.perf.consume import End, consume_load, open_readings

@@ -11,9 +11,8 @@ from broker.producer.settings import acks_of
 from broker.protocol.client_requests import Acks
 from broker.topic import validate_topic_name
 from broker.units import Rate, parse_duration_s, parse_rate, parse_size
-from pylogctl.cli.client_settings import client_settings
 from pylogctl.cli.environment import Environment, UsageError
-from pylogctl.cli.properties import PRODUCE
+from pylogctl.cli.properties import PRODUCE, client_settings
 from pylogctl.format.framing import Framing, Shape, choose_framing, unescape
 from pylogctl.produce.batcher import ANY_COUNT, Limits
 from pylogctl.produce.broker_loss import LossRule, parse_loss_rule

@@ -23,12 +23,11 @@ from broker.files import write_atomically
 from broker.units import counted
 from broker.zk.session import Session
 from pylogctl.cli.columns import Document
-from pylogctl.cli.confirmation import confirm, confirm_name
+from pylogctl.cli.confirmation import confirm, confirm_name, new_undo_file, tell_undo
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session
 from pylogctl.cli.context import at_cluster, read_contexts
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
-from pylogctl.cli.undo import new_undo_file, tell_undo
 from pylogctl.zk.document import (
     ACLS,
     CHANGES,

@@ -13,7 +13,7 @@ import pytest
 import pylogctl
 from broker.protocol.requests import RequestType
 from pylogctl.cli.app import root
-from pylogctl.cli.nodes import CommandNode
+from pylogctl.cli.help_page import CommandNode
 from pylogctl.cli.tree import describe
 
 PAGE = Path(__file__).parents[3] / "docs/python.md"

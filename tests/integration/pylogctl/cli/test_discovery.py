@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from pylogctl import testing
-from pylogctl.cli import discovery, environment
+from pylogctl.cli import connections, context, environment
 from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke
 
@@ -22,8 +22,9 @@ def free_address() -> str:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, pylog_broker: testing.Broker, free_address: str) -> None:
     """The broker of the session at the default port, and no ZooKeeper."""
-    monkeypatch.setattr(discovery, "DEFAULT_BROKER", pylog_broker.address)
-    for module in (discovery, environment):
+    for module in (connections, context):
+        monkeypatch.setattr(module, "DEFAULT_BROKER", pylog_broker.address)
+    for module in (context, environment):
         monkeypatch.setattr(module, "DEFAULT_ZOOKEEPER", free_address)
 
 

@@ -12,7 +12,7 @@ import pytest
 from pylogctl.cli import docgen
 from pylogctl.cli.app import root
 from pylogctl.cli.environment import ExitStatus
-from pylogctl.cli.nodes import CommandNode
+from pylogctl.cli.help_page import CommandNode
 from pylogctl.cli.tree import describe
 from pylogctl.help.manual import render_page
 from tests.support.command_line import REPOSITORY

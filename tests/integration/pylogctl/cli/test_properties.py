@@ -15,7 +15,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import iter_messages
 from pylogctl.cli.app import root
 from pylogctl.cli.environment import ExitStatus
-from pylogctl.cli.nodes import CommandNode
+from pylogctl.cli.help_page import CommandNode
 from pylogctl.cli.properties import _USES
 from pylogctl.cli.tree import describe
 from tests.support.command_line import Invoke

@@ -11,7 +11,7 @@ import pytest
 from pylogctl.cli import schemas
 from pylogctl.cli.app import root
 from pylogctl.cli.fields import _OTHERS, schemas_of
-from pylogctl.cli.nodes import CommandNode
+from pylogctl.cli.help_page import CommandNode
 from pylogctl.cli.tree import describe
 from tests.support.command_line import Invoke
 from tests.support.command_line import invoke as invoke

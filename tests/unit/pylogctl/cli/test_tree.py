@@ -8,7 +8,7 @@ from pylogctl.cli import help_page
 from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.docgen import escape_literal
 from pylogctl.cli.environment import ExitStatus
-from pylogctl.cli.nodes import HELP_FLAGS, CommandNode
+from pylogctl.cli.help_page import HELP_FLAGS, CommandNode
 from pylogctl.cli.options import SHARED_NAMES
 from pylogctl.cli.tree import describe, split_leading
 from tests.support.command_line import REPOSITORY, Invoke
