@@ -74,7 +74,7 @@ def remove(env: Environment, registry: Registry, numbers: Sequence[int]) -> None
     try:
         found = admin.remove_rules(registry.session, numbers, is_dry_run=_is_dry(env))
     except ArgumentError as error:
-        raise CliError(ExitStatus.NOT_FOUND, str(error), hints=error.hints) from error
+        raise CliError(ExitStatus.NOT_FOUND, str(error), *error.hints) from error
     _report(env, registry, found)
 
 

@@ -76,7 +76,7 @@ def check_counts(
             raise CliError(
                 ExitStatus.NOT_FOUND,
                 f"only tier '{reference}' has reported to '{audit_topic}'",
-                hints=["try: --count, which counts the messages on the brokers"],
+                "try: --count, which counts the messages on the brokers",
                 code="TIER_NOT_FOUND",
             )
         verdicts = compare(
@@ -124,7 +124,7 @@ def _open_counts(
                 ExitStatus.PARTIAL,
                 f"'{audit_topic}' is no audit topic: none of {count_text(len(problems))} "
                 "is an audit event",
-                hints=["name the topic of produce --audit, or of an Auditor"],
+                "name the topic of produce --audit, or of an Auditor",
                 code="NO_AUDIT_TOPIC",
             )
         yield side, tally(one for one in events if selects(one.topic))
@@ -141,7 +141,7 @@ def no_tier(audit_topic: str, reference: str, tallied: Tally) -> CliError:
     return CliError(
         ExitStatus.NOT_FOUND,
         f"tier '{reference}' has not reported to '{audit_topic}'",
-        hints=[f"tiers that have: {', '.join(known)}"] if known else [],
+        *([f"tiers that have: {', '.join(known)}"] if known else []),
         code="TIER_NOT_FOUND",
     )
 

@@ -150,7 +150,7 @@ def _broker_config(layers: Sequence[Layer]) -> BrokerConfig:
         return BrokerConfig.from_properties(*(layer.properties for layer in layers))
     except ConfigError as error:
         raise CliError(
-            ExitStatus.CONFIG, str(error), hints=["try: pylogctl broker start -X list"]
+            ExitStatus.CONFIG, str(error), "try: pylogctl broker start -X list"
         ) from error
 
 
@@ -336,10 +336,8 @@ def _embedded_zookeeper(
         raise CliError(
             ExitStatus.CONFLICT,
             str(error),
-            hints=[
-                f"to use what listens there: --zookeeper 127.0.0.1:{port}",
-                "--zookeeper-port 0 picks a free port, --no-zookeeper does without",
-            ],
+            f"to use what listens there: --zookeeper 127.0.0.1:{port}",
+            "--zookeeper-port 0 picks a free port, --no-zookeeper does without",
         ) from error
     try:
         yield server.connect, True

@@ -51,7 +51,7 @@ def find_broker(
                 return address
     if len(live) > 1:
         ids = ", ".join(str(address.id) for address in live)
-        raise UsageError("missing ID: there are several brokers", hints=[f"brokers: {ids}"])
+        raise UsageError("missing ID: there are several brokers", f"brokers: {ids}")
     return live[0]
 
 
@@ -138,7 +138,8 @@ def stop_broker(
             raise CliError(
                 ExitStatus.TIMEOUT,
                 message,
-                hints=["nothing was killed; it may still be stopping", f"try: {again} --force"],
+                "nothing was killed; it may still be stopping",
+                f"try: {again} --force",
             )
         _kill(env, local_pid(document), message)
         return
@@ -170,7 +171,7 @@ def stop_process(env: Environment, pid_file: Path, *, kill: bool, with_zookeeper
     if not has_ended:
         if not kill:
             hints = ["nothing was killed; it may still be stopping", "try: --timeout 2m, or --kill"]
-            raise CliError(ExitStatus.TIMEOUT, _not_in_time(env, name), hints=hints)
+            raise CliError(ExitStatus.TIMEOUT, _not_in_time(env, name), *hints)
         _kill(env, pid, _not_in_time(env, name))
         return
     env.note(f"stopped {what} in {format_duration(env.clock.monotonic_s() - started_s)}")
@@ -204,11 +205,9 @@ def _check_users(
     raise CliError(
         ExitStatus.CONFLICT,
         message,
-        hints=[
-            "stop those first; they can do little without it",
-            "to stop it under them: --with-zookeeper",
-            "a ZooKeeper of its own outlives brokers: pylogctl zk start",
-        ],
+        "stop those first; they can do little without it",
+        "to stop it under them: --with-zookeeper",
+        "a ZooKeeper of its own outlives brokers: pylogctl zk start",
         code="ZOOKEEPER_IN_USE",
         details={"brokers": others, "members": members},
     )
@@ -226,7 +225,7 @@ def _shut_down(
         return None
     except UnsupportedVersionError as error:
         hints = ["send its process SIGTERM, or name its pid file: --pid-file FILE"]
-        raise CliError(ExitStatus.UNSUPPORTED, str(error), hints=hints) from error
+        raise CliError(ExitStatus.UNSUPPORTED, str(error), *hints) from error
     finally:
         connection.close()
     steps = [ShutdownStep(*one) for one in taken]
@@ -255,7 +254,7 @@ def _check_steps(name: str, steps: Sequence[ShutdownStep]) -> None:
         raise CliError(
             ExitStatus.PARTIAL,
             f"{name} has stopped, but these steps failed: {', '.join(failed)}",
-            hints=hints,
+            *hints,
             details={"failed": failed},
         )
 
@@ -269,7 +268,8 @@ def _kill(env: Environment, pid: int | None, message: str) -> None:
         raise CliError(
             ExitStatus.TIMEOUT,
             message,
-            hints=["its process is not known here, so nothing was killed", "try: --pid-file FILE"],
+            "its process is not known here, so nothing was killed",
+            "try: --pid-file FILE",
         )
     confirm(env, "broker stop --kill", f"{message}; kill process {pid}?")
     os.kill(pid, signal.SIGKILL)

@@ -69,7 +69,7 @@ def refuse_change(env: Environment, command: str) -> None:
         raise CliError(
             ExitStatus.CONFLICT,
             f"context '{context.name}' is read-only: '{command}' would change its cluster",
-            hints=[f"it is in {context.file}"],
+            f"it is in {context.file}",
             code="READ_ONLY",
         )
 

@@ -240,10 +240,8 @@ def _validate_chroot(session: Session) -> None:
         raise CliError(
             ExitStatus.NOT_FOUND,
             f"ZooKeeper at {address.servers} has no node '{address.chroot}', so no cluster",
-            hints=[
-                "a cluster's first broker makes it; check how the chroot is spelled",
-                f"try: pylogctl zk tree / --zookeeper {address.servers}",
-            ],
+            "a cluster's first broker makes it; check how the chroot is spelled",
+            f"try: pylogctl zk tree / --zookeeper {address.servers}",
             code="CHROOT_NOT_FOUND",
         )
 

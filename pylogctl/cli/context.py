@@ -70,7 +70,8 @@ class Contexts(NamedTuple):
             raise CliError(
                 ExitStatus.NOT_FOUND,
                 f"context '{name}' not found",
-                hints=[f"known contexts: {known}", "try: pylogctl context add NAME -Z HOST:PORT"],
+                f"known contexts: {known}",
+                "try: pylogctl context add NAME -Z HOST:PORT",
                 code="CONTEXT_NOT_FOUND",
             )
         return found
@@ -283,7 +284,8 @@ def _check_use(context: Context, *, takes_brokers: bool) -> None:
         raise CliError(
             ExitStatus.CONFIG,
             f"context '{context.name}' has brokers only, and this command needs a ZooKeeper",
-            hints=[f"it is in {context.file}", "-Z HOST:PORT names one for this run"],
+            f"it is in {context.file}",
+            "-Z HOST:PORT names one for this run",
         )
 
 
@@ -309,7 +311,7 @@ def add(environ: Mapping[str, str], name: str, fields: Mapping[str, str | bool])
         raise CliError(
             ExitStatus.CONFLICT,
             f"context '{name}' exists already in {file}",
-            hints=[f"try: pylogctl context show {name}, or context remove {name}"],
+            f"try: pylogctl context show {name}, or context remove {name}",
         )
     lines = [f"{key} = {_toml(value)}" for key, value in fields.items()]
     text = "\n".join([text.rstrip("\n"), "", f"[contexts.{name}]", *lines, ""])

@@ -142,7 +142,7 @@ def _option_parser(parse: Callable[[str], Any]) -> Callable[[str], Any]:
         try:
             return parse(text)
         except ArgumentError as error:
-            raise UsageError(str(error), hints=error.hints) from error
+            raise UsageError(str(error), *error.hints) from error
 
     return parsed
 

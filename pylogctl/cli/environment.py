@@ -14,7 +14,7 @@ import select
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from io import UnsupportedOperation
@@ -86,15 +86,14 @@ class CliError(Exception):
         self,
         status: ExitStatus,
         message: str,
-        *,
-        hints: Iterable[str] = (),
+        *hints: str,
         code: str = "",
         details: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
-        self.hints = tuple(hints)
+        self.hints = hints
         self.code = code or status.name
         self.details = dict(details or {})
 
@@ -102,15 +101,15 @@ class CliError(Exception):
 class UsageError(CliError):
     """An option, value, combination or expression is invalid: exit status 2."""
 
-    def __init__(self, message: str, *, hints: Iterable[str] = ()) -> None:
-        super().__init__(ExitStatus.USAGE, message, hints=hints)
+    def __init__(self, message: str, *hints: str) -> None:
+        super().__init__(ExitStatus.USAGE, message, *hints)
 
 
 class MissingCommandError(UsageError):
     """A command group was named without a command; its help is printed instead."""
 
     def __init__(self, path: str, help_text: str) -> None:
-        super().__init__(f"missing command after '{path}'", hints=[f"try: {path} --help"])
+        super().__init__(f"missing command after '{path}'", f"try: {path} --help")
         self.help_text = help_text
 
 
@@ -391,13 +390,11 @@ def parse_properties(given: list[str] | None) -> dict[str, str]:
         key, equals, value = item.partition("=")
         # `list` and `dump` are returned as names with an empty value.
         if not equals and item not in ASKS_FOR_PROPERTIES:
-            raise UsageError(
-                f"not a property: '{item}'", hints=["valid: -X KEY=VALUE, -X list, -X dump"]
-            )
+            raise UsageError(f"not a property: '{item}'", "valid: -X KEY=VALUE, -X list, -X dump")
         if key.strip() == "sasl.password" and item in (given or ()):
             raise UsageError(
                 "a password on the command line can be read by all users of the machine",
-                hints=["give --password-file FILE, --password-fd N or PYLOGCTL_PASSWORD"],
+                "give --password-file FILE, --password-fd N or PYLOGCTL_PASSWORD",
             )
         properties[key.strip()] = value
     return properties

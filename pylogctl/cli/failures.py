@@ -117,7 +117,8 @@ class CorruptMessages:
         raise CliError(
             ExitStatus.CORRUPT,
             problem,
-            hints=[*hints, "try: pylogctl log verify on the broker's segment files"],
+            *hints,
+            "try: pylogctl log verify on the broker's segment files",
             code="INVALID_MESSAGE",
             details={"topic": partition.topic, "partition": partition.name, "offset": offset},
         )

@@ -74,8 +74,7 @@ def show_fields(env: Environment, command_path: str) -> None:
     found = schemas_of(command_path)
     if not found:
         raise UsageError(
-            f"what '{command_path}' writes has the fields of its query",
-            hints=["--columns help lists them"],
+            f"what '{command_path}' writes has the fields of its query", "--columns help lists them"
         )
     render(env, FIELDS, [row for schema in found for row in _rows(schema)])
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from rich.cells import cell_len
 
 from pylogctl.cli.columns import RARE, Column, ColumnKind, Fit
+
+Rows = Sequence[Sequence[str]]
 
 GAP = "  "
 _UNKNOWN = "?"
@@ -72,67 +73,183 @@ class Terminal:
     gap: str = GAP  # between columns
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The columns of a table, chosen by its first rows, and those that it lacks.
+@dataclass(slots=True)
+class Table:
+    """A table on a terminal, whose first rows decide on its columns.
 
-    `common` has columns that are the same in all rows, with their values.
+    Attributes:
+        columns: those that are wanted; all are shown if it `is_wide`.
+        kept: the places in `columns` of those that are shown.
+        common: columns that are the same in all rows, with their values.
+        left_out: the names of columns for which there is no room.
     """
 
     columns: Sequence[Column]
-    kept: Sequence[int]  # places in `columns`
-    common: Sequence[tuple[Column, str]]
-    left_out: Sequence[str]
-    gap: str = GAP
+    terminal: Terminal
+    is_wide: bool = False
+    has_header: bool = True
+    kept: list[int] = field(init=False)
+    common: list[tuple[Column, str]] = field(default_factory=list, init=False)
+    left_out: list[str] = field(default_factory=list, init=False)
+    _widths: list[int] = field(default_factory=list, init=False)  # of `kept`, for the rows so far
 
+    def __post_init__(self) -> None:
+        self.kept = list(range(len(self.columns)))
 
-def choose(
-    columns: Sequence[Column],
-    rows: Sequence[Sequence[str]],
-    terminal: Terminal,
-    *,
-    are_all: bool,
-    is_wide: bool,
-) -> Layout:
-    """Choose the columns of a table; only if the rows `are_all` may equal ones leave it."""
-    kept = list(range(len(columns)))
-    least_width = partial(_least_width, columns, rows, gap=terminal.gap)
-    common: list[tuple[Column, str]] = []
-    if is_wide or (are_all and len(rows) == 1 and len(columns) > _FEW_COLUMNS):
-        return Layout(columns, kept, common, (), terminal.gap)
-    if are_all and len(rows) > 1:
-        same = {place for place in kept if len({row[place] for row in rows}) == 1}
-        kept = [one for one in kept if one not in same or rows[0][one] not in _EMPTY] or [0]
-        above = [one for one in kept if one in same and columns[one].kind in _NO_MEASURES]
-        if same.issuperset(kept):
-            same, above = set(), []  # rows that are all the same are still rows
-        elif len(kept) - len(above) < _FEWEST_COLUMNS:
-            above = above[1:]
-        kept = [one for one in kept if one not in above]
-        # A measure above the table would look like a total: it goes there only to make room.
-        measures = [
-            one for one in kept[1:] if one in same and columns[one].kind not in _NO_MEASURES
-        ]
-        measures.sort(key=lambda place: (columns[place].rank, place))
-        while measures and len(kept) > _FEWEST_COLUMNS:
-            if least_width(kept, _READABLE) <= terminal.width:
+    def add(self, rows: Rows, *, are_all: bool) -> Iterator[str]:
+        """Yield the lines of further rows; a row that is all, and has many columns, as a record."""
+        is_first = not self._widths
+        if is_first and are_all and not self.is_wide and self.is_record(rows):
+            yield from self._record_lines(rows[0])
+            return
+        if is_first and not self.is_wide:
+            self.choose(rows, are_all=are_all)
+        self.fit(rows)
+        yield from self.lines(rows, header=is_first and self.has_header)
+
+    def is_record(self, rows: Rows) -> bool:
+        """Whether rows are shown as names and values, as there is one and it has many columns."""
+        return len(rows) == 1 and len(self.columns) > _FEW_COLUMNS
+
+    def choose(self, rows: Rows, *, are_all: bool) -> None:
+        """Choose the columns by the first rows; only if they `are_all` may equal ones leave it."""
+        columns, width, kept = self.columns, self.terminal.width, self.kept
+        if are_all and len(rows) > 1:
+            same = {place for place in kept if len({row[place] for row in rows}) == 1}
+            kept = [one for one in kept if one not in same or rows[0][one] not in _EMPTY] or [0]
+            above = [one for one in kept if one in same and columns[one].kind in _NO_MEASURES]
+            if same.issuperset(kept):
+                same, above = set(), []  # rows that are all the same are still rows
+            elif len(kept) - len(above) < _FEWEST_COLUMNS:
+                above = above[1:]
+            kept = [one for one in kept if one not in above]
+            # A measure above the table would look like a total: it goes there only to make room.
+            measures = [
+                one for one in kept[1:] if one in same and columns[one].kind not in _NO_MEASURES
+            ]
+            measures.sort(key=lambda place: (columns[place].rank, place))
+            while measures and len(kept) > _FEWEST_COLUMNS:
+                if self._least_width(rows, kept, _READABLE) <= width:
+                    break
+                above.append(measures.pop())
+                kept.remove(above[-1])
+            self.common = [(columns[place], rows[0][place]) for place in sorted(above)]
+        left_out: list[int] = []
+        while len(kept) > 1:
+            last = max(kept[1:], key=lambda place: (columns[place].rank, place))
+            if self._least_width(rows, kept, _shortest(columns[last])) <= width:
                 break
-            above.append(measures.pop())
-            kept.remove(above[-1])
-        common = [(columns[place], rows[0][place]) for place in sorted(above)]
-    left_out: list[int] = []
-    while len(kept) > 1:
-        last = max(kept[1:], key=lambda place: (columns[place].rank, place))
-        if least_width(kept, _shortest(columns[last])) <= terminal.width:
-            break
-        kept.remove(last)
-        left_out.append(last)
-    for place in left_out[::-1]:  # a narrow column may fit where a wide one did not
-        wider = sorted((*kept, place))
-        if least_width(wider, _shortest(columns[place])) <= terminal.width:
-            kept = wider
-    names = [columns[one].name for one in left_out[::-1] if one not in kept]
-    return Layout(columns, kept, common, names, terminal.gap)
+            kept.remove(last)
+            left_out.append(last)
+        for place in left_out[::-1]:  # a narrow column may fit where a wide one did not
+            wider = sorted((*kept, place))
+            if self._least_width(rows, wider, _shortest(columns[place])) <= width:
+                kept = wider
+        self.kept = kept
+        self.left_out = [columns[one].name for one in left_out[::-1] if one not in kept]
+
+    def _least_width(self, rows: Rows, kept: Sequence[int], shortened: int) -> int:
+        least = self._least_widths(rows, kept, self._natural_widths(rows, kept), shortened)
+        return sum(least) + len(self.terminal.gap) * (len(kept) - 1)
+
+    def _natural_widths(self, rows: Rows, kept: Sequence[int]) -> list[int]:
+        return [
+            max(cell_len(self.columns[place].heading), *(cell_len(row[place]) for row in rows))
+            for place in kept
+        ]
+
+    def _least_widths(
+        self, rows: Rows, kept: Sequence[int], widths: Sequence[int], shortened: int
+    ) -> list[int]:
+        """Return the least width of each column whose cells take `widths` as they are."""
+        found = []
+        for place, width in zip(kept, widths, strict=True):
+            column = self.columns[place]
+            least = {Fit.SHORTEN: shortened, Fit.WRAP: _LEAST_WRAPPED}.get(column.fit, width)
+            found.append(min(width, max(least, cell_len(column.heading))))
+        if kept[0] == 0 and self.columns[0].fit is Fit.SHORTEN and found[0] < widths[0]:
+            found[0] = min(widths[0], max(found[0], _distinct_width([row[0] for row in rows])))
+        return found
+
+    def fit(self, rows: Rows) -> None:
+        """Set the width of each column: those that may be narrower share what is missing."""
+        widths = self._natural_widths(rows, self.kept)
+        widths = [max(one, least) for one, least in zip_longest(widths, self._widths, fillvalue=0)]
+        least = self._least_widths(rows, self.kept, widths, _LEAST_SHORTENED)
+        excess = sum(widths) + len(self.terminal.gap) * (len(widths) - 1) - self.terminal.width
+        while excess > 0:
+            able = [place for place, one in enumerate(widths) if one > least[place]]
+            if not able:
+                break
+            widths[max(able, key=lambda place: widths[place])] -= 1
+            excess -= 1
+        self._widths = widths
+
+    def lines(self, rows: Rows, *, header: bool) -> Iterator[str]:
+        """Yield the lines of a table; what it leaves out is told by `notes`."""
+        terminal, gap = self.terminal, self.terminal.gap
+        layout = [(place, self.columns[place]) for place in self.kept]
+        sized = list(zip(layout, self._widths, strict=True))
+        if header:
+            yield from self._common_lines()
+            headings = _line([_aligned(c.heading, width, c) for (_, c), width in sized], gap)
+            yield f"{_BOLD}{headings}{_RESET}" if terminal.has_color else headings
+            rule = "─" if terminal.has_unicode else "-"
+            yield _line([rule * width for width in self._widths], gap)
+        heads = [_head([row[place] for row in rows], width) for (place, _), width in sized]
+        for row in rows:
+            parts = [
+                _fit(row[place], column, width, terminal, head)
+                for ((place, column), width), head in zip(sized, heads, strict=True)
+            ]
+            for number in range(max(map(len, parts))):
+                cells = [part[number] if number < len(part) else "" for part in parts]
+                yield _line(
+                    [
+                        _colored(_aligned(cell, width, column), cell, column, terminal)
+                        for cell, ((_, column), width) in zip(cells, sized, strict=True)
+                    ],
+                    gap,
+                )
+
+    def _common_lines(self) -> Iterator[str]:
+        line, width, terminal = "", 0, self.terminal
+        for column, value in self.common:
+            name = f"{column.heading} "
+            first, *rest = _fit(value, column, terminal.width - len(name), terminal)
+            taken = len(name) + cell_len(first)
+            part = name + _colored(first, value, column, terminal)
+            if line and width + len(GAP) + taken <= terminal.width and not rest:
+                line, width = line + GAP + part, width + len(GAP) + taken
+                continue
+            if line:
+                yield line
+            line, width = part, taken
+            for more in rest:
+                yield line
+                line, width = " " * len(name) + more, terminal.width
+        if line:
+            yield line
+
+    def _record_lines(self, row: Sequence[str]) -> Iterator[str]:
+        """Yield the values of one row, each behind the name of its column."""
+        terminal = self.terminal
+        width = max(cell_len(column.heading) for column in self.columns)
+        for column, value in zip(self.columns, row, strict=True):
+            if value in _EMPTY:
+                continue
+            name = _padded(column.heading, width)
+            shown = f"{_BOLD}{name}{_RESET}" if terminal.has_color else name
+            room = max(_LEAST_WRAPPED, terminal.width - width - len(GAP))
+            first, *rest = _fit(value, column, room, terminal)
+            yield f"{shown}{GAP}{_colored(first, value, column, terminal)}"
+            yield from (" " * width + GAP + line for line in rest)
+
+    def notes(self, way: str) -> list[str]:
+        """Return which columns are left out, if there are any, and the way to see them."""
+        if not self.left_out:
+            return []
+        return _wrapped(f"not shown: {', '.join(self.left_out)}; {way}", self.terminal.width, "…")
 
 
 def _shortest(column: Column) -> int:
@@ -140,151 +257,8 @@ def _shortest(column: Column) -> int:
     return _READABLE if column.rank >= RARE else _LEAST_SHORTENED
 
 
-def _natural_widths(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], kept: Sequence[int]
-) -> list[int]:
-    return [
-        max(cell_len(columns[place].heading), *(cell_len(row[place]) for row in rows))
-        for place in kept
-    ]
-
-
-def _least(column: Column, width: int, shortened: int = _LEAST_SHORTENED) -> int:
-    """Return the least width of a column whose cells take `width` as they are."""
-    least = {Fit.SHORTEN: shortened, Fit.WRAP: _LEAST_WRAPPED}.get(column.fit, width)
-    return min(width, max(least, cell_len(column.heading)))
-
-
-def _least_width(
-    columns: Sequence[Column],
-    rows: Sequence[Sequence[str]],
-    kept: Sequence[int],
-    shortened: int,
-    *,
-    gap: str,
-) -> int:
-    widths = _natural_widths(columns, rows, kept)
-    least = [
-        _least(columns[place], width, shortened) for place, width in zip(kept, widths, strict=True)
-    ]
-    if kept[0] == 0 and columns[0].fit is Fit.SHORTEN and least[0] < widths[0]:
-        least[0] = min(widths[0], max(least[0], _distinct_width([row[0] for row in rows])))
-    return sum(least) + len(gap) * (len(kept) - 1)
-
-
-def fitted_widths(
-    layout: Layout, rows: Sequence[Sequence[str]], width: int, *, before: Sequence[int] = ()
-) -> list[int]:
-    """Return the width of each column: those that may be narrower share what is missing.
-
-    `before` are the widths of the rows above, if there are any.
-    """
-    columns = [layout.columns[place] for place in layout.kept]
-    widths = _natural_widths(layout.columns, rows, layout.kept)
-    widths = [max(one, least) for one, least in zip_longest(widths, before, fillvalue=0)]
-    least = [_least(column, one) for column, one in zip(columns, widths, strict=True)]
-    if layout.kept[0] == 0 and columns[0].fit is Fit.SHORTEN and least[0] < widths[0]:
-        least[0] = min(widths[0], max(least[0], _distinct_width([row[0] for row in rows])))
-    excess = sum(widths) + len(layout.gap) * (len(widths) - 1) - width
-    while excess > 0:
-        able = [place for place, one in enumerate(widths) if one > least[place]]
-        if not able:
-            break
-        widest = max(able, key=lambda place: widths[place])
-        widths[widest] -= 1
-        excess -= 1
-    return widths
-
-
-def table_lines(
-    layout: Layout,
-    rows: Sequence[Sequence[str]],
-    widths: Sequence[int],
-    terminal: Terminal,
-    *,
-    header: bool,
-) -> Iterator[str]:
-    """Yield the lines of a table; what its layout leaves out is told by `notes`."""
-    columns = [layout.columns[place] for place in layout.kept]
-    if header:
-        yield from _common_lines(layout, terminal)
-        headings = _line(
-            [_aligned(c.heading, w, c) for c, w in zip(columns, widths, strict=True)], layout.gap
-        )
-        yield f"{_BOLD}{headings}{_RESET}" if terminal.has_color else headings
-        rule = "─" if terminal.has_unicode else "-"
-        yield _line([rule * width for width in widths], layout.gap)
-    heads = [
-        _head([row[place] for row in rows], width)
-        for place, width in zip(layout.kept, widths, strict=True)
-    ]
-    for row in rows:
-        parts = [
-            _fit(row[place], column, width, terminal, head)
-            for place, column, width, head in zip(layout.kept, columns, widths, heads, strict=True)
-        ]
-        for number in range(max(map(len, parts))):
-            cells = [part[number] if number < len(part) else "" for part in parts]
-            yield _line(
-                [
-                    _colored(_aligned(cell, width, column), cell, column, terminal)
-                    for cell, width, column in zip(cells, widths, columns, strict=True)
-                ],
-                layout.gap,
-            )
-
-
-def _common_lines(layout: Layout, terminal: Terminal) -> Iterator[str]:
-    line, width = "", 0
-    for column, value in layout.common:
-        name = f"{column.heading} "
-        first, *rest = _fit(value, column, terminal.width - len(name), terminal)
-        taken = len(name) + cell_len(first)
-        part = name + _colored(first, value, column, terminal)
-        if line and width + len(GAP) + taken <= terminal.width and not rest:
-            line, width = line + GAP + part, width + len(GAP) + taken
-            continue
-        if line:
-            yield line
-        line, width = part, taken
-        for more in rest:
-            yield line
-            line, width = " " * len(name) + more, terminal.width
-    if line:
-        yield line
-
-
 def _line(cells: Sequence[str], gap: str) -> str:
     return gap.join(cells).rstrip()
-
-
-def is_record(layout: Layout, rows: Sequence[Sequence[str]]) -> bool:
-    """Whether rows are shown as names and values, as there is one and it has many columns."""
-    return len(rows) == 1 and len(layout.columns) > _FEW_COLUMNS
-
-
-def record_lines(
-    columns: Sequence[Column], row: Sequence[str], terminal: Terminal
-) -> Iterator[str]:
-    """Yield the values of one row, each behind the name of its column."""
-    width = max(cell_len(column.heading) for column in columns)
-    for column, value in zip(columns, row, strict=True):
-        if value in _EMPTY:
-            continue
-        name = _padded(column.heading, width)
-        shown = f"{_BOLD}{name}{_RESET}" if terminal.has_color else name
-        room = max(_LEAST_WRAPPED, terminal.width - width - len(GAP))
-        first, *rest = _fit(value, column, room, terminal)
-        yield f"{shown}{GAP}{_colored(first, value, column, terminal)}"
-        yield from (" " * width + GAP + line for line in rest)
-
-
-def notes(layout: Layout, terminal: Terminal, way: str) -> Iterator[str]:
-    """Yield which columns are left out, if there are any, and the way to see them."""
-    if layout.left_out:
-        names = ", ".join(layout.left_out)
-        text = f"not shown: {names}; {way}"
-        yield from _wrapped(text, terminal.width, "…")
 
 
 def _fit(

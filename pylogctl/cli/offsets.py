@@ -45,7 +45,7 @@ def parse_offset_file(lines: Iterable[str], name: str) -> list[_FileOffset]:
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(
                 f"line {number} of '{name}' is not an offset: '{text[:80]}'",
-                hints=["valid: TOPIC PARTITION OFFSET, or a JSON object with these names"],
+                "valid: TOPIC PARTITION OFFSET, or a JSON object with these names",
             ) from error
     return offsets
 

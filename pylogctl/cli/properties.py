@@ -224,7 +224,7 @@ def client_settings(
     try:  # `kind` is the settings class of the use's scope
         found = kind.from_properties(*(layer.properties for layer in layers))
     except ConfigError as error:
-        raise UsageError(f"-X: {error}", hints=["try: -X list"]) from error
+        raise UsageError(f"-X: {error}", "try: -X list") from error
     if "dump" in env.settings.properties:
         dump_properties(env, use, layers)
         raise typer.Exit

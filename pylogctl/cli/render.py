@@ -11,13 +11,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import Annotated, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 from broker.errors import BrokerError, did_you_mean
 from broker.units import format_duration, format_rate, format_size, format_time
 from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind, Document, Fit, Row, by_column
 from pylogctl.cli.environment import CliError, Environment, UsageError, terminal_width
 from pylogctl.cli.escapes import one_line, printable
+
+if TYPE_CHECKING:
+    from pylogctl.cli.layout import Table
 
 Record = Mapping[str, Any]
 BLOCK_RECORDS = 1000
@@ -77,8 +80,7 @@ def _column(document: Document, name: str) -> Column:
     wanted = name.strip().lower().replace("-", "_")
     if wanted not in known:
         raise UsageError(
-            f"no column '{name}'{did_you_mean(wanted, known)}",
-            hints=[f"columns: {', '.join(known)}"],
+            f"no column '{name}'{did_you_mean(wanted, known)}", f"columns: {', '.join(known)}"
         )
     return known[wanted]
 
@@ -218,7 +220,8 @@ def _write_for_people(
     header = not env.settings.no_header
     scaled = env.output == "table" and not env.settings.raw_numbers
     is_laid_out = env.output == "table" and env.streams.stdout_is_tty
-    table = _TerminalTable(env, columns, is_part=is_part) if is_laid_out else None
+    table = _terminal_table(env, columns) if is_laid_out else None
+    is_whole = header and not is_part
     has_rows = False
     for block in _blocks(records):
         has_rows = True
@@ -228,62 +231,31 @@ def _write_for_people(
         if env.output == "name":
             env.write_styled("\n".join(row[0] for row in rows))
         elif table is not None:
-            env.write_styled(table.add(rows, are_all=len(rows) < BLOCK_RECORDS))
+            are_all = is_whole and len(rows) < BLOCK_RECORDS
+            env.write_styled("\n".join(table.add(rows, are_all=are_all)))
         else:
             env.write_styled(_tabulated(env, columns, rows, header=header))
         header = False
     if table is not None:
         env.flush()  # what stderr has comes below
-        for line in table.notes:
+        way = "--wide shows all, --columns chooses"
+        if env.settings.properties:  # listed by commands that have no such options
+            way = "--output tsv shows all"
+        for line in table.notes(way):
             env.note(line)
     return has_rows
 
 
-class _TerminalTable:
-    """A table on a terminal, whose first rows decide on its columns."""
+def _terminal_table(env: Environment, columns: Sequence[Column]) -> Table:
+    from pylogctl.cli.layout import Table, Terminal  # late: only for terminals
 
-    def __init__(self, env: Environment, columns: Sequence[Column], *, is_part: bool) -> None:
-        from pylogctl.cli import layout  # late: only for terminals
-
-        self._module = layout
-        self._columns = columns
-        self._is_wide = env.settings.wide or bool(env.settings.columns)
-        self._is_part = is_part
-        self._header = not env.settings.no_header
-        self._layout: layout.Layout | None = None
-        self._way = "--wide shows all, --columns chooses"
-        if env.settings.properties:  # listed by commands that have no such options
-            self._way = "--output tsv shows all"
-        self._widths: list[int] = []  # of the rows so far
-        self._terminal = layout.Terminal(
-            _ANY_WIDTH if self._is_wide else terminal_width(env.environ),
-            has_color=env.use_color(),
-            has_unicode=env.unicode_output,
-        )
-
-    @property
-    def notes(self) -> list[str]:
-        if self._layout is None:
-            return []
-        return list(self._module.notes(self._layout, self._terminal, self._way))
-
-    def add(self, rows: list[list[str]], *, are_all: bool) -> str:
-        """Return the lines of further rows."""
-        module, is_first = self._module, self._layout is None
-        are_all = are_all and self._header and not self._is_part
-        if self._layout is None:
-            self._layout = module.choose(
-                self._columns, rows, self._terminal, are_all=are_all, is_wide=self._is_wide
-            )
-        if is_first and are_all and not self._is_wide and module.is_record(self._layout, rows):
-            return "\n".join(module.record_lines(self._columns, rows[0], self._terminal))
-        self._widths = module.fitted_widths(
-            self._layout, rows, self._terminal.width, before=self._widths
-        )
-        lines = module.table_lines(
-            self._layout, rows, self._widths, self._terminal, header=is_first and self._header
-        )
-        return "\n".join(lines)
+    is_wide = env.settings.wide or bool(env.settings.columns)
+    terminal = Terminal(
+        _ANY_WIDTH if is_wide else terminal_width(env.environ),
+        has_color=env.use_color(),
+        has_unicode=env.unicode_output,
+    )
+    return Table(columns, terminal, is_wide, has_header=not env.settings.no_header)
 
 
 def _blocks(records: Iterable[Record]) -> Iterator[list[Record]]:

@@ -102,7 +102,7 @@ def _password_of(env: Environment) -> str | None:
         return None
     raise UsageError(
         "the user needs a password",
-        hints=["give --password-file FILE, --password-fd N or PYLOGCTL_PASSWORD"],
+        "give --password-file FILE, --password-fd N or PYLOGCTL_PASSWORD",
     )
 
 

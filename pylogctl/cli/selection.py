@@ -83,7 +83,7 @@ def group_pattern(patterns: TopicPatterns) -> str:
         if re.search(r"[\s,]|^[\"']|[\"']$", pattern):
             raise UsageError(
                 f"a pattern of a group has no blank, comma or quote at its ends: '{pattern}'",
-                hints=["write . for a blank, aa? for a{1,2}: members of 0.7 read a comma as |"],
+                "write . for a blank, aa? for a{1,2}: members of 0.7 read a comma as |",
             )
     return joined_filter(*patterns)
 

@@ -116,16 +116,16 @@ def _usage_error(error: typer.TyperException) -> CliError:
     if kind == "NoSuchOption":
         names = [str(one.name) for one in ctx.command.params] if ctx else []
         foreign = hints_for_option(option, path, names)
-        return UsageError(_no_option(option, ctx, path, guesses=not foreign), hints=foreign + hints)
+        return UsageError(_no_option(option, ctx, path, guesses=not foreign), *foreign, *hints)
     if kind == "BadOptionUsage":
-        return UsageError(f"option '{option}' {_value_problem(error.message)}", hints=hints)
+        return UsageError(f"option '{option}' {_value_problem(error.message)}", *hints)
     if kind == "MissingParameter" and param is not None:
-        return UsageError(f"missing {_label(param)}", hints=hints)
+        return UsageError(f"missing {_label(param)}", *hints)
     if param is not None:
-        return UsageError(f"{_label(param)}: {_bad_value(error.message)}", hints=hints)
+        return UsageError(f"{_label(param)}: {_bad_value(error.message)}", *hints)
     extra = error.message.partition("extra argument(s) (")[2].rstrip(")")
     message = f"unexpected argument '{extra}'" if extra else error.message.rstrip(".")
-    return UsageError(message, hints=hints)
+    return UsageError(message, *hints)
 
 
 def _no_option(option: str, ctx: Any, path: str, *, guesses: bool) -> str:
@@ -257,7 +257,7 @@ class Group(TyperGroup):
             hints = hints_for_command(ctx.command_path.split()[1:], args)
             guess = "" if hints else did_you_mean(args[0], self.list_commands(ctx))
             raise UsageError(
-                f"no command '{args[0]}'{guess}", hints=[*hints, f"try: {ctx.command_path} --help"]
+                f"no command '{args[0]}'{guess}", *hints, f"try: {ctx.command_path} --help"
             )
         return args[0], command, args[1:]
 
@@ -380,7 +380,7 @@ def _no_shared_option(flag: str, guess: str) -> UsageError:
     from pylogctl.cli.foreign import hints_for_option
 
     hints = hints_for_option(flag)
-    return UsageError(f"no option '{flag}' before a command{'' if hints else guess}", hints=hints)
+    return UsageError(f"no option '{flag}' before a command{'' if hints else guess}", *hints)
 
 
 def run(root: TyperGroup, args: list[str], streams: Streams) -> int:

@@ -42,7 +42,7 @@ def _read_path(env: Environment, path: Path) -> list[LoggedChange]:
         raise CliError(
             ExitStatus.NOT_FOUND,
             f"'{path}' has no state-change log" if path.exists() else f"no file '{path}'",
-            hints=[f"a broker keeps it in its first data directory, in files {_FILES}"],
+            f"a broker keeps it in its first data directory, in files {_FILES}",
         )
     changes: list[LoggedChange] = []
     for file in files:
@@ -77,8 +77,7 @@ def show_cluster(env: Environment, selects: Selects) -> None:
         ]
     _show(env, [one for changes in found for one in changes], selects)
     raise_failures(
-        env,
-        Done([*done.failures, *absent], done.target_count + len(absent), done.plural),
+        env, Done([*done.failures, *absent], done.target_count + len(absent), done.plural)
     )
 
 
@@ -91,7 +90,7 @@ def follow_cluster(env: Environment, selects: Selects) -> ExitStatus:
     if env.settings.output == "json":
         raise UsageError(
             "--output json is one document, which --follow would never end",
-            hints=["--output jsonl has one object a line"],
+            "--output jsonl has one object a line",
         )
     if env.settings.sort:
         raise UsageError("--sort needs all changes, and --follow shows them as they come")

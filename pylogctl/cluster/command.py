@@ -67,13 +67,13 @@ def health(env: Environment) -> None:
         raise CliError(
             ExitStatus.THRESHOLD,
             f"not healthy: {', '.join(one.name for one in found.failed)}",
-            hints=["try: pylogctl topic describe TOPIC, pylogctl broker list"],
+            "try: pylogctl topic describe TOPIC, pylogctl broker list",
         )
     if found.hidden:
         raise CliError(
             ExitStatus.NOT_ALLOWED,
             f"this user is not allowed to see: {', '.join(one.name for one in found.hidden)}",
-            hints=["it takes the right to describe the cluster (pylogctl acl add)"],
+            "it takes the right to describe the cluster (pylogctl acl add)",
             code="NOT_ALLOWED",
         )
 

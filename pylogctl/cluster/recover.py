@@ -60,7 +60,7 @@ def recover(
         raise CliError(
             ExitStatus.CONFLICT,
             f"topic '{known[0]}' is not lost, only partitions of it: all would be deleted",
-            hints=[f"restore them; or delete all: pylogctl topic delete {known[0]} --data"],
+            f"restore them; or delete all: pylogctl topic delete {known[0]} --data",
         )
     if missing := sorted(set(topics) - {one.record.partition.topic for one in lost}):
         raise CliError(

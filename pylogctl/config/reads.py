@@ -104,7 +104,7 @@ def open_target(
                 ExitStatus.UNSUPPORTED,
                 f"broker {settings.id} at '{broker}' runs without ZooKeeper, where settings that "
                 "change while it runs are kept",
-                hints=["set it in the broker's properties file, and restart the broker"],
+                "set it in the broker's properties file, and restart the broker",
             )
         target = target_of_broker(settings.id)
     with open_registry(env) as registry:

@@ -69,14 +69,14 @@ class ExecCommand:
             raise UsageError(
                 f"--exec '{text}' puts {_TEXT_PLACE} into a shell's script, where a topic's name "
                 "could be run as a command",
-                hints=["""try: sh -c 'echo "$1"' sh {topic}"""],
+                """try: sh -c 'echo "$1"' sh {topic}""",
             )
         name = self._words[0]
         if not _PLACE.search(name) and shutil.which(name) is None:
             raise CliError(
                 ExitStatus.NOT_FOUND,
                 f"no command '{name}' for --exec",
-                hints=["words are split as a shell does it, but no shell runs them: sh -c '...'"],
+                "words are split as a shell does it, but no shell runs them: sh -c '...'",
             )
         self._run_count = 0
 

@@ -256,10 +256,8 @@ def run_in_group(
             raise CliError(
                 ExitStatus.NOT_FOUND,
                 str(error),
-                hints=[
-                    f"pylogctl group reset {group} moves the group's offsets",
-                    "without --strict-offset it goes on at the first message there is",
-                ],
+                f"pylogctl group reset {group} moves the group's offsets",
+                "without --strict-offset it goes on at the first message there is",
                 code="OFFSET_OUT_OF_RANGE",
             ) from error
 

@@ -297,7 +297,7 @@ class Consumption:
                 ExitStatus.PARTIAL,
                 f"{message.partition}: the group stays at the message at {message.offset}, "
                 "which could not be handled",
-                hints=["--retry-dir DIR keeps such messages for later and goes on"],
+                "--retry-dir DIR keeps such messages for later and goes on",
                 details={"partition": message.partition.name, "offset": message.offset},
             )
 
@@ -317,7 +317,7 @@ class Consumption:
     def _warn_of_delimiter(self, offset: int) -> None:
         problem = f"payload at offset {offset} contains the delimiter"
         if self.plan.form.strict_framing:
-            raise CliError(ExitStatus.CORRUPT, problem, hints=["use -L, --base64 or --jsonl"])
+            raise CliError(ExitStatus.CORRUPT, problem, "use -L, --base64 or --jsonl")
         if not self._has_warned:
             self._has_warned = True
             self.env.warn(f"{problem}; use -L, --base64 or --jsonl")

@@ -207,7 +207,7 @@ def _payload_filter(chosen: Chosen) -> PayloadFilter | None:
     if len(pattern) > MAX_PATTERN_BYTES:
         raise UsageError(
             f"a broker takes a pattern of {MAX_PATTERN_BYTES} bytes, and --grep has {len(pattern)}",
-            hints=["--grep-at consumer takes any"],
+            "--grep-at consumer takes any",
         )
     return PayloadFilter(pattern, ignore_case=chosen.ignore_case, invert=chosen.invert)
 
@@ -235,7 +235,7 @@ def _validate_selection(
     include = options.reading.patterns.include
     if options.membership.group is None:
         if not topics and not include:
-            raise UsageError(NO_TOPIC, hints=["try: pylogctl topic list"])
+            raise UsageError(NO_TOPIC, "try: pylogctl topic list")
         return
     if options.reading.partition is not None:
         raise UsageError("--partition cannot be used with --group (the group assigns partitions)")

@@ -114,7 +114,7 @@ def current(env: Environment) -> None:
         raise CliError(
             ExitStatus.NOT_FOUND,
             "no context is current",
-            hints=["choose: pylogctl context use CONTEXT"],
+            "choose: pylogctl context use CONTEXT",
             code="CONTEXT_NOT_FOUND",
         )
     env.write_line(name)
@@ -149,7 +149,7 @@ def test(
     found = _read(env)
     chosen = name or contexts.current_name(env.environ, found)
     if chosen is None:
-        raise UsageError("no context is current; name one", hints=["try: pylogctl context list"])
+        raise UsageError("no context is current; name one", "try: pylogctl context list")
     with open_cluster(contexts.at_cluster(env, chosen)) as cluster:
         ids = ", ".join(str(one.id) for one in cluster.brokers())
     env.note(f"context '{chosen}' works: {_cluster(found.find(chosen))} has brokers {ids or '-'}")

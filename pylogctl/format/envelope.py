@@ -67,7 +67,7 @@ def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
         raise CliError(
             ExitStatus.CORRUPT,
             f"{message.partition}: the payload at offset {message.offset} is not UTF-8",
-            hints=["try: --payload-encoding base64"],
+            "try: --payload-encoding base64",
         ) from error
     fields = {
         "topic": message.partition.topic,
@@ -113,8 +113,10 @@ def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMes
     given = [key for key in _PAYLOAD_FIELDS if fields.get(key) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
-        raise UsageError(f"line {number}: exactly one payload field is needed, found {found}",
-                         hints=[f"fields: {', '.join(_PAYLOAD_FIELDS)}"])  # fmt: skip
+        raise UsageError(
+            f"line {number}: exactly one payload field is needed, found {found}",
+            f"fields: {', '.join(_PAYLOAD_FIELDS)}",
+        )
     if strict and (unknown := [key for key in fields if key not in FIELDS]):
         raise UsageError(
             f"line {number}: unknown field '{unknown[0]}'{did_you_mean(unknown[0], FIELDS)}"
@@ -146,4 +148,4 @@ def _partition_of(fields: dict[str, Any], number: int) -> PartitionPattern | Non
     try:
         return parse_partition(text)
     except ArgumentError as error:
-        raise UsageError(f"line {number}: {error}", hints=error.hints) from error
+        raise UsageError(f"line {number}: {error}", *error.hints) from error

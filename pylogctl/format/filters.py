@@ -49,7 +49,7 @@ def parse_where(text: str) -> Filter:
     """
     match = _EXPRESSION.fullmatch(text)
     if match is None or not match[3]:
-        raise UsageError(f"not a comparison: '{text}'", hints=[_HINT])
+        raise UsageError(f"not a comparison: '{text}'", _HINT)
     name, symbol, literal = match.groups()
     value = _literal(literal)
     compare = _OPERATORS[symbol]
@@ -64,7 +64,7 @@ def parse_where(text: str) -> Filter:
     if name not in _FIELDS:
         raise UsageError(
             f"no field '{name}' to compare{did_you_mean(name, _FIELDS)}",
-            hints=[f"fields: {', '.join(_FIELDS)}, json:.PATH"],
+            f"fields: {', '.join(_FIELDS)}, json:.PATH",
         )
     get = _FIELDS[name]
     return lambda m: _holds(compare, get(m), value)
@@ -115,5 +115,5 @@ def parse_sample(text: str) -> tuple[int, int]:
     """Return the numbers of a `--sample` value such as `1/100`, from 0/1 to 1/1."""
     take, slash, of = text.partition("/")
     if not slash or not take.isdecimal() or not of.isdecimal() or not int(take) <= int(of) != 0:
-        raise UsageError(f"not a sample: '{text}'", hints=["valid: 1/100, 3/10"])
+        raise UsageError(f"not a sample: '{text}'", "valid: 1/100, 3/10")
     return int(take), int(of)

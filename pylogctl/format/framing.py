@@ -44,9 +44,7 @@ def _unescape_one(match: re.Match[str]) -> bytes:
     if four_digits:
         return chr(int(four_digits, 16)).encode("utf-8", "surrogatepass")
     if letter not in _SIMPLE:
-        raise UsageError(
-            f"not an escape: '{match[0]}'", hints=[r"valid: \n \r \t \0 \\ \e \xNN \uNNNN"]
-        )
+        raise UsageError(f"not an escape: '{match[0]}'", r"valid: \n \r \t \0 \\ \e \xNN \uNNNN")
     return _SIMPLE[letter]
 
 

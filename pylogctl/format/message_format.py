@@ -93,8 +93,7 @@ def compile_format(
     if text.startswith("@"):
         if text not in presets:
             raise UsageError(
-                f"no format '{text}'{did_you_mean(text, presets)}",
-                hints=[f"formats: {', '.join(presets)}"],
+                f"no format '{text}'{did_you_mean(text, presets)}", f"formats: {', '.join(presets)}"
             )
         text = presets[text]
     parts: list[Render] = []
@@ -124,7 +123,7 @@ def _compile_token(match: re.Match[str], text: str) -> Render:
         return _literal_percent(modifier)
     if letter and letter in "kKhT":
         hint = f"'%{letter}' in --format asks for one"
-        raise CliError(ExitStatus.UNSUPPORTED, _NOT_STORED, hints=[hint])
+        raise CliError(ExitStatus.UNSUPPORTED, _NOT_STORED, hint)
     try:
         if letter == "d":
             return _compile_time(modifier or "iso")
@@ -152,7 +151,7 @@ def _marked(problem: str, match: re.Match[str], text: str, known: list[str]) -> 
     hints = [text, " " * match.start() + "^"]
     if known:
         hints.append(f"modifiers here: {', '.join(known)}")
-    return UsageError(f"{problem} at column {match.start() + 1} of --format", hints=hints)
+    return UsageError(f"{problem} at column {match.start() + 1} of --format", *hints)
 
 
 def _literal_percent(modifier: str | None) -> Render:

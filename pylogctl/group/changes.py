@@ -131,7 +131,7 @@ def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> N
             raise CliError(
                 ExitStatus.NOT_FOUND,
                 f"group '{group}' has no members that could rebalance",
-                hints=[f"start one, such as: pylogctl consume --group {group}"],
+                f"start one, such as: pylogctl consume --group {group}",
                 code="GROUP_EMPTY",
             )
         if env.settings.dry_run:
@@ -162,10 +162,8 @@ def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> N
             ExitStatus.TIMEOUT,
             f"group '{group}' has not rebalanced within {wait}: "
             f"{counted(len(problems), 'problem')}",
-            hints=[
-                f"{first.partition or first.owner}: {first.detail}",
-                f"try: pylogctl group verify {group}",
-            ],
+            f"{first.partition or first.owner}: {first.detail}",
+            f"try: pylogctl group verify {group}",
             code="GROUP_UNSETTLED",
         )
 
@@ -184,7 +182,7 @@ def _await_inactive(
             raise CliError(
                 ExitStatus.TIMEOUT,
                 str(error),
-                hints=error.hints,
+                *error.hints,
                 code="GROUP_ACTIVE",
                 details=error.details,
             ) from error
@@ -233,7 +231,7 @@ def _carry_out(
         raise CliError(
             ExitStatus.PARTIAL,
             f"{len(failed)} of {len(changes)} offsets cannot be changed",
-            hints=[f"{first.partition}: {'; '.join(first.notes)}"],
+            f"{first.partition}: {'; '.join(first.notes)}",
         )
 
 

@@ -217,7 +217,7 @@ def reset(
     if bool(topics) == all_topics:
         raise UsageError(
             "either --topic or --all-topics must say what to reset",
-            hints=[f"try: pylogctl group describe {group} --by topic"],
+            f"try: pylogctl group describe {group} --by topic",
         )
     if partition is not None and not topics:
         raise UsageError("--partition needs --topic TOPIC, not --all-topics")

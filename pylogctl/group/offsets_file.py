@@ -81,10 +81,8 @@ def _parse_lines(
         shown = text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}..."
         raise UsageError(
             f"{line_name.format(number)} is not an offset: '{shown}'",
-            hints=[
-                *_other_lines([number for number, _ in broken[1:]]),
-                "valid: /consumers/G/offsets/T/0-0:123, T 0-0 123, JSON lines, CSV",
-            ],
+            *_other_lines([number for number, _ in broken[1:]]),
+            "valid: /consumers/G/offsets/T/0-0:123, T 0-0 123, JSON lines, CSV",
         )
     return entries
 

@@ -30,7 +30,7 @@ def parse_spec(text: str, *, now_ms: int) -> OffsetSpec:
     try:
         spec = parse_offset_spec([text], now_ms=now_ms)
     except ArgumentError as error:
-        raise UsageError(str(error), hints=[_HINT]) from error
+        raise UsageError(str(error), _HINT) from error
     ranges = [spec.default, *(offsets for _, offsets in spec.partitions)]
     if any(one.end is not None for one in ranges):
         raise UsageError(f"--to '{text}' has an end, but a group has only one position")
@@ -79,9 +79,7 @@ def plan_reset(
         return group_plans.plan_reset(observer, snapshot, target, live)
     if not snapshot.topics:
         raise CliError(
-            ExitStatus.NOT_FOUND,
-            f"group '{snapshot.name}' has no topics",
-            hints=["name one with --topic"],
+            ExitStatus.NOT_FOUND, f"group '{snapshot.name}' has no topics", "name one with --topic"
         )
     return group_plans.plan_reset(observer, snapshot, target)
 
@@ -93,7 +91,7 @@ def by_group(entries: Iterable[OffsetRecord], group: str | None) -> dict[str, li
         name = group or entry.group
         if name is None:
             raise UsageError(
-                f"line {entry.line} names no group", hints=["name it: pylogctl group import GROUP"]
+                f"line {entry.line} names no group", "name it: pylogctl group import GROUP"
             )
         groups.setdefault(name, []).append(entry)
     return groups

@@ -50,7 +50,7 @@ def parse_limit(text: str) -> LagLimit:
     except ArgumentError as error:
         raise UsageError(
             f"not a limit of lag: '{text}'",
-            hints=["valid: 64MiB, 500B, or 1000 (a bare number is messages)"],
+            "valid: 64MiB, 500B, or 1000 (a bare number is messages)",
         ) from error
 
 
@@ -161,13 +161,7 @@ def show_lag(
     """Render the lag of partitions with at least `min_lag` bytes; fail above `limit`."""
     with_count = with_count or (limit is not None and limit.in_messages)
     found = _observe(
-        env,
-        group,
-        topics,
-        window_ms=window_ms,
-        samples=10,
-        with_count=with_count,
-        estimates=True,
+        env, group, topics, window_ms=window_ms, samples=10, with_count=with_count, estimates=True
     )
     warn_of_offsets(env, found.snapshot)
     rows = [
@@ -233,7 +227,7 @@ def verify(env: Environment, group: str) -> None:
         raise CliError(
             ExitStatus.CORRUPT,
             f"group '{group}' has {counted(len(problems), 'problem')}",
-            hints=[hint],
+            hint,
             code="GROUP_UNSOUND",
         )
     env.note(
@@ -353,5 +347,5 @@ def export(env: Environment, groups: Sequence[str], output: str) -> None:
         raise CliError(
             ExitStatus.PARTIAL,
             f"{len(offsets) - len(numbers)} of {len(offsets)} offsets cannot be used; left out",
-            hints=["--output zk07 writes them as they are"],
+            "--output zk07 writes them as they are",
         )

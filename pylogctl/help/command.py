@@ -153,5 +153,5 @@ def version(env: Environment) -> None:
 def properties(env: Environment) -> None:
     """Show the properties that -X takes; stands for `pylogctl -X list` and `-X dump`."""
     raise UsageError(
-        "-X sets a property of a command, and no command was given", hints=["try: pylogctl -X list"]
+        "-X sets a property of a command, and no command was given", "try: pylogctl -X list"
     )

@@ -32,7 +32,8 @@ def find_page(words: Sequence[str]) -> Path:
     raise CliError(
         ExitStatus.NOT_FOUND,
         f"no manual page for '{' '.join(words)}'{did_you_mean(wanted[0], known)}",
-        hints=[f"topics: {', '.join(TOPICS)}", "try: pylogctl --help"],
+        f"topics: {', '.join(TOPICS)}",
+        "try: pylogctl --help",
     )
 
 

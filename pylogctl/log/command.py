@@ -163,7 +163,7 @@ def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = T
     for path in (path for path, files in found.items() if not files):
         message = f"no segment files in '{path}'"
         if not any(found.values()):
-            raise CliError(ExitStatus.NOT_FOUND, message, hints=[SEGMENT_NAMES])
+            raise CliError(ExitStatus.NOT_FOUND, message, SEGMENT_NAMES)
         if read_broker_id(path.parent) is not None and not parse_log_directory_name(path.name):
             env.note(f"'{path}' left out, which is no directory of a log")
         else:
@@ -247,7 +247,7 @@ def stat(env: Environment, files: Files) -> None:
         raise CliError(
             ExitStatus.CORRUPT,
             f"{counted(len(damaged), 'damaged file')}; figures end at the damage",
-            hints=[f"try: pylogctl log verify {damaged[0]}"],
+            f"try: pylogctl log verify {damaged[0]}",
         )
 
 

@@ -316,7 +316,7 @@ def _validate_replicated(
             raise CliError(
                 ExitStatus.UNSUPPORTED,
                 f"topic '{topic}' has no replicas to compare",
-                hints=["pylogctl log verify checks the one copy that there is"],
+                "pylogctl log verify checks the one copy that there is",
                 code="NOT_REPLICATED",
             )
 
@@ -339,14 +339,14 @@ def compare_paths(
         raise CliError(
             ExitStatus.NOT_FOUND,
             f"'{other}' is no data directory of a broker, as '{next(iter(data_dirs))}' is",
-            hints=["compare data directories with each other, or logs with each other"],
+            "compare data directories with each other, or logs with each other",
         )
     logs: dict[str, list[Copy]] = {}
     if not data_dirs:
         given = {path: segments_of(path) if path.is_dir() else [path] for path in paths}
         if empty := [path for path, found in given.items() if not found]:
             message = f"no segment files in '{empty[0]}'"
-            raise CliError(ExitStatus.NOT_FOUND, message, hints=[SEGMENT_NAMES])
+            raise CliError(ExitStatus.NOT_FOUND, message, SEGMENT_NAMES)
         logs[""] = [FileCopy(str(path), found) for path, found in given.items()]
     for data_dir, broker_id in data_dirs.items():
         high_watermarks = read_high_watermarks(data_dir)
@@ -367,7 +367,7 @@ def compare_paths(
         raise CliError(
             ExitStatus.NOT_FOUND,
             "no two of the paths have a log of the same partition",
-            hints=["name data directories of several brokers, directories of logs, or segments"],
+            "name data directories of several brokers, directories of logs, or segments",
         )
     _compare_all(env, logs, "", [])
 
@@ -410,7 +410,7 @@ def _compare_all(
         raise CliError(
             ExitStatus.CORRUPT,
             differing[-1],
-            hints=["pylogctl log verify on these segments tells which copy is damaged"],
+            "pylogctl log verify on these segments tells which copy is damaged",
             code="COPIES_DIFFER",
         )
     if damaged:

@@ -260,7 +260,7 @@ def segment_row(path: Path) -> SegmentRow:
 def report_verification(env: Environment, summary: VerifySummary, elapsed_s: float) -> ExitStatus:
     """Write the problems and totals of a verification; return the exit status."""
     if not summary.reports and not summary.unreadable:
-        raise CliError(ExitStatus.NOT_FOUND, "no segment files to verify", hints=[SEGMENT_NAMES])
+        raise CliError(ExitStatus.NOT_FOUND, "no segment files to verify", SEGMENT_NAMES)
     render(env, VERIFY, [_problem_row(one) for one in summary.problems])
     env.flush()
     for unreadable in summary.unreadable:

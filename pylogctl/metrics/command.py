@@ -48,7 +48,7 @@ def serve(
     if window < 2000 * interval:
         raise UsageError(
             "--window must be two intervals at least, or nothing can be judged",
-            hints=[f"--interval is {interval:g}s"],
+            f"--interval is {interval:g}s",
         )
     serve_groups(
         env, port, interval_s=interval, window_ms=window, with_partitions=not no_partitions

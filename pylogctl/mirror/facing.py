@@ -132,10 +132,8 @@ class Presence:
                     ExitStatus.CONFLICT,
                     f"the mirror of group '{one.group}' copies {what} back from the target: each "
                     "message would be copied for ever",
-                    hints=[
-                        "on both sides, leave out what the other one brings: --exclude, with "
-                        "names by --topic-map"
-                    ],
+                    "on both sides, leave out what the other one brings: --exclude, with "
+                    "names by --topic-map",
                     code="MIRROR_LOOP",
                 )
         return None

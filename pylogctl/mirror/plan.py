@@ -59,10 +59,8 @@ def check_no_loop(selection: MirrorSelection, source: Side, target: Side) -> boo
             raise UsageError(
                 f"topic '{topic}' would go to '{renamed}' of the same cluster, which is mirrored "
                 "as well",
-                hints=[
-                    "another cluster as the target: --to",
-                    "within one: --include or --exclude, and --topic-map 's/^/copy./'",
-                ],
+                "another cluster as the target: --to",
+                "within one: --include or --exclude, and --topic-map 's/^/copy./'",
             )
     return True
 
@@ -147,7 +145,8 @@ def show_status(
             raise CliError(
                 ExitStatus.NOT_FOUND,
                 f"group '{group}' not found: nothing was mirrored with it",
-                hints=["name the mirror's: --group GROUP", "try: pylogctl group list"],
+                "name the mirror's: --group GROUP",
+                "try: pylogctl group list",
                 code="GROUP_NOT_FOUND",
             )
         if not patterns.include:

@@ -179,10 +179,8 @@ def _stopped_at(error: InvalidMessageError, log: RouteLog) -> BrokerError | CliE
     return CliError(
         ExitStatus.CORRUPT,
         str(error),
-        hints=[
-            "--on-corrupt skip leaves out corrupt messages",
-            "try: pylogctl log verify on the broker's segment files",
-        ],
+        "--on-corrupt skip leaves out corrupt messages",
+        "try: pylogctl log verify on the broker's segment files",
         code="INVALID_MESSAGE",
     )
 

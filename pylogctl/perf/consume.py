@@ -58,9 +58,7 @@ def open_readings(
     if choice.simple:
         if len(ordered) > 1:
             names = ", ".join(partition.name for partition in ranges)
-            raise UsageError(
-                f"one partition at a time, not {names}", hints=["try: -p with one of them"]
-            )
+            raise UsageError(f"one partition at a time, not {names}", "try: -p with one of them")
         ((partition, wanted),) = ordered
         reader = PartitionReader(partition, wanted.start, wanted.end)
         connection = side.connect(side.cluster.leader(partition))

@@ -66,7 +66,7 @@ def parse_sizes(text: str | None) -> SizeRange:
     smallest, dots, largest = (text or _DEFAULT_SIZE).partition("..")
     sizes = SizeRange(parse_size(smallest), parse_size(largest if dots else smallest))
     if sizes.largest < sizes.smallest:
-        raise UsageError(f"not a size: '{text}' runs backwards", hints=["valid: 100, 100..200"])
+        raise UsageError(f"not a size: '{text}' runs backwards", "valid: 100, 100..200")
     return sizes
 
 

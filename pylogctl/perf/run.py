@@ -151,7 +151,7 @@ def e2e(env: Environment, topic: str, choice: PacedChoice) -> ExitStatus:
     if sizes.smallest < STAMP.size:
         raise UsageError(
             f"--size must be at least {STAMP.size}: a payload starts with a time",
-            hints=["valid: 100, 100..200"],
+            "valid: 100, 100..200",
         )
     # a rate of bytes is of payloads of average size
     per_s = rate.per_second * (2 / sum(sizes) if rate.in_bytes else 1)

@@ -88,7 +88,7 @@ def _load_output(path: Path) -> LoadOutput:
         raise CliError(
             ExitStatus.UNSUPPORTED,
             f"'{path}' has text, which does not say which messages it has",
-            hints=["load parquet or json"],
+            "load parquet or json",
         )
     return output
 

@@ -39,12 +39,7 @@ from pylogctl.pipeline.options import (
     TargetChoice,
     WindowChoice,
 )
-from pylogctl.pipeline.reading import (
-    Reading,
-    StreamOffsets,
-    plan_reading,
-    reporting,
-)
+from pylogctl.pipeline.reading import Reading, StreamOffsets, plan_reading, reporting
 from pylogctl.pipeline.results import write_result
 from pylogctl.pipeline.spark import in_parts, open_spark, open_spark_for, parse_conf
 from pylogctl.pipeline.stream import START, Identity, check_checkpoint, run_stream
@@ -148,17 +143,12 @@ def _check_view_names(topics: Sequence[str], spark: SparkChoice) -> None:
             raise UsageError(
                 f"topics '{other}' and '{topic}' cannot both be views: their names differ only in "
                 "upper and lower case",
-                hints=[
-                    f"name one of them with -t, or add --spark-conf {queries.CASE_SENSITIVE}=true"
-                ],
+                f"name one of them with -t, or add --spark-conf {queries.CASE_SENSITIVE}=true",
             )
 
 
 def _narrowed(
-    session: SparkSession,
-    text: str,
-    whole: DataFrame,
-    make_views: Callable[[Sequence[str]], None],
+    session: SparkSession, text: str, whole: DataFrame, make_views: Callable[[Sequence[str]], None]
 ) -> DataFrame:
     """Return the result of a query on views that have only the columns it needs.
 
@@ -328,11 +318,6 @@ def verify_files(
     total = total_bytes(paths)
     with open_spark(env, spark) as session, progress(env, "verify", total) as meter:
         started_s = env.clock.monotonic_s()
-        summary = verify_on_spark(
-            session,
-            paths,
-            deep=deep,
-            on_progress=in_parts(meter, total),
-        )
+        summary = verify_on_spark(session, paths, deep=deep, on_progress=in_parts(meter, total))
         elapsed_s = env.clock.monotonic_s() - started_s
     return report_verification(env, summary, elapsed_s)

@@ -155,7 +155,7 @@ class TableChoice(Choice):
         if table_format not in ("iceberg", "delta") or not name:
             raise UsageError(
                 f"--into-table '{self.into_table}' does not begin with the format of the table",
-                hints=["valid: iceberg:lake.logs.web, delta:lake.logs.web, delta:/data/web"],
+                "valid: iceberg:lake.logs.web, delta:lake.logs.web, delta:/data/web",
             )
         try:
             return TableTarget(name, "delta" if table_format == "delta" else "iceberg")
@@ -206,9 +206,7 @@ def file_format(path: Path) -> str:
     """Return the format of a file by the suffix of its name."""
     found = _FILE_FORMATS.get(path.suffix.lower())
     if found is None:
-        raise UsageError(
-            f"'{path}' has no known suffix", hints=[f"valid: {', '.join(_FILE_FORMATS)}"]
-        )
+        raise UsageError(f"'{path}' has no known suffix", f"valid: {', '.join(_FILE_FORMATS)}")
     return found
 
 
@@ -243,7 +241,7 @@ class StreamChoice(Choice):
         if self.stream and is_bounded and self.watermark is None:
             raise UsageError(
                 "--stream needs --watermark DUR, how late events may be",
-                hints=["without it Spark would keep all events for ever"],
+                "without it Spark would keep all events for ever",
             )
         if not self.stream and (self.checkpoint or self.exit_at_end or self.watermark):
             raise UsageError("--checkpoint, --exit-at-end and --watermark need --stream")
@@ -381,15 +379,13 @@ class JoinChoice(Choice):
             if not self.table.exists():
                 raise FileNotFoundError(2, "", str(self.table))
         if other == topic:
-            raise UsageError(
-                f"'{topic}' is named twice", hints=["pipeline sql joins a topic with itself"]
-            )
+            raise UsageError(f"'{topic}' is named twice", "pipeline sql joins a topic with itself")
         if other is None and self.within is not None:
             raise UsageError("--within is for two topics; a table has no time")
         if other is not None and self.within is None and is_stream:
             raise UsageError(
                 "--stream with two topics needs --within DUR, the maximum difference in time",
-                hints=["without it Spark would keep every message for ever"],
+                "without it Spark would keep every message for ever",
             )
         if self.within is not None:
             events.check_time()

@@ -115,7 +115,7 @@ def read_options(
     if topics and include:
         raise UsageError("either name topics or give --include, not both")
     if not (topics or include or paths):
-        raise UsageError("name topics, or give --include", hints=["try: pylogctl topic list"])
+        raise UsageError("name topics, or give --include", "try: pylogctl topic list")
     selection = ALL_TOPICS
     if topics:
         selection = parse_topics(",".join(topics))
@@ -246,7 +246,7 @@ def naming_options() -> Iterator[None]:
                 raise CliError(
                     failure.status,
                     message,
-                    hints=[f"{flag} {effect.split(',')[0].strip()}"],
+                    f"{flag} {effect.split(',')[0].strip()}",
                     code=failure.code,
                 ) from error
         raise

@@ -74,7 +74,7 @@ def document_of(table: DataFrame, name: str, empty: str) -> Document:
     names = [field.name for field in table.schema]
     twice = sorted({one for one in names if names.count(one) > 1})
     if twice:
-        raise UsageError(f"two columns are called '{twice[0]}'", hints=["give one a name with AS"])
+        raise UsageError(f"two columns are called '{twice[0]}'", "give one a name with AS")
     columns = (
         Column(field.name, field.dataType.simpleString(), _kind(field.dataType))
         for field in table.schema

@@ -42,12 +42,7 @@ def open_spark(
     command, which the user's override.
     """
     from broker.errors import ConfigError, SparkFailedError
-    from broker.spark.session import (
-        DEFAULT_MASTER,
-        SessionSettings,
-        default_log_path,
-        open_session,
-    )
+    from broker.spark.session import DEFAULT_MASTER, SessionSettings, default_log_path, open_session
 
     log_path = default_log_path()
     env.trace(1, f"Spark's log until the end: {log_path}")
@@ -179,7 +174,7 @@ def checked_engine(
             raise CliError(
                 ExitStatus.CONFIG,
                 str(error),
-                hints=[] if needs_spark else ["--local needs only PyArrow, no PySpark and no Java"],
+                *([] if needs_spark else ["--local needs only PyArrow, no PySpark and no Java"]),
             ) from error
         return choice
     if needs_spark:

@@ -76,7 +76,7 @@ def _check_identity(checkpoint: Path, begun: Mapping[str, Any], identity: Identi
             raise CliError(
                 ExitStatus.CONFLICT,
                 f"the checkpoint '{checkpoint}' is of a stream with {name} {there}, not {wanted}",
-                hints=["give the options of that stream, or another directory"],
+                "give the options of that stream, or another directory",
             )
 
 
@@ -93,7 +93,7 @@ def _check_owner(into: Path, query_id: str | None, checkpoint: Path) -> None:
         text = f"'{into}' has files that are not of this stream"
     else:
         return
-    raise CliError(ExitStatus.CONFLICT, text, hints=["name another directory"])
+    raise CliError(ExitStatus.CONFLICT, text, "name another directory")
 
 
 def _query_id(checkpoint: Path) -> str | None:

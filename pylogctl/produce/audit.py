@@ -118,7 +118,7 @@ class ConfirmedCounts:
             self._failure = CliError(
                 ExitStatus.FAILED if failure is None else failure.status,
                 f"the counts of what was confirmed could not be published: {error}",
-                hints=[f"pylogctl audit will find more messages than '{self.plan.topic}' says"],
+                f"pylogctl audit will find more messages than '{self.plan.topic}' says",
                 code="AUDIT_NOT_PUBLISHED",
             )
             raise self._failure from error

@@ -59,7 +59,7 @@ class Refusals:
         """Leave `count` messages out, or raise `RefusedError`; the text starts with `source`."""
         message = f"{source}{error.message}"
         if not self.skips:
-            raise RefusedError(error.status, message, hints=error.hints, code=error.code)
+            raise RefusedError(error.status, message, *error.hints, code=error.code)
         self.tell(message)
         self.count += count
 
@@ -178,7 +178,7 @@ class Batcher:
                 raise
             self._send_all()
             message = f"{self._source}{error.message}"
-            raise CliError(error.status, message, hints=error.hints, code=error.code) from error
+            raise CliError(error.status, message, *error.hints, code=error.code) from error
 
     def _refuse(self, number: int, error: CliError) -> None:
         """Refuse a message by its number in the input."""

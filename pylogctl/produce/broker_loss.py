@@ -51,7 +51,7 @@ def parse_loss_rule(text: str | None, *, choice_of_partition: str, wait_s: float
     if name not in ("move", "wait", "fail") or (colon and name == "fail"):
         raise UsageError(
             f"--on-broker-loss '{text}' is none of move, wait and fail",
-            hints=["with a limit: move:1m, wait:10m"],
+            "with a limit: move:1m, wait:10m",
         )
     if name == "fail":
         return FAIL

@@ -107,7 +107,7 @@ class MessageSplitter:
                 found = partition_for(self.producer, topic, f"{home}{pattern.first}", pattern)
             except CliError as error:
                 message = f"line {line_number}: {error.message}"
-                raise CliError(error.status, message, hints=error.hints, code=error.code) from error
+                raise CliError(error.status, message, *error.hints, code=error.code) from error
             self._partitions[pattern] = found
         return self._partitions[pattern]
 
@@ -205,7 +205,7 @@ def _place_of(column: str, header: list[str]) -> int:
     if column not in names:
         raise UsageError(
             f"no column '{column}' in line 1{did_you_mean(column, names)}",
-            hints=[f"columns: {', '.join(names)}"],
+            f"columns: {', '.join(names)}",
         )
     return names.index(column)
 
@@ -254,12 +254,11 @@ def partition_for(
     names = ", ".join(one.name for one in (fitting or known))
     if fitting:
         raise UsageError(
-            f"'{text}' fits {len(fitting)} partitions of topic '{topic}'",
-            hints=[f"choose one: {names}"],
+            f"'{text}' fits {len(fitting)} partitions of topic '{topic}'", f"choose one: {names}"
         )
     raise CliError(
         ExitStatus.NOT_FOUND,
         f"topic '{topic}' has no partition '{text}'",
-        hints=[f"partitions: {names}"],
+        f"partitions: {names}",
         code="PARTITION_NOT_FOUND",
     )

@@ -157,7 +157,7 @@ def _check_target(target: TargetOptions, given: InputOptions) -> str:
         if not has_key or target.partitioner != "hash":
             raise UsageError(
                 f"{names[0]} cannot be used with --partitioner {target.partitioner}",
-                hints=["a key chooses the partition by its hash"] if has_key else [],
+                *(["a key chooses the partition by its hash"] if has_key else []),
             )
     if target.key_delimiter == "":
         raise UsageError("--key-delimiter is empty")

@@ -46,7 +46,7 @@ class SentSets:
                 ExitStatus.CORRUPT,
                 f"{error.partition}: {numbers_text(sent.numbers)} read back at offset "
                 f"{sent.offset} differ from what was sent",
-                hints=["try: pylogctl log verify on the broker's segment files"],
+                "try: pylogctl log verify on the broker's segment files",
                 code="VERIFY_MISMATCH",
                 details={"partition": error.partition.name, "offset": sent.offset},
             ) from error

@@ -89,7 +89,7 @@ class Receipt:
             raise CliError(
                 ExitStatus.CORRUPT,
                 f"message {number} is not the one the receipt confirms",
-                hints=["--resume needs the same input and options as the run it goes on with"],
+                "--resume needs the same input and options as the run it goes on with",
                 code="INPUT_CHANGED",
             )
         self.hit_count += 1

@@ -50,7 +50,8 @@ def explained(
     return CliError(
         failure.status,
         f"{failure.message}; {text}",
-        hints=[*hints, *failure.hints],
+        *hints,
+        *failure.hints,
         code=failure.code,
         details=details,
     )

@@ -273,11 +273,12 @@ def _table(
         for row, line in zip(rows, lines, strict=True):
             row.append(_spark(line.trend, _TREND_CELLS, style))
     terminal = layout.Terminal(size.width - 1, style.has_color, style.has_unicode, gap=" ")
-    chosen = layout.choose(columns, rows, terminal, are_all=False, is_wide=False)
-    widths = layout.fitted_widths(chosen, rows, terminal.width)
+    table = layout.Table(columns, terminal)
+    table.choose(rows, are_all=False)
+    table.fit(rows)
     first = _window_start(lines, place, room)
     shown = rows[first : first + room]
-    heading, _, *drawn = layout.table_lines(chosen, shown, widths, terminal, header=True)
+    heading, _, *drawn = table.lines(shown, header=True)
     selected = selected_index([one.name for one in lines], place) - first
     return [
         f" {heading}",

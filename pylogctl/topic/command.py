@@ -353,7 +353,7 @@ def reassign_replicas(
     if plan is not None and action is not ReassignAction.EXECUTE:
         raise UsageError("--plan is for `topic reassign execute`")
     if throttle is None and action is ReassignAction.THROTTLE:
-        raise UsageError("--throttle RATE is missing", hints=["--throttle none lifts it"])
+        raise UsageError("--throttle RATE is missing", "--throttle none lifts it")
     if throttle is not None and action not in (ReassignAction.EXECUTE, ReassignAction.THROTTLE):
         raise UsageError("--throttle is for `topic reassign execute` and `throttle`")
     limit = THROTTLE_STAYS if throttle is None else replication.parse_throttle(throttle)

@@ -84,7 +84,7 @@ def _known_topics(env: Environment, cluster: Cluster) -> list[str]:
             raise CliError(
                 ExitStatus.UNSUPPORTED,
                 text.format(without_list[0]),
-                hints=["with --zookeeper instead of --broker, topics are listed from ZooKeeper"],
+                "with --zookeeper instead of --broker, topics are listed from ZooKeeper",
             )
         for broker in without_list:
             env.warn(text.format(broker))

@@ -209,7 +209,7 @@ def read_plan(env: Environment, path: Path) -> Plan:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(
             f"'{path}' is no plan: {reason}",
-            hints=["try: pylogctl topic reassign plan --output json > FILE"],
+            "try: pylogctl topic reassign plan --output json > FILE",
         ) from error
     return plan
 
@@ -223,11 +223,7 @@ def execute(
         env.note(f"{len(plan)} partitions would get other replicas; nothing changed")
         return
     outcomes = reassignment.request_reassignment(
-        cluster,
-        connector(env),
-        plan,
-        throttle=throttle,
-        timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
+        cluster, connector(env), plan, throttle=throttle, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
     )
     render_outcomes(env, outcomes, "begun")
 
@@ -257,9 +253,7 @@ def parse_throttle(text: str) -> int:
         return 0
     rate = parse_rate(text)
     if not rate.in_bytes or rate.per_second > INT64_MAX:
-        raise UsageError(
-            f"not a throttle: '{text}'", hints=["valid: 50MB/s, 512KiB/s, none to lift it"]
-        )
+        raise UsageError(f"not a throttle: '{text}'", "valid: 50MB/s, 512KiB/s, none to lift it")
     return int(rate.per_second)
 
 

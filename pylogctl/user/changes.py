@@ -61,7 +61,7 @@ def new_password(
     elif not env.can_ask:
         raise UsageError(
             f"no terminal to ask for the password of '{user}' at",
-            hints=["give --generate, --password-file FILE or --password-fd N"],
+            "give --generate, --password-file FILE or --password-fd N",
         )
     else:
         text = getpass.getpass(f"new password of '{user}' (empty: generate one): ")
@@ -103,9 +103,7 @@ def _number(option: str, text: str) -> int | None:
             raise ValueError
     except (ValueError, ArgumentError):
         example = "10MiB/s" if option.startswith("--bytes") else "50"
-        raise UsageError(
-            f"{option} is '{text}'", hints=[f"valid: {example}, none, default"]
-        ) from None
+        raise UsageError(f"{option} is '{text}'", f"valid: {example}, none, default") from None
     return number
 
 
@@ -154,7 +152,7 @@ def known_user(session: Session, name: str) -> str:
         raise CliError(
             ExitStatus.NOT_FOUND,
             f"there is no user '{kept}'",
-            hints=["try: pylogctl user list"],
+            "try: pylogctl user list",
             code="USER_NOT_FOUND",
         )
     return kept
@@ -167,7 +165,7 @@ def absent_user(session: Session, name: str) -> str:
         raise CliError(
             ExitStatus.CONFLICT,
             f"user '{kept}' is there already",
-            hints=[f"another password: pylogctl user password {kept}"],
+            f"another password: pylogctl user password {kept}",
             code="USER_EXISTS",
         )
     return kept

@@ -144,7 +144,7 @@ def quota(
 
     wanted = changes.parse_quotas(bytes_in, bytes_out, work, connections)
     if wanted and user is None:
-        raise UsageError("USER is missing", hints=["'<default>' is for all others"])
+        raise UsageError("USER is missing", "'<default>' is for all others")
     with zookeeper_session(env, may_be_new=bool(wanted)) as session:
         if wanted and user is not None:
             changes.change_quotas(env, session, user, wanted)

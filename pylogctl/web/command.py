@@ -55,9 +55,7 @@ def web(
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise CliError(
-            ExitStatus.CONFIG,
-            f"{error.name} is not installed",
-            hints=["try: pip install 'pylogctl[web]'"],
+            ExitStatus.CONFIG, f"{error.name} is not installed", "try: pip install 'pylogctl[web]'"
         ) from error
     from pylogctl.web.run import WebOptions, run
 

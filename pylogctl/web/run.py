@@ -51,7 +51,8 @@ def run(env: Environment, options: WebOptions) -> None:
     if options.no_token and not is_local:
         raise UsageError(
             f"'{host}' is not of this machine only, so clients have to give a token",
-            hints=["without --no-token", "--listen 127.0.0.1:8080"],
+            "without --no-token",
+            "--listen 127.0.0.1:8080",
         )
     link_token = None
     if token is None and not options.no_token:
@@ -104,7 +105,7 @@ def _address_of(listen: str) -> tuple[str, int]:
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise UsageError(
-            f"not an address: '{listen}'", hints=["valid: 127.0.0.1:8080, localhost:0, [::1]:8080"]
+            f"not an address: '{listen}'", "valid: 127.0.0.1:8080, localhost:0, [::1]:8080"
         )
     return host, int(port)
 
@@ -130,8 +131,7 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise AddressInUseError(
-            f"cannot listen on {host}:{port}: {reason}",
-            hints=["port 0 is any free one"],
+            f"cannot listen on {host}:{port}: {reason}", hints=["port 0 is any free one"]
         ) from error
 
 

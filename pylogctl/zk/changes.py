@@ -79,7 +79,7 @@ def remove(env: Environment, path: str, *, recursive: bool, confirmed: str | Non
             raise CliError(
                 ExitStatus.CONFLICT,
                 f"node {path} has {len(names)} children",
-                hints=["-R deletes them, too"],
+                "-R deletes them, too",
                 code="NODE_NOT_EMPTY",
             )
         session.get(path)  # must exist
@@ -238,7 +238,8 @@ def _make(env: Environment, session: Session, changes: Iterable[NodeChange]) -> 
             ExitStatus.PARTIAL if made.total() else ExitStatus.CONFLICT,
             f"{counted(len(failed), 'node')} stayed as found: changed since the plan was shown, or "
             "with nodes below that it does not have",
-            hints=[f"the first is {failed[0]}", "run it again, to see what is there now"],
+            f"the first is {failed[0]}",
+            "run it again, to see what is there now",
             code="REGISTRY_CONFLICT",
         )
 
@@ -294,7 +295,7 @@ def change_acls_of_brokers(env: Environment, *, is_secured: bool) -> None:
         if is_secured and session.user is None:
             raise UsageError(
                 "nodes are closed to all but the user of a credential, and none is given",
-                hints=["give that of the brokers: --zk-credential FILE"],
+                "give that of the brokers: --zk-credential FILE",
             )
         check_brokers(session, is_secured=is_secured)
         found = list(compare_acls(session, is_secured=is_secured))
@@ -315,5 +316,5 @@ def change_acls_of_brokers(env: Environment, *, is_secured: bool) -> None:
             raise CliError(
                 ExitStatus.PARTIAL,
                 f"{counted(left, 'node')} were made with another ACL meanwhile",
-                hints=[f"run it again: pylogctl zk {verb}"],
+                f"run it again: pylogctl zk {verb}",
             )

@@ -229,7 +229,7 @@ def health(env: Environment) -> None:
         raise CliError(
             ExitStatus.PARTIAL if len(down) < len(found) else ExitStatus.UNREACHABLE,
             f"{len(down)} of {counted(len(found), 'server')} of ZooKeeper cannot serve",
-            hints=down,
+            *down,
         )
 
 

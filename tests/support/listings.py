@@ -20,7 +20,7 @@ from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.topic import TopicPartition
 from pylogctl.audit import document as audit
 from pylogctl.broker import document as broker
-from pylogctl.cli import property_lists
+from pylogctl.cli import properties
 from pylogctl.cli.columns import UNKNOWN, Document, Row
 from pylogctl.cli.environment import Environment, SharedOptions, Streams
 from pylogctl.cli.render import render
@@ -928,9 +928,9 @@ LISTINGS: Mapping[str, Listing] = {
         ],
     ),
     "-X list": Listing(
-        property_lists.LIST,
+        properties.LIST,
         [
-            property_lists.PropertyRow(
+            properties.PropertyRow(
                 "replica.high.watermark.checkpoint.interval.ms",
                 "broker",
                 "integer",
@@ -938,7 +938,7 @@ LISTINGS: Mapping[str, Listing] = {
                 None,
                 "between writes of high watermarks to disk",
             ),
-            property_lists.PropertyRow(
+            properties.PropertyRow(
                 "security.protocol",
                 "producer",
                 "PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL",
@@ -946,7 +946,7 @@ LISTINGS: Mapping[str, Listing] = {
                 None,
                 "SSL for TLS; with SASL a user logs in",
             ),
-            property_lists.PropertyRow(
+            properties.PropertyRow(
                 "topic.flush.intervals.ms",
                 "broker",
                 "topic:integer,topic:integer",
@@ -957,15 +957,15 @@ LISTINGS: Mapping[str, Listing] = {
         ],
     ),
     "-X dump": Listing(
-        property_lists.DUMP,
+        properties.DUMP,
         [
-            property_lists.SettingRow(
+            properties.SettingRow(
                 "metadata.broker.list",
                 "producer",
                 ",".join(f"{_host(id)}:9092" for id in range(3)),
                 "/etc/pylogctl/producer.properties",
             ),
-            property_lists.SettingRow(
+            properties.SettingRow(
                 "replica.high.watermark.checkpoint.interval.ms", "broker", "5000", "default"
             ),
         ],

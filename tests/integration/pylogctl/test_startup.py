@@ -108,7 +108,7 @@ def test_log_commands_import_no_network(tmp_path: Path, segment: Path, command: 
 
 def test_consume_with_a_broker_given_imports_neither_registry_nor_tables(tmp_path: Path) -> None:
     args = ["consume", "t", "-b", "127.0.0.1:1", "--timeout", "100ms"]
-    others = {"broker.producer.config", "broker.cluster_state", "pylogctl.cli.render"}
+    others = {"broker.producer.config", "broker.cluster_state"}
     assert not _imported(tmp_path, *args) & (HEAVY | OF_BROKERS | others)
 
 

@@ -16,16 +16,7 @@ from broker.tools.audit import Judgement
 from broker.zk.session import SessionState
 from pylogctl.cli.columns import RARE, Column, ColumnKind, Fit
 from pylogctl.cli.escapes import one_line
-from pylogctl.cli.layout import (
-    _COLORS,
-    Terminal,
-    choose,
-    fitted_widths,
-    is_record,
-    notes,
-    record_lines,
-    table_lines,
-)
+from pylogctl.cli.layout import _COLORS, Table, Terminal
 from pylogctl.doctor.checks import Verdict
 
 LAG = (
@@ -58,13 +49,9 @@ ROWS = [
 def screen(
     rows: list[list[str]], width: int, *, columns: tuple[Column, ...] = LAG, color: bool = False
 ) -> list[str]:
-    terminal = Terminal(width, has_color=color)
-    layout = choose(columns, rows, terminal, are_all=True, is_wide=False)
-    widths = fitted_widths(layout, rows, width)
-    return [
-        *table_lines(layout, rows, widths, terminal, header=True),
-        *notes(layout, terminal, "--wide shows all, --columns chooses"),
-    ]
+    table = Table(columns, Terminal(width, has_color=color))
+    lines = list(table.add(rows, are_all=True))
+    return [*lines, *table.notes("--wide shows all, --columns chooses")]
 
 
 def test_table_when_it_fits_then_is_whole_but_for_what_is_the_same_or_empty() -> None:
@@ -187,9 +174,7 @@ def test_state_has_a_colour_whatever_it_is(states: type[Enum]) -> None:
 
 
 def test_row_when_it_is_alone_then_is_shown_as_names_and_values() -> None:
-    layout = choose(LAG, ROWS[:1], Terminal(80), are_all=True, is_wide=False)
-    assert is_record(layout, ROWS[:1])
-    lines = list(record_lines(LAG, ROWS[0], Terminal(80)))
+    lines = list(Table(LAG, Terminal(80)).add(ROWS[:1], are_all=True))
     assert lines[:2] == ["GROUP      billing", f"TOPIC      {ROWS[0][1]}"]
     assert not any(line.startswith("CLIENT") for line in lines)
 
@@ -210,15 +195,13 @@ def test_table_given_any_text_then_each_column_is_kept_common_empty_or_named(
     rows: list[list[str]], width: int, kinds: list[ColumnKind]
 ) -> None:
     columns = tuple(Column(f"c{place}", "", kinds[place]) for place in range(len(rows[0])))
-    terminal = Terminal(width)
-    layout = choose(columns, rows, terminal, are_all=True, is_wide=False)
-    widths = fitted_widths(layout, rows, width)
-    lines = list(table_lines(layout, rows, widths, terminal, header=True))
+    table = Table(columns, Terminal(width))
+    lines = list(table.add(rows, are_all=True))
 
-    shown = {columns[place].name for place in layout.kept} | set(layout.left_out)
-    common = {column.name for column, _ in layout.common}
+    shown = {columns[place].name for place in table.kept} | set(table.left_out)
+    common = {column.name for column, _ in table.common}
     for place, column in enumerate(columns):
         is_empty = {row[place] for row in rows} <= {"-", ""}
         assert column.name in shown or column.name in common or is_empty
-    if len(layout.kept) > 1 and not is_record(layout, rows):
+    if len(table.kept) > 1 and not table.is_record(rows):
         assert all(cell_len(line) <= width for line in lines)

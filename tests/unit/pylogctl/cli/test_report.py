@@ -86,7 +86,7 @@ def test_any_other_error_is_a_bug(error: Exception) -> None:
 
 
 def test_cli_error_is_told_as_it_is_with_three_hints_at_most() -> None:
-    error = CliError(ExitStatus.CONFLICT, "m", hints="abcd", code="WORD", details={"n": 1})
+    error = CliError(ExitStatus.CONFLICT, "m", *"abcd", code="WORD", details={"n": 1})
     assert failure_of(error) == Failure(ExitStatus.CONFLICT, "WORD", "m", ("a", "b", "c"), {"n": 1})
     assert failure_of(UsageError("m")) == Failure(ExitStatus.USAGE, "USAGE", "m")
 
