@@ -142,7 +142,7 @@ class Access(ClosedAtEnd, AnyClient):
         return max(0.0, call.started_s + limit_s - time.monotonic())
 
     def _seconds(self, timeout: Timeout) -> float | None:
-        """Return the seconds that a call may take; by default those of the client."""
+        """Return the seconds that a call may take, by default the client's; None for no limit."""
         return seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
 
     def _repeated(self, action: Callable[[], _T]) -> _T:
@@ -154,10 +154,6 @@ class Access(ClosedAtEnd, AnyClient):
         with self._call(timeout):
             connect = self._connect_in(timeout)
             return self._repeated(lambda: ask(self._cluster, connect))
-
-    def _wait_s(self, timeout: Timeout) -> float | None:
-        """Return the seconds that a call may wait for brokers to finish; None for no limit."""
-        return seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
 
     def _connect_in(self, timeout: Timeout, wait_s: float = 0.0) -> Connect:
         """Return what makes connections on which each response may take as long as a call.

@@ -215,7 +215,7 @@ class ClusterCalls(Access):
         broker_id_of(id)
         if throttle is not None:
             whole_of("throttle", throttle, 0)
-        seconds = self._wait_s(timeout)
+        seconds = self._seconds(timeout)
         with self._call(seconds if plan or seconds is None else seconds + LAST_LOOK_S):
             return decommission(
                 self._cluster,
@@ -265,7 +265,7 @@ class ClusterCalls(Access):
         if not isinstance(directory, str):
             raise TypeError(f"give the directory as str, not {type(directory).__name__}")
         home = partition.home if broker is None else broker_id_of(broker)
-        seconds = self._wait_s(timeout)
+        seconds = self._seconds(timeout)
         with self._call(None if seconds is None else seconds + LAST_LOOK_S):
             return move_log(
                 self._connect,

@@ -72,7 +72,7 @@ class CopyCalls(Access):
         if stop is None:
             raise ArgumentError("a copy ends: give `stop` as a place")
         other = self if to is None else to._blocking
-        limit_s = limit_of(self._wait_s(timeout))
+        limit_s = limit_of(self._seconds(timeout))
         with self._call(limit_s), other._call(limit_s):
             connect, other_connect = self._connect_in(limit_s), other._connect_in(limit_s)
             partitions = select(self._cluster, topic_of(source), None)

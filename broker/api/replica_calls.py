@@ -188,7 +188,7 @@ class ReplicaCalls(Access):
     def _wait_for(self, moves: Sequence[Move], timeout: Timeout) -> None:
         from broker.admin.reassignment import wait_for_moves
 
-        seconds = self._wait_s(timeout)
+        seconds = self._seconds(timeout)
         with self._call(None if seconds is None else seconds + LAST_LOOK_S):
             wait_for_moves(
                 self._cluster,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import InitVar, dataclass, field
 from operator import itemgetter
 
 from broker.client.counts import TopicCounts
@@ -20,37 +21,33 @@ from broker.protocol.message import entry_end, has_length
 from broker.protocol.message_set import describe_fault
 from broker.topic import MessagePosition, TopicPartition
 
+_NOTHING = memoryview(b"")
 
+
+@dataclass(eq=False, repr=False, slots=True)
 class PartitionReader:
     """The position in one partition, and the bytes after it that are not decoded yet."""
 
-    __slots__ = (
-        "_bytes",
-        "_high_watermark",
-        "counts",
-        "end",
-        "expected_end",
-        "inner",
-        "is_leaving",
-        "log_end",
-        "offset",
-        "partition",
-    )
+    partition: TopicPartition
+    start: InitVar[MessagePosition]
+    end: MessagePosition | None = None  # where reading stops; None for never
+    # where the next message starts, and how many messages of the next entry, a wrapper, lie before
+    # the position: the user of `data` leaves them out
+    offset: int = field(init=False)
+    inner: int = field(init=False)
+    _bytes: memoryview = field(default=_NOTHING, init=False)
+    _high_watermark: int = field(default=-1, init=False)
+    # of the next message, if its length has arrived
+    expected_end: int = field(default=-1, init=False)
+    # set to those of the thread that decodes
+    counts: TopicCounts = field(default_factory=TopicCounts, init=False)
+    # in a group: another member continues behind what is finished
+    is_leaving: bool = field(default=False, init=False)
+    # by the last response, which may be ahead of `data`; -1 if unknown
+    log_end: int = field(default=-1, init=False)
 
-    def __init__(
-        self, partition: TopicPartition, start: MessagePosition, end: MessagePosition | None = None
-    ) -> None:
-        self.partition = partition
-        self.end = end  # where reading stops; None for never
-        # where the next message starts, and how many messages of the next entry, a wrapper, lie
-        # before the position: the user of `data` leaves them out
+    def __post_init__(self, start: MessagePosition) -> None:
         self.offset, self.inner = start
-        self._bytes = memoryview(b"")
-        self._high_watermark = -1
-        self.expected_end = -1  # of the next message, if its length has arrived
-        self.counts = TopicCounts()  # set to those of the thread that decodes
-        self.is_leaving = False  # in a group: another member continues behind what is finished
-        self.log_end = -1  # by the last response, which may be ahead of `data`; -1 if unknown
 
     @property
     def read_up_to(self) -> int:
@@ -145,7 +142,7 @@ class PartitionReader:
 
     def drop_data(self) -> None:
         """Drop the bytes that are left; the next chunk starts at `offset` again."""
-        self._bytes = memoryview(b"")
+        self._bytes = _NOTHING
         self.expected_end = -1
 
     def restart_at(self, offset: int, inner: int = 0) -> None:
