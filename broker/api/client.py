@@ -30,7 +30,7 @@ from broker.api.producer import (
     parts_of,
     receipts_of,
 )
-from broker.api.reader import Batches, Reader, pattern_of, reading_of
+from broker.api.reader import Batches, Reader, ReadOrder, pattern_of, reading_of
 from broker.api.replica_calls import ReplicaCalls
 from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
@@ -374,31 +374,22 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             raise TypeError(f"give read_from as str, not {type(read_from).__name__}")
 
         def open_reader() -> Reader:
+            side = self._cluster, self._connect
             ranges, arrivals = reading_of(
-                self._cluster,
-                self._connect,
-                topic,
-                partition,
-                start,
-                stop,
-                allow_missing=allow_missing,
+                *side, topic, partition, start, stop, allow_missing=allow_missing
             )
-            return Reader(
-                self._cluster,
-                self._connect,
-                ranges,
-                payload_filter=wanted,
+            ledger = self._counts.consumers()
+            return Reader(*side, ranges, order, ledger, arrivals)
+
+        with self._call(timeout):
+            order = ReadOrder(
+                payload_filter=filter_of(filter),
                 limit=limit,
                 idle_s=idle,
                 read_from=read_from,
                 timeout_s=self._seconds(timeout),
                 may_retry=self._retries != 0,
-                ledger=self._counts.consumers(),
-                arrivals=arrivals,
             )
-
-        with self._call(timeout):
-            wanted = filter_of(filter)
             reader = self._repeated(open_reader)
         with self._lock:
             if not self.closed:
@@ -473,7 +464,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
             ArgumentError, InvalidName, Unreachable, TimedOut, Closed: see there.
         """
         self._raise_if_closed()
-        from broker.api.group import Group  # late: loads kazoo
+        from broker.api.group import Group, GroupSettings  # late: loads kazoo
 
         for callback, named in ((on_assigned, "on_assigned"), (on_revoked, "on_revoked")):
             if callback is not None:
@@ -490,11 +481,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 raise TypeError(
                     f"give the topics as str, a pattern or several str, not {type(topics).__name__}"
                 )
-            group = Group(
-                name,
-                names,
-                registry=self._zookeeper(),
-                connect=self._connect,
+            settings = GroupSettings(
                 start=start,
                 commit=commit,
                 commit_every_s=commit_every,
@@ -504,6 +491,13 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, C
                 on_assigned=on_assigned,
                 on_revoked=on_revoked,
                 timeout_s=self._timeout_s,
+            )
+            group = Group(
+                name,
+                names,
+                settings,
+                registry=self._zookeeper(),
+                connect=self._connect,
                 counts=self._counts,
                 on_close=self._forget,
             )

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from copy import copy
+from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
@@ -58,6 +59,28 @@ _LOOK_S = 0.1  # between two looks of a run at what its threads and its store do
 _CLOSE_POLL_S = 0.01
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupSettings:
+    """How a member consumes: what `Client.group` was asked for."""
+
+    start: Start
+    commit: Commit
+    commit_every_s: float
+    offsets: OffsetStore | None
+    payload_filter: PayloadFilter | None
+    idle_s: float | None
+    on_assigned: OnChange | None
+    on_revoked: OnChange | None
+    timeout_s: float | None  # of calls without one
+
+    def __post_init__(self) -> None:
+        if self.commit not in ("after", "before", "manual"):
+            raise ArgumentError(f"commit is 'after', 'before' or 'manual', not {self.commit!r}")
+        number_of("commit_every", self.commit_every_s, 0)
+        if self.idle_s is not None:
+            number_of("idle", self.idle_s, 0)
+
+
 class Group(Iterator[Message]):
     """The messages of the partitions that a group assigns to this member; made by `Client.group`.
 
@@ -81,27 +104,15 @@ class Group(Iterator[Message]):
         self,
         name: str,
         topics: str | list[str] | Pattern,
+        settings: GroupSettings,
         *,
         registry: Registry,
         connect: Connect,
-        start: Start,
-        commit: Commit,
-        commit_every_s: float,
-        offsets: OffsetStore | None,
-        payload_filter: PayloadFilter | None,
-        idle_s: float | None,
-        on_assigned: OnChange | None,
-        on_revoked: OnChange | None,
-        timeout_s: float | None,
         counts: ClientCounts,
         on_close: Callable[[Group], object],
     ) -> None:
-        start_of = positions_of(start, time.time_ns() // 1_000_000)
-        if commit not in ("after", "before", "manual"):
-            raise ArgumentError(f"commit is 'after', 'before' or 'manual', not {commit!r}")
-        number_of("commit_every", commit_every_s, 0)
-        if idle_s is not None:
-            number_of("idle", idle_s, 0)
+        start_of = positions_of(settings.start, time.time_ns() // 1_000_000)
+        commit, idle_s, payload_filter = settings.commit, settings.idle_s, settings.payload_filter
         group_of(name)
         if isinstance(topics, Pattern):
             if topics.ignore_case:  # others join by the text alone
@@ -111,7 +122,7 @@ class Group(Iterator[Message]):
         else:
             topics = [topic_of(one) for one in ([topics] if isinstance(topics, str) else topics)]
         self._commit = commit
-        self._timeout_s = timeout_s  # of calls without one
+        self._timeout_s = settings.timeout_s
         self._registry = registry
         self._connect = connect
         self._on_close = on_close
@@ -121,13 +132,13 @@ class Group(Iterator[Message]):
                 "zk.connect": registry.session.connect,
                 "autooffset.outofrange.reset": "smallest",
                 "autocommit.enable": "true" if commit == "after" else "false",
-                "autocommit.interval.ms": str(max(1, round(1000 * commit_every_s))),
+                "autocommit.interval.ms": str(max(1, round(1000 * settings.commit_every_s))),
                 "consumer.timeout.ms": "-1" if idle_s is None else str(max(1, int(1000 * idle_s))),
             }
         )
         self._connector = ConsumerConnector(
             config,
-            offsets=offsets,
+            offsets=settings.offsets,
             registry=registry,
             connect=connect,
             payload_filter=payload_filter,
@@ -146,8 +157,8 @@ class Group(Iterator[Message]):
         self._ahead = AheadCommits(self._connector.commit_ahead)
         self._batch: Iterator[Message] = iter(())  # committed, if positions are committed before
         self._seek_counts: dict[TopicPartition, int] = {}
-        self._on_assigned, self._on_revoked = on_assigned, on_revoked
-        if commit == "manual" or on_assigned is not None or on_revoked is not None:
+        self._on_assigned, self._on_revoked = settings.on_assigned, settings.on_revoked
+        if commit == "manual" or self._on_assigned is not None or self._on_revoked is not None:
             tell = weakref.WeakMethod(self._tell_changes)  # threads know the stream
 
             def tell_changes(revoked: Assigned, gained: Assigned) -> None:

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import compress
 from queue import Empty
 
@@ -217,12 +218,16 @@ def _validate_keys(given: Stop, partitions: Sequence[TopicPartition]) -> None:
             raise ArgumentError(f"a place is given for partition {key!r}, but there are {shown}")
 
 
-def poll_times(timeout_s: float | None, idle_s: float | None) -> tuple[float, int]:
-    """Return how long a broker may take to respond, and how many ms it may wait for messages."""
-    # half of the time: then there is time for another broker that leads
-    response_s = (_NO_TIMEOUT_S if timeout_s is None else timeout_s) / 2
-    idle_ms = math.inf if idle_s is None else 1000 * idle_s
-    return response_s, int(min(_MAX_WAIT_MS, 1000 * response_s / 2, idle_ms))
+@dataclass(frozen=True, kw_only=True)
+class ReadOrder:
+    """How a `Reader` reads: what `Client.read` was asked for."""
+
+    payload_filter: PayloadFilter | None
+    limit: int | None
+    idle_s: float | None
+    read_from: str
+    timeout_s: float | None
+    may_retry: bool
 
 
 class Reader(Iterator[Message]):
@@ -245,13 +250,7 @@ class Reader(Iterator[Message]):
         cluster: Cluster,
         connect: Connect,
         ranges: Mapping[TopicPartition, ReadRange],
-        *,
-        payload_filter: PayloadFilter | None,
-        limit: int | None,
-        idle_s: float | None,
-        read_from: str,
-        timeout_s: float | None,
-        may_retry: bool,
+        order: ReadOrder,
         ledger: ConsumerLedger,
         arrivals: Arrivals | None,
     ) -> None:
@@ -265,28 +264,31 @@ class Reader(Iterator[Message]):
         """The offset in each partition at which the iteration ends; none for a stop of None."""
         self._cluster = cluster
         self._connect = connect
-        self._timeout_s = timeout_s
-        self._is_wanted = None if payload_filter is None else payload_filter.compile()
-        self._limit = limit
+        self._timeout_s = order.timeout_s
+        self._is_wanted = None if order.payload_filter is None else order.payload_filter.compile()
+        self._limit = order.limit
         self._closed = threading.Event()
         self._why_closed: Error | None = None  # None if it is at its end
         self._in_hand: list[Message] = []
         self._left = iter(self._in_hand)
         self._fault: tuple[PartitionReader, Fault] | None = None  # behind what is in hand
-        response_s, max_wait_ms = poll_times(timeout_s, idle_s)
+        timeout_s = math.inf if order.timeout_s is None else order.timeout_s
+        # half of the time: then there is time for another broker that leads
+        response_s = (_NO_TIMEOUT_S if order.timeout_s is None else timeout_s) / 2
+        idle_ms = math.inf if order.idle_s is None else 1000 * order.idle_s
         self._source = ClusterReader(
             cluster,
             lambda address: _with_timeout(connect(address), response_s),
             ranges,
-            payload_filter=payload_filter,
-            max_wait_ms=max_wait_ms,
-            read_from=read_from,
-            leader_wait_s=(math.inf if timeout_s is None else timeout_s) if may_retry else 0.0,
+            payload_filter=order.payload_filter,
+            max_wait_ms=int(min(_MAX_WAIT_MS, 1000 * response_s / 2, idle_ms)),
+            read_from=order.read_from,
+            leader_wait_s=timeout_s if order.may_retry else 0.0,
             ledger=ledger,
             arrivals=arrivals,
         )
         # No generator that this object keeps may know it: a reader that is dropped ends at once.
-        self._chunks = _ready(self._source, idle_s, self._closed)
+        self._chunks = _ready(self._source, order.idle_s, self._closed)
 
     def __enter__(self) -> Reader:
         return self
