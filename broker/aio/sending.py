@@ -211,7 +211,7 @@ class LoopConnection(Connection):
         self._ahead, end = self._take_received(self._socket)
         self._take_frames()
         if self._socket is not None:
-            self._lose(self._error_of(end or error, when))
+            self._lose(self._lost(end or error, when))
 
     def _lose(self, error: errors.BrokerError) -> None:
         self._shut()

@@ -400,6 +400,7 @@ class Connection:
         except OSError as error:
             rest, end = self._take_received(self._socket)
             lost = self._lost(end or error, "while sending")
+            self.close()
             self._ahead = rest
             raise lost from error
 
@@ -486,22 +487,17 @@ class Connection:
                 if has_deadline and filled < size:  # less is left of it after each part
                     self._limit(self._socket)
         except OSError as error:
-            raise self._lost(error, "while waiting for a response") from error
+            lost = self._lost(error, "while waiting for a response")
+            self.close()
+            raise lost from error
         return filled
 
     def _lost(
         self, error: OSError, when: str
     ) -> errors.BrokerUnreachableError | errors.RequestTimeoutError:
-        found = self._error_of(error, when)
-        self.close()
-        return found
-
-    def _error_of(
-        self, error: OSError, when: str
-    ) -> errors.BrokerUnreachableError | errors.RequestTimeoutError:
         if isinstance(error, TimeoutError):
-            waited_s = self.timeout_s if self._socket is None else self._socket.gettimeout()
-            return self._timed_out(waited_s or 0.0, when)
+            limit_s = None if self._socket is None else self._socket.gettimeout()
+            return self._timed_out(limit_s or self.timeout_s, when)
         if self._is_refusal(error):
             from broker.security.client_tls import refused
 
