@@ -8,7 +8,7 @@ from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.options import CHANGE, CLUSTER, OUTPUT, App
 
-app = App("Say who may do what, and find out why somebody may not.")
+app = App()
 
 _READS = (ExitStatus.NOT_FOUND,)
 _Host = Annotated[str, option("--host ADDRESS", "The IP address of the client; * is each.")]

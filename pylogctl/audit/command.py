@@ -18,7 +18,7 @@ from pylogctl.cli.options import (
 )
 from pylogctl.cli.selection import TopicPatterns
 
-app = App("Compare message counts along a pipeline.")
+app = App()
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 

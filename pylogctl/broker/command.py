@@ -12,14 +12,13 @@ from pylogctl.cli.columns import UNKNOWN
 from pylogctl.cli.connections import Absence, connector, open_cluster, zookeeper_session
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
-from pylogctl.cli.options import App
 from pylogctl.cli.render import render
 
 if TYPE_CHECKING:
     from broker.admin.brokers import BrokerStatus
     from pylogctl.broker.document import BrokerRow
 
-app = App("Start, stop and look at brokers.")
+app = shared.App()
 
 
 @app.command(

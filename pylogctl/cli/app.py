@@ -6,7 +6,7 @@ from typing import ClassVar, cast
 
 import typer
 
-from pylogctl.cli.tree import CONTEXT_SETTINGS, RootCommand, RootGroup
+from pylogctl.cli.tree import CONTEXT_SETTINGS, RootGroup
 
 _HELP = "pylogctl.help.command"
 
@@ -14,65 +14,37 @@ _HELP = "pylogctl.help.command"
 class Pylogctl(RootGroup):
     """The commands of pylogctl, and aliases of some."""
 
-    entries: ClassVar[dict[str, RootCommand]] = {
-        "broker": RootCommand("pylogctl.broker.command", "Start, stop and look at brokers."),
-        "produce": RootCommand(
-            "pylogctl.produce.command", "Write messages from stdin or files to a topic."
-        ),
-        "consume": RootCommand("pylogctl.consume.command", "Read messages of topics to stdout."),
-        "copy": RootCommand("pylogctl.copy.command", "Copy messages from topic to topic."),
-        "cluster": RootCommand(
-            "pylogctl.cluster.command",
-            "Look at the brokers, leaders and replicas of a whole cluster.",
-        ),
-        "top": RootCommand("pylogctl.top.command", "Watch a cluster live."),
-        "topic": RootCommand(
-            "pylogctl.topic.command", "List, describe, create, delete, count and sample topics."
-        ),
-        "config": RootCommand(
-            "pylogctl.config.command", "Change settings of topics and brokers while they run."
-        ),
-        "user": RootCommand(
-            "pylogctl.user.command",
-            "Add, list and remove users, and set their passwords and quotas.",
-        ),
-        "acl": RootCommand(
-            "pylogctl.acl.command", "Say who may do what, and find out why somebody may not."
-        ),
-        "group": RootCommand("pylogctl.group.command", "Look at, move and repair consumer groups."),
-        "retry": RootCommand(
-            "pylogctl.consume.retry", "List and drain messages whose handling failed."
-        ),
-        "log": RootCommand(
-            "pylogctl.log.command",
-            "Look into segment files, verify, mend and replay them; move logs.",
-        ),
-        "mirror": RootCommand("pylogctl.mirror.command", "Mirror topics into another cluster."),
-        "metrics": RootCommand(
-            "pylogctl.metrics.command", "Serve the lag and status of groups to Prometheus."
-        ),
-        "audit": RootCommand("pylogctl.audit.command", "Compare message counts along a pipeline."),
-        "pipeline": RootCommand(
-            "pylogctl.pipeline.command", "Load, query, compare and verify topics on Spark."
-        ),
-        "perf": RootCommand("pylogctl.perf.command", "Measure throughput and latency."),
-        "zk": RootCommand(
-            "pylogctl.zk.command", "Look into ZooKeeper, change nodes, or start a server."
-        ),
-        "web": RootCommand("pylogctl.web.command", "Serve a JSON API and pages over a cluster."),
-        "context": RootCommand(
-            "pylogctl.context.command", "Name clusters, and choose the one that commands use."
-        ),
-        "doctor": RootCommand(
-            "pylogctl.doctor.command", "Check that everything needed is in place."
-        ),
-        "completion": RootCommand(_HELP, "Print a shell completion script.", "completion_app"),
-        "man": RootCommand(_HELP, "Show a manual page.", "man_app"),
-        "help": RootCommand(_HELP, "Explain a command or a topic.", "help_app"),
-        "version": RootCommand(_HELP, "Show versions of program and libraries.", "version_app"),
+    entries: ClassVar[dict[str, str]] = {
+        "broker": "Start, stop and look at brokers.",
+        "produce": "Write messages from stdin or files to a topic.",
+        "consume": "Read messages of topics to stdout.",
+        "copy": "Copy messages from topic to topic.",
+        "cluster": "Look at the brokers, leaders and replicas of a whole cluster.",
+        "top": "Watch a cluster live.",
+        "topic": "List, describe, create, delete, count and sample topics.",
+        "config": "Change settings of topics and brokers while they run.",
+        "user": "Add, list and remove users, and set their passwords and quotas.",
+        "acl": "Say who may do what, and find out why somebody may not.",
+        "group": "Look at, move and repair consumer groups.",
+        "retry": "List and drain messages whose handling failed.",
+        "log": "Look into segment files, verify, mend and replay them; move logs.",
+        "mirror": "Mirror topics into another cluster.",
+        "metrics": "Serve the lag and status of groups to Prometheus.",
+        "audit": "Compare message counts along a pipeline.",
+        "pipeline": "Load, query, compare and verify topics on Spark.",
+        "perf": "Measure throughput and latency.",
+        "zk": "Look into ZooKeeper, change nodes, or start a server.",
+        "web": "Serve a JSON API and pages over a cluster.",
+        "context": "Name clusters, and choose the one that commands use.",
+        "doctor": "Check that everything needed is in place.",
+        "completion": "Print a shell completion script.",
+        "man": "Show a manual page.",
+        "help": "Explain a command or a topic.",
+        "version": "Show versions of program and libraries.",
     }
-    hidden_entries: ClassVar[dict[str, RootCommand]] = {
-        "properties": RootCommand(_HELP, "Show properties.", "properties_app")
+    homes: ClassVar[dict[str, str]] = {
+        "retry": "pylogctl.consume.retry",
+        **dict.fromkeys(("completion", "man", "help", "version", "properties"), _HELP),
     }
     examples: ClassVar[tuple[str, ...]] = (
         "pylogctl broker start --ephemeral",

@@ -13,7 +13,7 @@ import re
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from broker.errors import ArgumentError, did_you_mean
 from broker.files import write_atomically
@@ -38,22 +38,12 @@ FILE_KEYS = frozenset(
     ("zk_credential", "zk_tls_config", "tls_ca", "tls_cert", "tls_key", "password_file")
 )
 SECURITY_KEYS = ("tls", "tls_ca", "tls_cert", "tls_key", "user", "password_file")
-_KINDS = {
-    "zookeeper": str,
-    "zk_credential": str,
-    "zk_tls_config": str,
-    "brokers": str,
-    "timeout": str,
-    "tls": bool,
-    "tls_ca": str,
-    "tls_cert": str,
-    "tls_key": str,
-    "user": str,
-    "password_file": str,
-    "color": str,
-    "protected": bool,
-    "read_only": bool,
+_KINDS: dict[str, type] = {
+    name: bool if kind is bool else str
+    for name, kind in get_type_hints(Context).items()
+    if name not in ("name", "file", "is_named")
 }
+"""The keys of a context in a file; the brokers are a list with commas."""
 
 
 class Contexts(NamedTuple):

@@ -408,9 +408,8 @@ def takes_value() -> dict[str, bool]:
 
 @dataclass(frozen=True)
 class App:
-    """The commands of a module: those of a group, whose help is `text`, or a single one."""
+    """The commands of a module: those of a group, or some of the root that it is home of."""
 
-    text: str = ""
     commands: dict[str, AcceptingCommand] = field(default_factory=dict)
 
     def command(

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -30,7 +30,7 @@ from pylogctl.cli.environment import (
 )
 from pylogctl.cli.foreign import hints_for_command, hints_for_option
 from pylogctl.cli.help_page import HELP_ALL, HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
-from pylogctl.cli.options import AcceptingCommand, App, Facts, fill_optional, takes_value
+from pylogctl.cli.options import AcceptingCommand, Facts, fill_optional, takes_value
 
 
 def facts_of(command: Any) -> Facts:
@@ -165,14 +165,6 @@ def _streams_of(ctx: Any) -> Streams:
     return ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
 
 
-class RootCommand(NamedTuple):
-    """A command of the root: where its application is, and its help until that is loaded."""
-
-    module: str
-    help: str
-    attribute: str = "app"
-
-
 class Command(TyperCommand):
     """A command with our help, some options of which may be given without a value."""
 
@@ -275,10 +267,16 @@ class Group(TyperGroup):
 
 
 class RootGroup(Group):
-    """The root: imports the module of a command when the command is named."""
+    """The root: imports the module of a command when the command is named.
 
-    entries: ClassVar[dict[str, RootCommand]] = {}
-    hidden_entries: ClassVar[dict[str, RootCommand]] = {}
+    Attributes:
+        entries: the help of each command by its name, so that help imports none.
+        homes: the modules of commands that are not in a folder of their name; one that is in none
+            of the entries is hidden.
+    """
+
+    entries: ClassVar[dict[str, str]] = {}
+    homes: ClassVar[dict[str, str]] = {}
     examples: ClassVar[tuple[str, ...]] = ()
     shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {}
 
@@ -288,18 +286,27 @@ class RootGroup(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import and return a command, None if it does not exist."""
-        entry = self.entries.get(cmd_name) or self.hidden_entries.get(cmd_name)
-        if entry is None:
+        if cmd_name not in self.entries and cmd_name not in self.homes:
             return None
-        module = importlib.import_module(entry.module)
-        return _command_of(getattr(module, entry.attribute), cmd_name)
+        home = self.homes.get(cmd_name, f"pylogctl.{cmd_name}.command")
+        commands = importlib.import_module(home).app.commands
+        if cmd_name in commands:
+            return _made(cmd_name, commands[cmd_name])
+        group = Group(
+            name=cmd_name,
+            help=self.entries[cmd_name],
+            context_settings=CONTEXT_SETTINGS,
+            rich_markup_mode=None,
+        )
+        group.declared = commands
+        return group
 
     def described(self, ctx: Any) -> CommandNode:
         """Return the commands with their static help, so that none is imported."""
         path = tuple(ctx.command_path.split())
         children = tuple(
-            CommandNode((*path, name), entry.help, Facts(), (), (), ())
-            for name, entry in self.entries.items()
+            CommandNode((*path, name), text, Facts(), (), (), ())
+            for name, text in self.entries.items()
         )
         return CommandNode(path, self.help or "", Facts(examples=self.examples), (), (), children)
 
@@ -321,18 +328,6 @@ class RootGroup(Group):
             expanded[-1] = f"-{rest[at + 1]}"
             del rest[at : at + 2]
         return expanded + rest
-
-
-def _command_of(app: App, name: str) -> TyperCommand | Group:
-    """Return the only command of an application, or the group of its commands."""
-    if not app.text:
-        (command,) = app.commands.values()
-        return _made(name, command)
-    group = Group(
-        name=name, help=app.text, context_settings=CONTEXT_SETTINGS, rich_markup_mode=None
-    )
-    group.declared = app.commands
-    return group
 
 
 def _made(name: str, command: AcceptingCommand) -> TyperCommand:

@@ -9,10 +9,9 @@ import typer
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, flag, safety, selection
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
-from pylogctl.cli.options import App
 from pylogctl.cli.render import render
 
-app = App("Look at the brokers, leaders and replicas of a whole cluster.")
+app = shared.App()
 
 
 @app.command(

@@ -9,7 +9,7 @@ from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import CHANGE, CLUSTER, CONNECTION, OUTPUT, App
 from pylogctl.cli.render import render
 
-app = App("Change settings of topics and brokers while they run.")
+app = App()
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED)
 _WRITES = (*_READS, ExitStatus.CONFLICT)

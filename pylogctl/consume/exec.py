@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from broker.tools.retry import (
     InPlace,
@@ -127,20 +126,6 @@ DEFAULT_RETRIES = 3
 _BACKOFF_MS = 1000  # before the first run of a kept message; doubled for each later one
 
 
-class Executor(Protocol):
-    """Handles messages instead of standard output."""
-
-    def take(self, message: MessageFacts) -> bool:
-        """Handle a message; return whether that succeeded."""
-
-    def work(self) -> None:
-        """Handle one message kept earlier whose retry is due."""
-
-    @property
-    def remark(self) -> str:
-        """Return a text for the summary, empty for none."""
-
-
 _Rules = tuple[InPlace, RetryPolicy]
 
 
@@ -180,60 +165,48 @@ def retry_rules(retries: int = DEFAULT_RETRIES, max_attempts: int | None = None)
 def open_executor(env: Environment, options: ExecOptions, stop: StopRequest) -> Iterator[Executor]:
     """Give the executor, with its retry store open and locked until the end of the block."""
     if options.retry_dir is None:
-        yield _CommandExecutor(env, options.command)
+        yield Executor(env, options.command)
         return
     with RetryStore(options.retry_dir) as store:
         handler = RetryingHandler(options.command.run, store, *options.rules, env.clock, stop.wait)
-        yield _RetryExecutor(env, handler)
+        yield Executor(env, options.command, handler)
 
 
 @dataclass(frozen=True, slots=True)
-class _CommandExecutor:
-    """Runs a command for each message; failures are reported on standard error."""
+class Executor:
+    """Handles messages instead of standard output: runs a command for each.
+
+    With a handler, messages for which the command fails are kept; without, it is reported.
+    """
 
     env: Environment
     command: ExecCommand
+    handler: RetryingHandler | None = None
 
     def take(self, message: MessageFacts) -> bool:
+        """Handle a message; return whether that succeeded, or the message is kept."""
+        partition, offset, next_offset, inner = message[:4]
+        given = RetryMessage(partition, offset, next_offset, inner, message.payload)
+        where = f"{partition} at {offset}"
+        if self.handler is not None:
+            outcome = self.handler.handle(given)
+            if outcome is not RetryOutcome.DONE:
+                self.env.warn(f"{where} is {outcome.value} in {self.handler.store.directory}")
+            return True
         try:
-            self.command.run(_retry_message(message))
+            self.command.run(given)
         except _CommandFailedError as error:
-            self.env.error(f"{message.partition} at {message.offset}: {error}")
+            self.env.error(f"{where}: {error}")
             return False
         return True
 
     def work(self) -> None:
-        """No message is kept, so none is due."""
+        """Handle one message kept earlier whose retry is due."""
+        if self.handler is not None:
+            self.handler.retry_due()
 
     @property
     def remark(self) -> str:
-        return ""
-
-
-@dataclass(frozen=True, slots=True)
-class _RetryExecutor:
-    """Runs a command for each message, and keeps messages for which it fails; never fails."""
-
-    env: Environment
-    handler: RetryingHandler
-
-    def take(self, message: MessageFacts) -> bool:
-        outcome = self.handler.handle(_retry_message(message))
-        if outcome is not RetryOutcome.DONE:
-            where = self.handler.store.directory
-            self.env.warn(f"{message.partition} at {message.offset} is {outcome.value} in {where}")
-        return True
-
-    def work(self) -> None:
-        self.handler.retry_due()
-
-    @property
-    def remark(self) -> str:
-        count = len(self.handler.store)
-        return f"{count} left in {self.handler.store.directory}" if count else ""
-
-
-def _retry_message(message: MessageFacts) -> RetryMessage:
-    return RetryMessage(
-        message.partition, message.offset, message.next_offset, message.inner, message.payload
-    )
+        """Return a text for the summary, empty for none."""
+        store = None if self.handler is None else self.handler.store
+        return f"{len(store)} left in {store.directory}" if store else ""

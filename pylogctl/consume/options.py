@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import Choice, OptionalValue, limits, outputs, selection
-from pylogctl.cli.options import offset_option
 from pylogctl.cli.selection import TopicPatterns
 from pylogctl.format.envelope import PayloadEncoding
 from pylogctl.format.framing import NO_FRAMING, WRITE_FRAMING, FramingChoice
@@ -22,7 +21,7 @@ class Reading(Choice):
 
     patterns: Annotated[TopicPatterns, _PATTERNS] = shared.ALL_TOPICS
     partition: shared.PartitionsOption = None
-    offset: list[str] | None = offset_option(
+    offset: list[str] | None = shared.offset_option(
         "Where to start, and to end: START[:END]; see pylogctl-offsets(7). Default: end."
     )
     from_beginning: bool = selection.flag("--from-beginning", "Same as -o start.")

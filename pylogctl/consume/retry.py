@@ -19,7 +19,7 @@ from pylogctl.format.framing import escape
 if TYPE_CHECKING:
     from broker.tools.retry import RetryEntry, RetryStore
 
-app = App("List and drain messages whose handling failed.")
+app = App()
 
 DirArgument = Annotated[Path, argument("DIR", "The directory of consume --retry-dir.")]
 

@@ -13,7 +13,7 @@ from pylogctl.cli.options import OUTPUT, SECURITY, TIMEOUT, App
 from pylogctl.cli.render import render
 from pylogctl.context.document import CONTEXTS, ContextRow
 
-app = App("Name clusters, and choose the one that commands use.")
+app = App()
 
 
 @app.command(OUTPUT, exits=(ExitStatus.CONFIG,), examples=("pylogctl context list",))

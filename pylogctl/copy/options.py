@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import Choice, selection
-from pylogctl.cli.options import offset_option
 
 
 class CopyChoice(Choice):
     """Which messages to copy, where to, and how."""
 
-    offset: list[str] | None = offset_option(
+    offset: list[str] | None = shared.offset_option(
         "What to copy, START or START:END; see pylogctl help offsets. Default: start:end."
     )
     max_messages: shared.MaxMessagesOption = None

@@ -8,9 +8,8 @@ from broker.units import parse_duration_s
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, flag, option, outputs, safety, selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
-from pylogctl.cli.options import App, confirm_option
 
-app = App("Look at, move and repair consumer groups.")
+app = shared.App()
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL)
 _CHANGES = (*_READS, ExitStatus.CONFLICT)
@@ -297,7 +296,9 @@ def import_offsets(
 def delete(
     env: Environment,
     group: _Group,
-    confirmed: str | None = confirm_option("The group's name again; with --yes nothing is asked."),
+    confirmed: str | None = shared.confirm_option(
+        "The group's name again; with --yes nothing is asked."
+    ),
     if_exists: bool = flag("--if-exists", "A group that does not exist is no error: exit 0."),
 ) -> None:
     """Delete a group: its offsets and all its nodes. A group with members is refused.

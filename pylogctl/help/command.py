@@ -24,11 +24,7 @@ from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, App
 from pylogctl.cli.render import paged, render
 from pylogctl.help.manual import find_page, render_page
 
-help_app = App()
-man_app = App()
-completion_app = App()
-version_app = App()
-properties_app = App()
+app = App()
 
 PIPE_WIDTH = 80
 MAX_WIDTH = 100
@@ -47,7 +43,7 @@ class VersionRow(Row):
 VERSIONS = Document("version/1", VersionRow, empty="no versions")
 
 
-@help_app.command(
+@app.command(
     PAGER,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG),
     examples=("pylogctl help log", "pylogctl help offsets"),
@@ -70,7 +66,7 @@ def help_(
     env.write_styled(command.get_help(ctx))
 
 
-@man_app.command(
+@app.command(
     PAGER,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG),
     examples=("pylogctl man", "pylogctl man log verify"),
@@ -93,7 +89,7 @@ def _show_page(env: Environment, words: list[str]) -> None:
         out.flush()
 
 
-@completion_app.command(
+@app.command(
     DRY_RUN,
     exits=(ExitStatus.FAILED,),
     examples=("source <(pylogctl completion bash)", "pylogctl completion fish --install"),
@@ -132,7 +128,7 @@ def _install_path(shell: Shell, environ: Mapping[str, str]) -> Path:
     return config / "fish" / "completions" / "pylogctl.fish"
 
 
-@version_app.command(OUTPUT, examples=("pylogctl version", "pylogctl --version --output json"))
+@app.command(OUTPUT, examples=("pylogctl version", "pylogctl --version --output json"))
 def version(env: Environment) -> None:
     """Show versions of program and libraries."""
     rows = [
@@ -149,7 +145,7 @@ def version(env: Environment) -> None:
     render(env, VERSIONS, rows)
 
 
-@properties_app.command(OUTPUT + PROPERTIES, examples=("pylogctl -X list",))
+@app.command(OUTPUT + PROPERTIES, examples=("pylogctl -X list",))
 def properties(env: Environment) -> None:
     """Show the properties that -X takes; stands for `pylogctl -X list` and `-X dump`."""
     raise UsageError(

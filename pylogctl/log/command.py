@@ -20,7 +20,6 @@ from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.declarations import argument, limits, option, outputs, safety, selection
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
-from pylogctl.cli.options import App, confirm_option, offset_option
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.log.document import (
@@ -39,7 +38,7 @@ from pylogctl.log.document import (
 )
 from pylogctl.log.dump import dump_file, of_each, show, show_index
 
-app = App("Look into segment files, verify, mend and replay them; move logs.")
+app = shared.App()
 
 PARALLEL_FROM_BYTES = 64 << 20
 READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
@@ -69,7 +68,7 @@ Deep = Annotated[
 def dump(
     env: Environment,
     files: Files,
-    offset: str | None = offset_option("Part to show. Default: all."),
+    offset: str | None = shared.offset_option("Part to show. Default: all."),
     max_messages: shared.MaxMessagesOption = None,
     shallow: bool = selection.flag(
         "--shallow", "Show compressed entries as one, not what is inside."
@@ -103,7 +102,7 @@ def grep(
     env: Environment,
     pattern: str = argument("RE", "Regular expression, searched for in payloads."),
     files: list[Path] = argument("FILE|DIR...", "As for `log dump`.", default=...),
-    offset: str | None = offset_option("Part to search. Default: all."),
+    offset: str | None = shared.offset_option("Part to search. Default: all."),
     max_messages: shared.MaxMessagesOption = None,
     ignore_case: bool = selection.flag("-i, --ignore-case", "Ignore the case of letters."),
     invert: bool = selection.flag("--invert", "Messages that do not match."),
@@ -264,7 +263,7 @@ def recover(
     files: FilesOnDisk,
     execute: shared.ExecuteOption = False,
     no_backup: bool = safety.flag("--no-backup", "Do not keep the cut bytes in a side file."),
-    confirm: str | None = confirm_option(
+    confirm: str | None = shared.confirm_option(
         "With --yes: the file's name, or `all` for several files."
     ),
 ) -> None:
@@ -359,7 +358,7 @@ def replay(
         "-p, --partition P",
         "Write to this one: 0, or 2-0 (broker-partition). Default: one for the run.",
     ),
-    offset: str | None = offset_option("Part of each file to send. Default: all."),
+    offset: str | None = shared.offset_option("Part of each file to send. Default: all."),
     rate: shared.RateOption = None,
 ) -> int:
     """Send the messages of segment files and archives to a topic.

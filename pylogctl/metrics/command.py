@@ -6,9 +6,8 @@ from broker.units import ListenAddress
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import flag, option
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
-from pylogctl.cli.options import App
 
-app = App("Serve the lag and status of groups to Prometheus.")
+app = shared.App()
 
 
 @app.command(

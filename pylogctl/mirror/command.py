@@ -6,10 +6,9 @@ from pylogctl.cli import options as shared
 from pylogctl.cli.context import at_cluster
 from pylogctl.cli.declarations import limits, selection
 from pylogctl.cli.environment import Environment, ExitStatus
-from pylogctl.cli.options import App, offset_option
 from pylogctl.mirror.options import DEFAULT_GROUP, Map, MirrorGroup, Patterns, RunChoice
 
-app = App("Mirror topics into another cluster.")
+app = shared.App()
 
 _PLAN = (shared.SUMMARY[0], *shared.OUTPUT[1:])
 
@@ -93,7 +92,7 @@ def verify(
     env: Environment,
     patterns: Patterns = shared.ALL_TOPICS,
     topic_map: Map = None,
-    offset: list[str] | None = offset_option(
+    offset: list[str] | None = shared.offset_option(
         "Offsets to compare in the source, START or START:END. Default: start:end."
     ),
     target_offset: list[str] | None = selection.option(

@@ -7,10 +7,9 @@ from typing import Annotated
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment, ExitStatus
-from pylogctl.cli.options import App
 from pylogctl.perf.options import PacedChoice, ProduceChoice, ReadChoice
 
-app = App("Measure throughput and latency.")
+app = shared.App()
 
 _RUNS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFIG)
 _READS = (*_RUNS, ExitStatus.PARTIAL, ExitStatus.CORRUPT)

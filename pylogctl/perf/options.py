@@ -6,7 +6,6 @@ from pathlib import Path
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import Choice, flag, inputs, limits, option, outputs
-from pylogctl.cli.options import offset_option
 
 _DEFAULT_DURATION_S = 10.0
 
@@ -58,7 +57,7 @@ class ReadChoice(LoadChoice):
     """The offsets to read, and how."""
 
     partition: shared.PartitionsOption = None
-    offset: list[str] | None = offset_option("Offsets to read, START[:END]. Default: start.")
+    offset: list[str] | None = shared.offset_option("Offsets to read, START[:END]. Default: start.")
     simple: bool = flag(
         "--simple",
         "Read one partition (default: 0), one fetch request at a time, as Kafka 0.7's simple "

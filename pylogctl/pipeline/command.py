@@ -14,7 +14,6 @@ from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, inputs, outputs, selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
-from pylogctl.cli.options import App
 from pylogctl.log.command import Deep
 from pylogctl.pipeline.options import (
     NO_TARGET,
@@ -35,7 +34,7 @@ from pylogctl.pipeline.options import (
     WindowChoice,
 )
 
-app = App("Load, query, compare and verify topics on Spark.")
+app = shared.App()
 
 
 @app.command(

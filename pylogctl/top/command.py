@@ -7,9 +7,8 @@ from typing import Literal
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import option
 from pylogctl.cli.environment import Environment, UsageError
-from pylogctl.cli.options import App
 
-app = App()
+app = shared.App()
 
 _View = Literal["overview", "brokers", "topics", "groups", "replication", "requests"]
 

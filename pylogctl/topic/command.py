@@ -20,13 +20,12 @@ from pylogctl.cli.declarations import (
     selection,
 )
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
-from pylogctl.cli.options import App, confirm_option, offset_option
 from pylogctl.cli.selection import TopicPatterns
 
 if TYPE_CHECKING:
     from pylogctl.cli.offsets import Span
 
-app = App("List, describe, create, delete, count and sample topics.")
+app = shared.App()
 
 _Topics = Annotated[list[str], argument("TOPIC...", "Topics.")]
 _Total = Annotated[
@@ -43,7 +42,8 @@ _PerBroker = Annotated[
     ),
 ]
 _Offset = Annotated[
-    list[str] | None, offset_option("Offsets to read, START or START:END. Default: start:end.")
+    list[str] | None,
+    shared.offset_option("Offsets to read, START or START:END. Default: start:end."),
 ]
 
 
@@ -288,7 +288,7 @@ def elect(
         "Let a replica lead that is not in sync, where there is no leader: acknowledged messages "
         "may be lost.",
     ),
-    confirm: str | None = confirm_option("With --yes and --unclean: the topic's name."),
+    confirm: str | None = shared.confirm_option("With --yes and --unclean: the topic's name."),
 ) -> None:
     """Give leaderships back to the preferred replicas, the first of each partition.
 
@@ -407,7 +407,7 @@ def delete(
         "--group-offsets", "Delete the offsets that groups have stored, too."
     ),
     if_exists: bool = flag("--if-exists", "A topic that does not exist is no error: exit 0."),
-    confirm: list[str] | None = confirm_option(
+    confirm: list[str] | None = shared.confirm_option(
         "With --yes: the topic's name (repeat it for each of several topics)."
     ),
 ) -> None:

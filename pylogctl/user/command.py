@@ -10,7 +10,7 @@ from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import CHANGE, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, TLS, App
 from pylogctl.cli.render import render
 
-app = App("Add, list and remove users, and set their passwords and quotas.")
+app = App()
 
 _Name = Annotated[str, argument("USER", "Name.")]
 _File = Annotated[

@@ -20,7 +20,7 @@ from pylogctl.cli.options import (
 )
 from pylogctl.zk.paths import checked_path
 
-app = App("Look into ZooKeeper, change nodes, or start a server.")
+app = App()
 
 _READS = (ExitStatus.NOT_FOUND,)
 _READ_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT)

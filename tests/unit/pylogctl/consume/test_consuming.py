@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from typing import cast
 
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
@@ -10,6 +11,7 @@ from broker.protocol.message_set import build_set
 from broker.topic import MessagePosition, TopicPartition
 from pylogctl.cli.environment import Environment, ExitStatus, Streams
 from pylogctl.cli.process import StopRequest
+from pylogctl.consume.exec import Executor
 from pylogctl.consume.output import Consumption
 from pylogctl.consume.plan import Plan
 from pylogctl.format.envelope import MessageFacts
@@ -72,7 +74,7 @@ def test_run_when_the_partition_goes_to_another_member_leaves_the_rest_to_it() -
     executor = FakeExecutor()
     reader = RevokedPartition(build_set([b"1", b"2", b"3", b"4"], Codec.NONE), revoked_after=2)
     env = Environment(Streams(None, io.BytesIO(), io.StringIO()), {})
-    plan = Plan(render=lambda _: b"", delimiter=b"\n", executor=executor)
+    plan = Plan(render=lambda _: b"", delimiter=b"\n", executor=cast(Executor, executor))
 
     status = Consumption(env, plan, StopRequest()).run(FakeSource(reader))
 
