@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from broker.errors import RequestTimeoutError
 
 _GRACE_S = 1.0
+_T = TypeVar("_T")
 
 
 class _Thread(threading.local):
@@ -115,6 +116,13 @@ def sleep(seconds: float) -> None:
     time.sleep(allowed_s)
     if allowed_s < seconds:
         wait_s()
+
+
+def remaining(look: Callable[[], _T], give_up_s: float, pause_s: float = 0.05) -> _T:
+    """Look until nothing remains, or the time is up; return what does (`give_up_s`: monotonic)."""
+    while (found := look()) and time.monotonic() < give_up_s:
+        time.sleep(pause_s)
+    return found
 
 
 class _Lock(Protocol):

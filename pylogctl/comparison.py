@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from broker.client.side import Side
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.fetch_session import DEFAULT_MAX_WAIT_MS
 from broker.consumer.partition_reader import PartitionReader
@@ -23,7 +24,6 @@ from broker.protocol.codec import Fault, scan
 from broker.protocol.message_set import iter_payload_crcs
 from broker.protocol.primitives import Buffer
 from broker.topic import MessagePosition, ReadRange, TopicPartition
-from pylogctl.cli.connections import Side
 
 Ranges = Mapping[TopicPartition, ReadRange]
 _MASK_64 = (1 << 64) - 1
@@ -42,7 +42,7 @@ def read_chunks(
     `advance` is called with the bytes that were taken of the chunk. No data for `silence_s` raises
     `RequestTimeoutError`.
     """
-    with ClusterReader(*side, ranges, max_wait_ms=max_wait_ms) as cluster_reader:
+    with ClusterReader(*side[:2], ranges, max_wait_ms=max_wait_ms) as cluster_reader:
         last_s = time.monotonic()
         for readers in cluster_reader.polls():
             for reader in readers:

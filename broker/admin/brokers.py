@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from broker import errors
-from broker.client.cluster import Cluster, Connect
+from broker import deadlines, errors
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
 from broker.client.registry_cluster import RegisteredCluster
+from broker.client.side import Side
 from broker.protocol.extension_requests import (
     ALL_PARTS,
     ShutdownRequest,
@@ -50,7 +51,6 @@ from broker.zk.values import decode_broker
 if TYPE_CHECKING:
     from broker.zk.session import Session
 
-_POLL_S = 0.05
 _SHOWN_TOPICS = 3
 
 
@@ -184,16 +184,16 @@ class RegisteredBroker(NamedTuple):
     topic_count: int
 
 
-def find_broker(cluster: Cluster, connect: Connect, broker_id: int) -> BrokerAddress:
+def find_broker(side: Side, broker_id: int) -> BrokerAddress:
     """Return the address of a live broker; `BrokerNotFoundError` if there is none of that id.
 
     `BrokerUnreachableError` if it is known by its topics, and not live.
     """
-    brokers = cluster.brokers()
+    brokers = side.brokers()
     for address in brokers:
         if address.id == broker_id:
             return address
-    away = find_away(cluster, connect)
+    away = find_away(side)
     if broker_id in away:
         raise away_error(broker_id, away[broker_id])
     known = ", ".join(map(str, sorted([*away, *(address.id for address in brokers)]))) or "none"
@@ -317,37 +317,33 @@ def shut_down(connection: Connection, *, force: bool) -> list[StopStep]:
 
 
 def stop_broker(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     address: BrokerAddress,
     *,
     force: bool = False,
     takes_zookeeper: bool = False,  # which it runs
-    timeout_s: float,
 ) -> StopReport:
     """Shut a broker down, and return once the others do not name it any more."""
-    started_s = time.monotonic()
-    connection = connect(address)
-    connection.timeout_s = timeout_s
+    started_s, give_up_s = time.monotonic(), side.give_up_s
+    connection = side.connect(address)
+    connection.timeout_s = side.timeout_s
     try:
         steps = shut_down(connection, force=force)
     except errors.RequestTimeoutError as error:
         raise errors.RequestTimeoutError(
-            f"{connection.name} did not stop within {format_duration(timeout_s)}",
+            f"{connection.name} did not stop within {format_duration(side.timeout_s)}",
             hints=["nothing was killed; it may still be stopping"],
         ) from error
     finally:
         connection.close()
-    while not takes_zookeeper and _is_live(cluster, address.id):
-        if time.monotonic() - started_s > timeout_s:
-            raise errors.RequestTimeoutError(f"{connection.name} has stopped; others name it still")
-        time.sleep(_POLL_S)
+    if not takes_zookeeper and deadlines.remaining(lambda: _is_live(side, address.id), give_up_s):
+        raise errors.RequestTimeoutError(f"{connection.name} has stopped; others name it still")
     return StopReport(address.id, tuple(steps), time.monotonic() - started_s)
 
 
-def _is_live(cluster: Cluster, broker_id: int) -> bool:
+def _is_live(side: Side, broker_id: int) -> bool:
     try:
-        return any(one.id == broker_id for one in cluster.brokers())
+        return any(one.id == broker_id for one in side.brokers())
     except errors.UNANSWERED:  # it was the last one
         return False
 
@@ -400,14 +396,14 @@ def registered_brokers(session: Session) -> Iterator[RegisteredBroker]:
         )
 
 
-def find_away(cluster: Cluster, connect: Connect) -> dict[int, list[str]]:
+def find_away(side: Side) -> dict[int, list[str]]:
     """Return the topics of each broker that is not live and has logs of some, by id.
 
     ZooKeeper tells if the cluster is known from there, else a broker that knows the whole cluster.
     """
-    if isinstance(cluster, RegisteredCluster):
-        return away_brokers(cluster.registry.session)
-    return told_away(cluster.brokers(), connect)
+    if isinstance(side.cluster, RegisteredCluster):
+        return away_brokers(side.cluster.registry.session)
+    return told_away(side.brokers(), side.connect)
 
 
 def told_away(brokers: Sequence[BrokerAddress], connect: Connect) -> dict[int, list[str]]:

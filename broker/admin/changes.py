@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
-from broker.client.controller_client import cluster_metadata
+from broker.client.side import Side
 from broker.errors import BrokerError, BrokerUnreachableError, UnsupportedVersionError
 from broker.protocol import responses
 from broker.protocol.extension_requests import ReadChangesRequest
@@ -101,10 +101,10 @@ class ChangeReader:
         return changes
 
 
-def absent_brokers(cluster: Cluster, connect: Connect) -> dict[int, BrokerError]:
+def absent_brokers(side: Side) -> dict[int, BrokerError]:
     """Return the brokers that have replicas and are not live: why their changes are missing."""
     try:
-        metadata = cluster_metadata(cluster.brokers(), connect, None)
+        metadata = side.metadata(None)
     except BrokerError:  # errors of the brokers are reported already
         return {}
     live = {broker.id for broker in metadata.brokers}
@@ -155,9 +155,8 @@ class FollowedBrokers:
     `warn` is told once that a broker stops responding, `note` that it is back.
     """
 
-    def __init__(self, cluster: Cluster, connect: Connect, warn: Tell, note: Tell) -> None:
-        self._cluster = cluster
-        self._connect = connect
+    def __init__(self, side: Side, warn: Tell, note: Tell) -> None:
+        self._side = side
         self._warn = warn
         self._note = note
         self._followed: dict[int, _Followed] = {}
@@ -199,11 +198,11 @@ class FollowedBrokers:
         return self._read_known()
 
     def _find(self) -> None:
-        found = {one.id: one for one in self._cluster.brokers()}
+        found = {one.id: one for one in self._side.brokers()}
         for broker_id, broker in found.items():
             known = self._followed.get(broker_id)
             if known is None:
-                reader = ChangeReader(self._connect, broker, self._warn)
+                reader = ChangeReader(self._side.connect, broker, self._warn)
                 self._followed[broker_id] = _Followed(reader)
                 continue
             if known.reader.broker != broker:

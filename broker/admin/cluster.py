@@ -12,9 +12,10 @@ from broker import deadlines
 from broker.admin.brokers import request_status
 from broker.admin.recovery import find_unknown
 from broker.admin.topics import TopicInfo, shape_of
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
+from broker.client.side import Side
 from broker.errors import (
     NO_ERROR,
     BrokerError,
@@ -31,17 +32,7 @@ from broker.protocol.responses import (
     PartitionMetadata,
     TopicMetadata,
 )
-from broker.records import (
-    HIDDEN,
-    UNTOLD,
-    ColumnKind,
-    Count,
-    Fit,
-    Integer,
-    Rank,
-    Text,
-    Title,
-)
+from broker.records import HIDDEN, UNTOLD, ColumnKind, Count, Fit, Integer, Rank, Text, Title
 from broker.units import counted
 
 if TYPE_CHECKING:
@@ -138,19 +129,19 @@ class Health:
         return tuple(one for one in self.checks if one.result == NOT_SHOWN)
 
 
-def describe_cluster(cluster: Cluster, connect: Connect) -> ClusterMetadataResponse:
+def describe_cluster(side: Side) -> ClusterMetadataResponse:
     """Return the brokers and topics that the brokers know.
 
     `UnsupportedVersionError` if none knows of more than itself, as in Kafka 0.7.
     """
-    brokers = cluster.brokers()
-    found = cluster_metadata(brokers, connect, None)
+    brokers = side.brokers()
+    found = cluster_metadata(brokers, side.connect, None)
     if found.cluster_id:
         return found
     answers = []
     for broker in brokers:
         with suppress(UnsupportedVersionError):
-            answers.append(cluster_metadata([broker], connect, None))
+            answers.append(cluster_metadata([broker], side.connect, None))
     one = merged(answers)
     return ClusterMetadataResponse(
         "", one.broker_id, one.controller_id, tuple(brokers), one.racks, one.topics
@@ -177,17 +168,17 @@ def merged(answers: Sequence[ClusterMetadataResponse]) -> ClusterMetadataRespons
     )
 
 
-def list_brokers(cluster: Cluster, connect: Connect) -> list[BrokerInfo]:
+def list_brokers(side: Side) -> list[BrokerInfo]:
     """Return the live brokers, and those that replicas are assigned to, by id."""
     try:
-        return broker_infos(describe_cluster(cluster, connect))
+        return broker_infos(describe_cluster(side))
     except UnsupportedVersionError:
         return [
-            BrokerInfo(one.id, one.text, "", True, False, *(None,) * 4) for one in cluster.brokers()
+            BrokerInfo(one.id, one.text, "", True, False, *(None,) * 4) for one in side.brokers()
         ]
 
 
-def check_health(cluster: Cluster, connect: Connect, registry: Registry | None = None) -> Health:
+def check_health(side: Side, registry: Registry | None = None) -> Health:
     """Check brokers, disks, leaders, replicas, and with a started `registry` what disks lost.
 
     A broker that does not answer is asked for nothing else: each wait would take as long.
@@ -199,7 +190,7 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
     def connect_unless_silent(address: BrokerAddress) -> Connection:
         if address.id in silent:
             raise silent[address.id]
-        return connect(address)
+        return side.connect(address)
 
     def look(brokers: Iterable[BrokerAddress]) -> None:
         for address in sorted(brokers):
@@ -207,7 +198,7 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
                 continue
             asked.add(address.id)
             with deadlines.Limit(deadlines.left_s() / 2):  # others have time to respond
-                _, document, error = request_status(connect, address, StatusParts(0))
+                _, document, error = request_status(side.connect, address, StatusParts(0))
             if error is not None:
                 statuses[address.id] = error
                 if isinstance(error, BrokerUnreachableError | RequestTimeoutError):
@@ -215,8 +206,8 @@ def check_health(cluster: Cluster, connect: Connect, registry: Registry | None =
             elif document is not None:  # a 0.7 broker has none
                 statuses[address.id] = document
 
-    look(cluster.brokers())
-    metadata = describe_cluster(cluster, connect_unless_silent)
+    look(side.brokers())
+    metadata = describe_cluster(side._replace(connect=connect_unless_silent))
     look(metadata.brokers)
     lost = lost_check(connect_unless_silent, metadata.brokers)
     suspected = {
@@ -300,10 +291,7 @@ def health_checks(
         if not one.is_live or one.id in suspected
     )
     has_controller = metadata.controller_id != NO_CONTROLLER or not replicated
-    away = _names(
-        partitions,
-        lambda one: one.leader not in (NO_LEADER, one.replicas[0]),
-    )
+    away = _names(partitions, lambda one: one.leader not in (NO_LEADER, one.replicas[0]))
     share = len(away) / len(partitions) if partitions else 0.0
     single = tuple(
         topic.topic

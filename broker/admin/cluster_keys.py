@@ -10,11 +10,10 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from broker import errors
+from broker import deadlines, errors
 from broker.admin.brokers import request_status
-from broker.client.cluster import Connect
+from broker.client.side import Side
 from broker.protocol.extension_requests import StatusParts
-from broker.protocol.responses import BrokerAddress
 from broker.security.cluster_keys import LIFETIME_MS, ClusterKeys
 from broker.zk import paths
 from broker.zk.registry import Registry
@@ -38,10 +37,10 @@ class _Stored(NamedTuple):
     version: int
 
 
-def list_keys(registry: Registry, connect: Connect) -> list[KeyInfo]:
+def list_keys(registry: Registry, side: Side) -> list[KeyInfo]:
     """Return the keys in ZooKeeper, the one that brokers choose first."""
     keys = _read(registry).keys
-    accepted = _accepted(registry, connect, must_all_tell=False)
+    accepted = _accepted(side, must_all_tell=False)
     return [
         KeyInfo(
             one.id.hex(),
@@ -54,19 +53,13 @@ def list_keys(registry: Registry, connect: Connect) -> list[KeyInfo]:
     ]
 
 
-def rotate(
-    registry: Registry,
-    connect: Connect,
-    *,
-    timeout_s: float,
-    at_once: bool,
-) -> str:
+def rotate(registry: Registry, side: Side, *, at_once: bool) -> str:
     """Replace the key of a cluster, or continue to; return the id of the new one.
 
     Args:
         registry: of the cluster.
-        connect: to brokers, which are asked which keys they accept.
-        timeout_s: for all brokers to accept the new key; `PartialError` names those that do not.
+        side: its brokers, and how long all of them may take to accept the new key; `PartialError`
+            names those that do not.
         at_once: do not wait for brokers, and end the old key now, as it leaked.
     """
     stored = _read(registry)
@@ -77,46 +70,40 @@ def rotate(
         keys = keys.with_next(now_ms)
         newest = keys.keys[-1]
         if not at_once:
-            _accepted(registry, connect)  # a broker that does not tell is known before any change
+            _accepted(side)  # a broker that does not tell is known before any change
             stored = _write(registry, keys, stored.version)
     new_id = newest.id.hex()
     if not at_once:
-        _await_accepted(registry, connect, new_id, timeout_s)
+        _await_accepted(side, new_id)
         stored = _read(registry)
         keys = stored.keys
     _write(registry, keys.with_next_first(now_ms, 0 if at_once else LIFETIME_MS), stored.version)
     return new_id
 
 
-def _await_accepted(registry: Registry, connect: Connect, key_id: str, timeout_s: float) -> None:
-    end_s = time.monotonic() + timeout_s
-    while True:
-        try:
-            accepted = _accepted(registry, connect)
-        except errors.BrokerError as error:
-            error.hints += (_CONTINUE,)
-            raise
-        missing = [id for id, known in sorted(accepted.items()) if key_id not in known]
-        if not missing:
-            return
-        if time.monotonic() > end_s:
-            raise errors.PartialError(
-                f"key {key_id} is not accepted by broker {', '.join(map(str, missing))} yet: the "
-                "old key is still the one that brokers choose",
-                hints=[_CONTINUE],
-            )
-        time.sleep(_POLL_S)
+def _await_accepted(side: Side, key_id: str) -> None:
+    def missing() -> list[int]:
+        return [id for id, known in sorted(_accepted(side).items()) if key_id not in known]
+
+    try:
+        left = deadlines.remaining(missing, side.give_up_s, _POLL_S)
+    except errors.BrokerError as error:
+        error.hints += (_CONTINUE,)
+        raise
+    if left:
+        raise errors.PartialError(
+            f"key {key_id} is not accepted by broker {', '.join(map(str, left))} yet: the "
+            "old key is still the one that brokers choose",
+            hints=[_CONTINUE],
+        )
 
 
-def _accepted(
-    registry: Registry, connect: Connect, *, must_all_tell: bool = True
-) -> dict[int, list[str]]:
+def _accepted(side: Side, *, must_all_tell: bool = True) -> dict[int, list[str]]:
     """Return the ids of the keys that each live broker accepts; none of one that is silent."""
     found: dict[int, list[str]] = {}
     refusals = []
-    for one in registry.brokers():
-        address = BrokerAddress(one.id, one.host, one.port)
-        _, document, error = request_status(connect, address, StatusParts(0))
+    for one in side.brokers():
+        _, document, error = request_status(side.connect, one, StatusParts(0))
         if error is not None and not error.is_retriable:
             refusals.append(error)  # who asks may not know, or cannot log in
         found[one.id] = (document or {}).get("security", {}).get("key_ids", [])

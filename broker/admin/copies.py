@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from broker.client.cluster import Cluster, Connect, with_assigned
+from broker.client.cluster import with_assigned
+from broker.client.side import Side
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import BrokerError, InvalidMessageError
 from broker.producer.producer import Producer
@@ -94,26 +95,26 @@ class _CorruptMessages:
 
 def place(
     sources: Sequence[TopicPartition],
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     topic: str,
     *,
     keeps_names: bool,
     is_dry_run: bool,
-    timeout_s: float,
 ) -> Placement:
     """Return the target of each source partition; create the target topic if it is missing.
 
     Targets have the same names as their sources, or else the same place in order.
     """
-    targets = with_assigned(cluster, topic, cluster.partitions(topic))
+    targets = with_assigned(side.cluster, topic, side.cluster.partitions(topic))
     if not targets:
-        broker_ids = [broker.id for broker in cluster.brokers()]
+        broker_ids = [broker.id for broker in side.brokers()]
         counts = counts_by_name(sources) if keeps_names else counts_like(sources, broker_ids)
         if is_dry_run:
             targets = [TopicPartition(topic, h, i) for h, n in counts.items() for i in range(n)]
         else:
-            targets = create_topic(cluster, connect, topic, counts, timeout_s=timeout_s)
+            targets = create_topic(
+                side.cluster, side.connect, topic, counts, timeout_s=side.timeout_s
+            )
     return (place_by_name if keeps_names else place_by_order)(sources, targets)
 
 
@@ -147,15 +148,13 @@ def report_of(
 
 def copy_ranges(
     reader: ClusterReader,
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     ranges: Ranges,
     placement: Placement,
     *,
     max_messages: int | None,
     skips_corrupt: bool,
     should_stop: Callable[[], bool],
-    timeout_s: float,
 ) -> CopyReport:
     """Copy what a reader gives; wait until consumers of the target cluster can read all of it.
 
@@ -164,13 +163,10 @@ def copy_ranges(
     """
     copied = plan_copy(ranges, placement)
     corrupt = _CorruptMessages(skips=skips_corrupt)
-    target = Producer(
-        cluster,
-        connect,
-        ProducerSettings(
-            delivery_timeout_s=timeout_s, max_in_flight=MAX_IN_FLIGHT, timeout_s=timeout_s
-        ),
+    settings = ProducerSettings(
+        delivery_timeout_s=side.timeout_s, max_in_flight=MAX_IN_FLIGHT, timeout_s=side.timeout_s
     )
+    target = Producer(side.cluster, side.connect, settings)
     with closing(MirrorProducer(target)) as producer:
         copy = Copy(
             producer,

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from broker import errors
 from broker.admin import reassignment
 from broker.admin.reassignment import Move, Plan
-from broker.client.cluster import Cluster, Connect
-from broker.client.controller_client import cluster_metadata
+from broker.client.side import Side
 from broker.ids import NO_LEADER
-from broker.protocol.cluster_requests import THROTTLE_STAYS
 from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition
 
@@ -49,20 +48,25 @@ class BrokerReplicas:
     plain: Mapping[str, int]  # number of partitions without replicas, by topic
 
     @property
+    def moves(self) -> dict[TopicPartition, Move]:
+        """Return what the plan moves."""
+        return {
+            one: Move(one, self.known[one].replicas, target) for one, target in self.plan.items()
+        }
+
+    @property
     def leaderless(self) -> list[PartitionMetadata]:
         """Return the partitions that have no leader, which cannot be copied."""
         return [one for one in sorted(self.known.values()) if one.leader == NO_LEADER]
 
 
-def find_replicas(
-    cluster: Cluster, connect: Connect, broker_id: int, *, timeout_s: float
-) -> BrokerReplicas:
+def find_replicas(side: Side, broker_id: int) -> BrokerReplicas:
     """Return what is on a broker, and a plan to move it.
 
     `BrokerNotFoundError` if it is not live and has nothing; `ConflictError` if there are too few
     other brokers.
     """
-    metadata = cluster_metadata(cluster.brokers(), connect, None)
+    metadata = side.metadata(None)
     partitions = [one for topic in metadata.topics for one in topic.partitions]
     live = {one.id for one in metadata.brokers}
     if broker_id not in live and not any(
@@ -80,25 +84,17 @@ def find_replicas(
         for one in partitions
         if not one.is_replicated and one.partition.home == broker_id
     )
-    plan = _plan(cluster, connect, broker_id, known, timeout_s)
+    plan = _plan(side, broker_id, known)
     return BrokerReplicas(broker_id, broker_id in live, known, plan, plain)
 
 
-def _plan(
-    cluster: Cluster,
-    connect: Connect,
-    broker_id: int,
-    known: Collection[TopicPartition],
-    timeout_s: float,
-) -> Plan:
+def _plan(side: Side, broker_id: int, known: Collection[TopicPartition]) -> Plan:
     """Return the replicas that the partitions on a broker are to have."""
     if not known:
         return {}
     topics = sorted({one.topic for one in known})
     try:
-        plan = reassignment.make_plan(
-            cluster, connect, topics, without=[broker_id], timeout_s=timeout_s
-        )
+        plan = reassignment.make_plan(side, topics, without=[broker_id])
     except errors.InvalidReplicationFactorError as error:
         raise errors.ConflictError(
             f"broker {broker_id} cannot be taken away: {error}",
@@ -111,25 +107,42 @@ def _plan(
     return {partition: target for partition, target in plan.items() if partition in known}
 
 
-def begin(
-    cluster: Cluster, connect: Connect, plan: Plan, *, throttle: int, timeout_s: float
-) -> None:
+def _begin(side: Side, plan: Plan, throttle: int | None) -> None:
     """Have the controller begin to move partitions; `ConflictError` if it refuses one."""
-    outcomes = reassignment.request_reassignment(
-        cluster, connect, plan, throttle=throttle, timeout_s=timeout_s
-    )
+    outcomes = reassignment.request_reassignment(side, plan, throttle=throttle)
     refused = [one for one in outcomes if one.error != errors.NO_ERROR]
     if refused:
         raise errors.ConflictError(f"{refused[0].partition}: {refused[0].text}")
 
 
-def await_moved(
-    cluster: Cluster,
-    connect: Connect,
+def move_all(
+    side: Side,
     found: BrokerReplicas,
+    copying: Callable[[BrokerReplicas], AbstractContextManager[Callable[[int], None]]],
     *,
-    advance: Callable[[int], None],  # gets how many partitions have moved since the last call
-    request_timeout_s: float,
+    throttle: int | None,
+    timeout_s: float | None,
+) -> BrokerReplicas:
+    """Move all replicas away from a broker, and return what is on it then.
+
+    The wait for them is inside a block of `copying`, which gives what gets the number of partitions
+    that have moved since the last call. The timeout of `side` is for single requests.
+    """
+    began_s = time.monotonic()
+    while found.known:
+        if found.plan:  # otherwise the reassignments under way move all
+            _begin(side, found.plan, throttle)
+        with copying(found) as advance:
+            _await_moved(side, found, advance, timeout_s, began_s)
+        # a topic may have been created before the change began
+        found = find_replicas(side, found.broker_id)
+    return found
+
+
+def _await_moved(
+    side: Side,
+    found: BrokerReplicas,
+    advance: Callable[[int], None],
     timeout_s: float | None,
     began_s: float,  # from which `timeout_s` counts, on the monotonic clock
 ) -> None:
@@ -140,11 +153,8 @@ def await_moved(
     while True:
         now_s = time.monotonic()
         try:
-            changes = reassignment.list_reassignments(
-                cluster, connect, timeout_s=request_timeout_s
-            ).changes
-            under_way = {one.partition for one in changes}
-            left = _left(cluster, connect, found.broker_id, moving)
+            under_way = {one.partition for one in reassignment.list_reassignments(side).changes}
+            left = _left(side, found.broker_id, moving)
             answered_s = now_s
         except errors.BrokerError as error:
             is_refusal = isinstance(error, errors.ServerError) and not isinstance(
@@ -173,12 +183,9 @@ def await_moved(
         time.sleep(_POLL_S)
 
 
-def _left(
-    cluster: Cluster, connect: Connect, broker_id: int, moving: Set[TopicPartition]
-) -> set[TopicPartition]:
+def _left(side: Side, broker_id: int, moving: Set[TopicPartition]) -> set[TopicPartition]:
     """Return those of some partitions that have a replica on a broker."""
-    topics = tuple(sorted({one.topic for one in moving}))
-    metadata = cluster_metadata(cluster.brokers(), connect, topics)
+    metadata = side.metadata(sorted({one.topic for one in moving}))
     return {
         one.partition
         for topic in metadata.topics
@@ -188,43 +195,32 @@ def _left(
 
 
 def decommission(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     broker_id: int,
     *,
     throttle: int | None = None,  # None leaves it as it is
     is_dry_run: bool = False,
-    request_timeout_s: float,
     timeout_s: float | None,
 ) -> Decommission:
     """Move all replicas away from a broker, and return what has moved once that is done.
 
-    `PartialError` if partitions without replicas stay.
+    `PartialError` if partitions without replicas stay. The timeout of `side` is for each request.
     """
-    began_s = time.monotonic()
-    moves: dict[TopicPartition, Move] = {}
-    while True:
-        found = find_replicas(cluster, connect, broker_id, timeout_s=request_timeout_s)
-        for partition, target in found.plan.items():
-            moves[partition] = Move(partition, found.known[partition].replicas, target)
-        if is_dry_run or not found.known:
-            done = tuple(moves[one] for one in sorted(moves))
-            if found.plain and not is_dry_run:
-                raise _staying(found, done)
-            waiting = tuple(one.partition for one in found.leaderless)
-            return Decommission(broker_id, found.is_live, done, waiting, found.plain)
-        if found.plan:  # else the reassignments under way move all
-            limit = THROTTLE_STAYS if throttle is None else throttle
-            begin(cluster, connect, found.plan, throttle=limit, timeout_s=request_timeout_s)
-        await_moved(
-            cluster,
-            connect,
-            found,
-            advance=lambda _: None,
-            request_timeout_s=request_timeout_s,
-            timeout_s=timeout_s,
-            began_s=began_s,
-        )  # a topic may have been created before the change began: look again
+    found = find_replicas(side, broker_id)
+    moves = found.moves
+
+    @contextmanager
+    def copying(found: BrokerReplicas) -> Iterator[Callable[[int], None]]:
+        moves.update(found.moves)
+        yield lambda _: None
+
+    if not is_dry_run:
+        found = move_all(side, found, copying, throttle=throttle, timeout_s=timeout_s)
+    done = tuple(moves[one] for one in sorted(moves))
+    if found.plain and not is_dry_run:
+        raise _staying(found, done)
+    waiting = tuple(one.partition for one in found.leaderless)
+    return Decommission(broker_id, found.is_live, done, waiting, found.plain)
 
 
 def _staying(found: BrokerReplicas, done: tuple[Move, ...]) -> errors.PartialError:

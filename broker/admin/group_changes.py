@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from broker import deadlines
 from broker.admin.group_plans import (
     Change,
     OffsetRecord,
@@ -18,12 +19,7 @@ from broker.admin.group_plans import (
     plan_removal,
     plan_reset,
 )
-from broker.admin.groups import (
-    list_groups,
-    read_members,
-    require_group,
-    validate_group_name,
-)
+from broker.admin.groups import list_groups, read_members, require_group, validate_group_name
 from broker.admin.lag import GroupObserver
 from broker.errors import (
     BrokerError,
@@ -108,12 +104,7 @@ def remove_group(
 
 
 def _carry_out(
-    session: Session,
-    group: str,
-    changes: Sequence[Change],
-    *,
-    plan: bool,
-    force: bool = False,
+    session: Session, group: str, changes: Sequence[Change], *, plan: bool, force: bool = False
 ) -> list[OffsetChange]:
     """Apply a plan for one group unless only the plan is wanted; PartialError if some fail."""
     if not force:
@@ -153,11 +144,9 @@ def check_inactive(session: Session, group: str, *, advice: str) -> None:
 def await_inactive(session: Session, group: str, wait_s: float) -> None:
     """Wait until a group has no members; raise GroupActiveError if it still has after `wait_s`."""
     give_up_s = time.monotonic() + wait_s
-    while members := read_members(session, group):
-        if time.monotonic() >= give_up_s:
-            names = [one.consumer_id for one in members]
-            raise _group_active(group, names, f"still has {{}} after {wait_s:g}s")
-        time.sleep(_POLL_S)
+    if members := deadlines.remaining(lambda: read_members(session, group), give_up_s, _POLL_S):
+        names = [one.consumer_id for one in members]
+        raise _group_active(group, names, f"still has {{}} after {wait_s:g}s")
 
 
 def _group_active(group: str, members: Sequence[str], text: str) -> GroupActiveError:
@@ -221,10 +210,7 @@ def _replace(
 ) -> set[str]:
     """Write the nodes that existed when they were read; return the paths written."""
     values = {
-        path: (
-            encode_number(one.new),
-            -1 if force or one.current is None else one.current.version,
-        )
+        path: (encode_number(one.new), -1 if force or one.current is None else one.current.version)
         for path, one in changes.items()
         if one.new is not None and (one.current is not None or all_changes)
     }

@@ -274,7 +274,7 @@ def plan_reset(
 ) -> list[Change]:
     """Plan the changes of a group's offsets in live partitions, or in all topics of the group."""
     cluster = observer.cluster
-    with TopicFacts(cluster, observer.connect) as facts:
+    with TopicFacts(observer.side) as facts:
         planner = ResetPlanner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
         if partitions is not None:
             return [planner.plan(one, target) for one in partitions]
@@ -296,7 +296,7 @@ def plan_import(
     for topic in dict.fromkeys(entry.topic for entry in entries):
         is_live |= dict.fromkeys(cluster.partitions(topic), True)
     changes: dict[TopicPartition, Change] = {}
-    with TopicFacts(cluster, observer.connect) as facts:
+    with TopicFacts(observer.side) as facts:
         planner = ResetPlanner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
         for entry in entries:
             matching = [one for one in is_live if entry.matches(one)]

@@ -19,12 +19,7 @@ from broker.zk import paths
 from broker.zk.creations import read_creations
 from broker.zk.nodes import NodeStat
 from broker.zk.session import Session
-from broker.zk.values import (
-    Subscription,
-    decode_number,
-    decode_partition_name,
-    decode_subscription,
-)
+from broker.zk.values import Subscription, decode_number, decode_partition_name, decode_subscription
 
 
 class StoredOffset(NamedTuple):
@@ -181,12 +176,7 @@ def _member(consumer_id: str, value: bytes, stat: NodeStat, topics: list[str]) -
         stream_counts = membership.topics_of(decoded, topics)
         subscription = decoded
     return Member(
-        consumer_id,
-        _text(value),
-        subscription,
-        stream_counts,
-        stat.ephemeral_owner,
-        stat.ctime_ms,
+        consumer_id, _text(value), subscription, stream_counts, stat.ephemeral_owner, stat.ctime_ms
     )
 
 

@@ -18,6 +18,7 @@ from broker.admin.groups import GroupSnapshot, Member, Owner, StoredOffset, read
 from broker.admin.topics import Ends, TopicFacts
 from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
+from broker.client.side import Side
 from broker.clock import Clock
 from broker.consumer.membership import GroupView
 from broker.errors import BrokerError
@@ -315,6 +316,11 @@ class GroupObserver:
         """Return the cluster as ZooKeeper has it now."""
         return RegistryCluster(self.registry)
 
+    @property
+    def side(self) -> Side:
+        """Return that cluster with the connections to its brokers."""
+        return Side(self.cluster, self.connect)
+
     def snapshot(self, group: str) -> GroupSnapshot:
         """Read a group from ZooKeeper, without asking brokers."""
         return read_group(self.session, group, all_topics=self.registry.topics())
@@ -344,7 +350,7 @@ class GroupObserver:
         known: dict[str, set[TopicPartition]] = {}
         found = []
         self._samples.keep(groups)
-        with TopicFacts(cluster, self.connect) as facts:
+        with TopicFacts(Side(cluster, self.connect)) as facts:
             for group in groups:
                 # Offsets are read before the ends, so that no offset can be past its end.
                 snapshot = self.snapshot(group)

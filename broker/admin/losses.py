@@ -14,6 +14,7 @@ from broker.admin.groups import StoredOffset, list_groups, read_group
 from broker.admin.topics import TopicFacts
 from broker.client.cluster import Connect
 from broker.client.registry_cluster import RegistryCluster
+from broker.client.side import Side
 from broker.errors import BrokerError
 from broker.topic import TopicPartition
 from broker.units import format_size
@@ -43,7 +44,7 @@ def find_losses(registry: Registry, connect: Connect) -> Losses:
         for home in sorted(live.intersection(recorded) - counts.get(topic, {}).keys())
     ]
     void = []
-    with TopicFacts(cluster, connect) as facts:
+    with TopicFacts(Side(cluster, connect)) as facts:
         for partition, offsets in sorted(_offsets(registry).items()):
             count = counts.get(partition.topic, {}).get(partition.home)
             if partition.topic not in topics or (count is None and partition.topic in homes):

@@ -12,21 +12,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-from broker import errors
+from broker import deadlines, errors
 from broker.admin.replicas import (
     ASK_AGAIN_S,
     Replicas,
-    ask_unless_lost,
+    ask_until_answered,
     raise_refused,
     replicas_of,
+    request_outcomes,
 )
 from broker.admin.topics import PartitionInfo, TopicFacts
-from broker.client.cluster import Cluster, Connect
-from broker.client.controller_client import cluster_metadata
+from broker.client.side import Side
 from broker.controller.assignment import validate_target
 from broker.errors import InvalidReplicationFactorError
 from broker.protocol.cluster_requests import (
-    OUTCOMES,
     REASSIGNMENTS,
     THROTTLE_STAYS,
     ListedReassignments,
@@ -90,11 +89,9 @@ class Progress(NamedTuple):
 
 
 def make_plan(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     topics: Sequence[str],
     *,
-    timeout_s: float,
     broker_ids: Collection[int] = (),
     without: Collection[int] = (),
     replication_factor: int | None = None,
@@ -104,11 +101,11 @@ def make_plan(
     Brokers in `broker_ids` may have replicas (all live ones if empty), those in `without` none. A
     `replication_factor` of None keeps that of each partition.
     """
-    known = {one: found.replicas for one, found in replicas_of(cluster, connect, topics).items()}
-    for partition, change in list_reassignments(cluster, connect, timeout_s=timeout_s).changes:
+    known = {one: found.replicas for one, found in replicas_of(side, topics).items()}
+    for partition, change in list_reassignments(side).changes:
         if partition in known:  # until the change ends, it has the original replicas, too
             known[partition] = change.target
-    metadata = cluster_metadata(cluster.brokers(), connect, ())
+    metadata = side.metadata(())
     live = {one.id for one in metadata.brokers}
     for broker_id in broker_ids:
         if broker_id not in live:
@@ -139,55 +136,37 @@ def _ids(broker_ids: Collection[int], separator: str = ", ") -> str:
 
 
 def reassign(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     topic: str,
     *,
-    timeout_s: float,
     broker_ids: Collection[int] = (),
     replication_factor: int | None = None,
     throttle: int | None = None,
     is_dry_run: bool = False,
 ) -> list[Move]:
     """Begin to move a topic's partitions, and return those that move; see `make_plan`."""
-    give_up_s = time.monotonic() + timeout_s
-    known = replicas_of(cluster, connect, [topic])
-    plan = make_plan(
-        cluster,
-        connect,
-        [topic],
-        timeout_s=timeout_s,
-        broker_ids=broker_ids,
-        replication_factor=replication_factor,
-    )
+    give_up_s = side.give_up_s
+    known = replicas_of(side, [topic])
+    plan = make_plan(side, [topic], broker_ids=broker_ids, replication_factor=replication_factor)
     moves = [Move(one, known[one].replicas, target) for one, target in sorted(plan.items())]
     if is_dry_run:
-        validate_plan(cluster, connect, plan)
+        validate_plan(side, plan)
     elif plan or throttle is not None:
-        outcomes = request_reassignment(
-            cluster,
-            connect,
-            plan,
-            timeout_s=_left_s(give_up_s),
-            throttle=THROTTLE_STAYS if throttle is None else throttle,
-        )
-        raise_refused(outcomes)
+        raise_refused(request_reassignment(side.until(give_up_s), plan, throttle=throttle))
     return moves
 
 
-def cancel(
-    cluster: Cluster, connect: Connect, topic: str, *, timeout_s: float
-) -> list[TopicPartition]:
+def cancel(side: Side, topic: str) -> list[TopicPartition]:
     """Cancel the changes of a topic's replicas, and return the partitions that had one."""
-    give_up_s = time.monotonic() + timeout_s
-    replicas_of(cluster, connect, [topic])  # raises if there are none
-    changes = list_reassignments(cluster, connect, timeout_s=timeout_s).changes
+    give_up_s = side.give_up_s
+    replicas_of(side, [topic])  # raises if there are none
+    changes = list_reassignments(side).changes
     plan = plan_cancellation(changes, [topic])
     if plan:
-        outcomes = request_reassignment(cluster, connect, plan, timeout_s=_left_s(give_up_s))
+        outcomes = request_reassignment(side.until(give_up_s), plan)
         done = [one.partition for one in outcomes if one.error == errors.NO_ERROR]
         former = {p: change.original for p, change in changes if p in done}
-        if waiting := _await_shown(cluster, connect, former, give_up_s):
+        if waiting := _await_shown(side, former, give_up_s):
             raise errors.RequestTimeoutError(
                 f"the change of {waiting[0]} is cancelled, and brokers do not show it yet"
             )
@@ -195,35 +174,29 @@ def cancel(
     return sorted(plan)
 
 
-def _await_shown(
-    cluster: Cluster, connect: Connect, targets: Plan, give_up_s: float
-) -> list[TopicPartition]:
+def _await_shown(side: Side, targets: Plan, give_up_s: float) -> list[TopicPartition]:
     """Wait until brokers show the replicas of partitions, and return those that they do not.
 
     The controller tells brokers after it has responded. `give_up_s` is on the monotonic clock.
     """
     topics = sorted({one.topic for one in targets})
-    while True:
-        known = replicas_of(cluster, connect, topics) if topics else {}
-        waiting = sorted(
+
+    def waiting() -> list[TopicPartition]:
+        known = replicas_of(side, topics) if topics else {}
+        return sorted(
             one
             for one, target in targets.items()
             if one not in known or known[one].replicas != target
         )
-        if not waiting or time.monotonic() > give_up_s:
-            return waiting
-        time.sleep(ASK_AGAIN_S)
+
+    return deadlines.remaining(waiting, give_up_s, ASK_AGAIN_S)
 
 
-def _left_s(give_up_s: float) -> float:
-    return max(0.0, give_up_s - time.monotonic())
-
-
-def validate_plan(cluster: Cluster, connect: Connect, plan: Plan) -> None:
+def validate_plan(side: Side, plan: Plan) -> None:
     """Validate a plan as the controller would: `WrongPartitionError` or `ConflictError`."""
-    metadata = cluster_metadata(cluster.brokers(), connect, ())
+    metadata = side.metadata(())
     live = {one.id for one in metadata.brokers}
-    known = replicas_of(cluster, connect, sorted({one.topic for one in plan}))
+    known = replicas_of(side, sorted({one.topic for one in plan}))
     for partition, target in sorted(plan.items()):
         found = known.get(partition)
         if found is None:
@@ -236,56 +209,45 @@ def validate_plan(cluster: Cluster, connect: Connect, plan: Plan) -> None:
 
 
 def request_reassignment(
-    cluster: Cluster,
-    connect: Connect,
-    plan: Plan,
-    *,
-    timeout_s: float,
-    throttle: int = THROTTLE_STAYS,
+    side: Side, plan: Plan, *, throttle: int | None = None
 ) -> list[PartitionOutcome]:
     """Have the controller begin to move partitions; return the outcome for each.
 
     An empty target cancels the change of a partition. After a lost response, what has been carried
     out is not requested again: the next controller would refuse a broker that was lost as well.
+    A `throttle` of None leaves that as it is.
     """
-    give_up_s = time.monotonic() + timeout_s
-    left = plan
-    while True:
-        targets = tuple(ReplicaTarget(one, left[one]) for one in sorted(left))
-        body = ask_unless_lost(
-            cluster, connect, ReassignRequest(targets, throttle_bytes_per_s=throttle), give_up_s
-        )
-        if body is not None:
-            break
-        left = _not_begun(cluster, connect, left, _left_s(give_up_s))
-    asked = {one.partition: one for one in OUTCOMES.decode(body)}
-    return [asked.get(one, PartitionOutcome(one, errors.NO_ERROR, "")) for one in sorted(plan)]
+    limit = THROTTLE_STAYS if throttle is None else throttle
+
+    def request_of(left: Iterable[TopicPartition]) -> ReassignRequest:
+        targets = tuple(ReplicaTarget(one, plan[one]) for one in left)
+        return ReassignRequest(targets, throttle_bytes_per_s=limit)
+
+    if not plan:
+        ask_until_answered(side, request_of(()))
+    return request_outcomes(
+        side, plan, request_of, lambda left, side: _not_begun(side, {p: plan[p] for p in left})
+    )
 
 
-def _not_begun(cluster: Cluster, connect: Connect, plan: Plan, timeout_s: float) -> Plan:
+def _not_begun(side: Side, plan: Plan) -> list[TopicPartition]:
     """Return what of a plan is neither under way nor done."""
-    changes = list_reassignments(cluster, connect, timeout_s=timeout_s).changes
-    known = replicas_of(cluster, connect, sorted({one.topic for one in plan})) if plan else {}
+    changes = list_reassignments(side).changes
+    known = replicas_of(side, sorted({one.topic for one in plan}))
     # those of before the request, unless it was carried out
     present = {one: found.replicas for one, found in known.items()}
     present |= {one: change.target for one, change in changes}
     cancellable = {one for one, _ in changes}
-    return {
-        one: target
+    return [
+        one
         for one, target in plan.items()
         if (present.get(one) != target if target else one in cancellable)
-    }
+    ]
 
 
-def list_reassignments(
-    cluster: Cluster, connect: Connect, *, timeout_s: float
-) -> ListedReassignments:
+def list_reassignments(side: Side) -> ListedReassignments:
     """Return the reassignments that are under way, and their throttle."""
-    give_up_s = time.monotonic() + timeout_s
-    while True:
-        body = ask_unless_lost(cluster, connect, ListReassignmentsRequest(), give_up_s)
-        if body is not None:
-            return REASSIGNMENTS.decode(body)
+    return REASSIGNMENTS.decode(ask_until_answered(side, ListReassignmentsRequest()))
 
 
 def plan_cancellation(changes: Sequence[PartitionReassignment], topics: Collection[str]) -> Plan:
@@ -293,17 +255,15 @@ def plan_cancellation(changes: Sequence[PartitionReassignment], topics: Collecti
     return {one.partition: () for one in changes if not topics or one.partition.topic in topics}
 
 
-def wait_for_moves(
-    cluster: Cluster, connect: Connect, moves: Sequence[Move], *, timeout_s: float
-) -> None:
+def wait_for_moves(side: Side, moves: Sequence[Move]) -> None:
     """Wait until partitions have their target replicas, all of them in sync.
 
     `RequestTimeoutError` if they are still being copied, which goes on; `ConflictError` if a change
     was cancelled or replaced. An election of a controller or leader is waited for.
     """
     targets = {one.partition: one.target for one in moves}
-    _await_ended(cluster, connect, targets, timeout_s=timeout_s)
-    stayed = _await_shown(cluster, connect, targets, time.monotonic() + _SHOWN_WITHIN_S)
+    _await_ended(side, targets)
+    stayed = _await_shown(side, targets, time.monotonic() + _SHOWN_WITHIN_S)
     if stayed:
         raise errors.ConflictError(
             f"{len(stayed)} of {len(targets)} partitions have other replicas than they were to "
@@ -312,12 +272,12 @@ def wait_for_moves(
         )
 
 
-def _await_ended(cluster: Cluster, connect: Connect, targets: Plan, *, timeout_s: float) -> None:
+def _await_ended(side: Side, targets: Plan) -> None:
     """Wait until no change to these targets is under way."""
-    give_up_s = time.monotonic() + timeout_s
+    give_up_s = side.give_up_s
     while True:
         try:
-            changes = list_reassignments(cluster, connect, timeout_s=_left_s(give_up_s)).changes
+            changes = list_reassignments(side.until(give_up_s)).changes
         except errors.UNANSWERED:
             if time.monotonic() > give_up_s:
                 raise
@@ -328,23 +288,19 @@ def _await_ended(cluster: Cluster, connect: Connect, targets: Plan, *, timeout_s
             if time.monotonic() > give_up_s:
                 raise errors.RequestTimeoutError(
                     f"{len(under_way)} of {len(targets)} partitions are still being copied after "
-                    f"{timeout_s:g}s; that goes on"
+                    f"{side.timeout_s:g}s; that goes on"
                 )
         time.sleep(ASK_AGAIN_S)
 
 
-def progress(
-    cluster: Cluster, connect: Connect, topics: Sequence[str], *, timeout_s: float
-) -> Progress:
+def progress(side: Side, topics: Sequence[str]) -> Progress:
     """Return how far the reassignments under way are, of `topics` or all."""
-    throttle, changes = list_reassignments(cluster, connect, timeout_s=timeout_s)
-    known = replicas_of(
-        cluster, connect, topics or sorted({one.partition.topic for one in changes})
-    )
+    throttle, changes = list_reassignments(side)
+    known = replicas_of(side, topics or sorted({one.partition.topic for one in changes}))
     changes = tuple(sorted(one for one in changes if one.partition in known))
     known = {one.partition: known[one.partition] for one in changes}
     began_s = time.monotonic()
-    with TopicFacts(cluster, connect) as source:
+    with TopicFacts(side) as source:
         facts = {one: source.describe_replicated(found) for one, found in known.items()}
         failures = [*source.failures, *source.unreadable]
     moves = [
@@ -354,7 +310,7 @@ def progress(
     return Progress(moves, failures, throttle, known, ends, began_s)
 
 
-def arriving(cluster: Cluster, connect: Connect, found: Progress) -> dict[int, float]:
+def arriving(side: Side, found: Progress) -> dict[int, float]:
     """Return the bytes per second that arrive in what each broker copies under the throttle."""
     copied = {
         one.partition: added
@@ -364,7 +320,7 @@ def arriving(cluster: Cluster, connect: Connect, found: Progress) -> dict[int, f
     if not copied:
         return {}
     time.sleep(_SAMPLE_S)
-    with TopicFacts(cluster, connect) as source:
+    with TopicFacts(side) as source:
         later = {one: source.describe_replicated(found.known[one]).end for one in copied}
     elapsed_s = time.monotonic() - found.began_s
     counts: Counter[int] = Counter()
@@ -377,10 +333,7 @@ def arriving(cluster: Cluster, connect: Connect, found: Progress) -> dict[int, f
 
 
 def _move_progress(
-    change: PartitionReassignment,
-    known: PartitionMetadata,
-    facts: PartitionInfo,
-    throttle: int,
+    change: PartitionReassignment, known: PartitionMetadata, facts: PartitionInfo, throttle: int
 ) -> MoveProgress:
     original, target = change.reassignment
     missing = tuple(one for one in target if one not in known.isr)

@@ -206,9 +206,7 @@ def plan_creation(session: Session, path: str, value: bytes) -> list[NodeChange]
 
 
 def apply_changes(
-    session: Session,
-    changes: Iterable[NodeChange],
-    save: Callable[[Sequence[NodeChange]], None],
+    session: Session, changes: Iterable[NodeChange], save: Callable[[Sequence[NodeChange]], None]
 ) -> tuple[Counter[Action], list[str]]:
     """Make changes; return how many of each kind were made, and paths of nodes that changed since.
 

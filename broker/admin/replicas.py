@@ -6,12 +6,11 @@ Requests go to the controller. If none responds, or it refuses, that is a Broker
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from broker import errors
-from broker.client.cluster import Cluster, Connect
-from broker.client.controller_client import ask_controller, cluster_metadata
+from broker import deadlines, errors
+from broker.client.side import Side
 from broker.ids import NO_LEADER
 from broker.protocol.cluster_requests import (
     OUTCOMES,
@@ -37,14 +36,12 @@ class Outcome(NamedTuple):
     leader: int
 
 
-def replicas_of(
-    cluster: Cluster, connect: Connect, topics: Sequence[str]
-) -> dict[TopicPartition, PartitionMetadata]:
+def replicas_of(side: Side, topics: Sequence[str]) -> dict[TopicPartition, PartitionMetadata]:
     """Return the partitions of topics with replicas, of all such topics if none is named.
 
     `TopicNotFoundError` or `NotReplicatedError` if a topic that is named is none of these.
     """
-    metadata = cluster_metadata(cluster.brokers(), connect, tuple(topics) or None)
+    metadata = side.metadata(tuple(topics) or None)
     found = {
         one.partition: one
         for topic in metadata.topics
@@ -91,17 +88,14 @@ def _is_led(found: PartitionMetadata, kind: ElectionKind) -> bool:
     return found.leader == found.replicas[0]
 
 
-def ask_unless_lost(
-    cluster: Cluster, connect: Connect, request: ExtensionRequest, give_up_s: float
-) -> Reader | None:
+def ask_unless_lost(side: Side, request: ExtensionRequest, give_up_s: float) -> Reader | None:
     """Return the body of the controller's response; None if that is lost, and time is left.
 
     It may have carried the request out: look before it is sent again. `give_up_s` is on the
     monotonic clock.
     """
-    timeout_s = max(0.0, give_up_s - time.monotonic())
     try:
-        return ask_controller(cluster.brokers(), connect, request, timeout_s=timeout_s)
+        return side.until(give_up_s).ask_controller(request)
     except errors.BrokerUnreachableError:
         if time.monotonic() > give_up_s:
             raise
@@ -109,58 +103,65 @@ def ask_unless_lost(
     return None
 
 
+def ask_until_answered(side: Side, request: ExtensionRequest) -> Reader:
+    """Return the body of the controller's response; repeat the request if that is lost."""
+    give_up_s = side.give_up_s
+    while (body := ask_unless_lost(side, request, give_up_s)) is None:
+        pass
+    return body
+
+
+def request_outcomes(
+    side: Side,
+    partitions: Iterable[TopicPartition],
+    request_of: Callable[[Sequence[TopicPartition]], ExtensionRequest],
+    left_of: Callable[[Sequence[TopicPartition], Side], list[TopicPartition]],
+) -> list[PartitionOutcome]:
+    """Have the controller change partitions, and return the outcome for each.
+
+    After a lost response, only what is not carried out as `left_of` finds is requested again.
+    """
+    give_up_s = side.give_up_s
+    wanted = sorted(partitions)
+    left, body = wanted, None
+    while left and (body := ask_unless_lost(side, request_of(left), give_up_s)) is None:
+        left = left_of(left, side.until(give_up_s))
+    asked = {} if body is None else {one.partition: one for one in OUTCOMES.decode(body)}
+    return [asked.get(one, PartitionOutcome(one, errors.NO_ERROR, "")) for one in wanted]
+
+
 def request_election(
-    cluster: Cluster,
-    connect: Connect,
-    partitions: Collection[TopicPartition],
-    kind: ElectionKind,
-    *,
-    timeout_s: float,
+    side: Side, partitions: Iterable[TopicPartition], kind: ElectionKind
 ) -> list[PartitionOutcome]:
     """Have the controller elect leaders; return the outcome for each partition."""
-    give_up_s = time.monotonic() + timeout_s
-    topics = sorted({one.topic for one in partitions})
-    left = sorted(partitions)
-    outcomes: list[PartitionOutcome] = []
-    while left:
-        request = ElectLeadersRequest(kind, tuple(left))
-        body = ask_unless_lost(cluster, connect, request, give_up_s)
-        if body is not None:
-            outcomes = OUTCOMES.decode(body)
-            break
+
+    def left_of(left: Sequence[TopicPartition], side: Side) -> list[TopicPartition]:
         # an unclean election that was carried out would be refused
-        known = replicas_of(cluster, connect, topics)
-        left = [one for one in left if one not in known or not _is_led(known[one], kind)]
-    asked = {one.partition: one for one in outcomes}
-    return [
-        asked.get(one, PartitionOutcome(one, errors.NO_ERROR, "")) for one in sorted(partitions)
-    ]
+        known = replicas_of(side, sorted({one.topic for one in left}))
+        return [one for one in left if one not in known or not _is_led(known[one], kind)]
+
+    return request_outcomes(
+        side, partitions, lambda left: ElectLeadersRequest(kind, tuple(left)), left_of
+    )
 
 
-def elect(
-    cluster: Cluster,
-    connect: Connect,
-    topics: Sequence[str],
-    kind: ElectionKind,
-    *,
-    timeout_s: float,
-) -> list[Outcome]:
+def elect(side: Side, topics: Sequence[str], kind: ElectionKind) -> list[Outcome]:
     """Elect leaders, and return once brokers name them; one topic if the kind is unclean."""
-    give_up_s = time.monotonic() + timeout_s
-    known = replicas_of(cluster, connect, topics)
-    wanted = plan_election(known, kind)
-    outcomes = request_election(cluster, connect, wanted, kind, timeout_s=timeout_s)
+    give_up_s = side.give_up_s
+    known = replicas_of(side, topics)
+    outcomes = request_election(side, plan_election(known, kind), kind)
     elected = [one.partition for one in outcomes if one.error == errors.NO_ERROR]
-    while True:
-        now = replicas_of(cluster, connect, topics) if elected else {}
-        waiting = [one for one in elected if one in now and not _is_led(now[one], kind)]
-        if not waiting:
-            break
-        if time.monotonic() > give_up_s:
-            raise errors.RequestTimeoutError(
-                f"a leader of {waiting[0]} is elected, and brokers do not name it yet"
-            )
-        time.sleep(ASK_AGAIN_S)
+    now: Replicas = {}
+
+    def waiting() -> list[TopicPartition]:
+        nonlocal now
+        now = replicas_of(side, topics) if elected else {}
+        return [one for one in elected if one in now and not _is_led(now[one], kind)]
+
+    if left := deadlines.remaining(waiting, give_up_s, ASK_AGAIN_S):
+        raise errors.RequestTimeoutError(
+            f"a leader of {left[0]} is elected, and brokers do not name it yet"
+        )
     done = [
         Outcome(one, None if known[one].leader == NO_LEADER else known[one].leader, now[one].leader)
         for one in elected

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker import errors
+from broker import deadlines, errors
 from broker.admin.brokers import request_status
 from broker.client.cluster import Connect
+from broker.client.side import Side
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
 from broker.security.principal import Principal
@@ -16,10 +16,7 @@ from broker.security.rules import Rule, StoredRules, parse_principal
 from broker.zk.settings import change_rules, read_rules
 
 if TYPE_CHECKING:
-    from broker.zk.registry import Registry
     from broker.zk.session import Session
-
-_POLL_S = 0.05
 
 
 class Rules(NamedTuple):
@@ -92,9 +89,9 @@ def _change(
     return Rules(tuple(changed), version)
 
 
-def ask_brokers(registry: Registry, connect: Connect) -> list[BrokerRules]:
+def ask_brokers(side: Side) -> list[BrokerRules]:
     """Return what each live broker says of its rules."""
-    return [_ask(connect, BrokerAddress(one.id, one.host, one.port)) for one in registry.brokers()]
+    return [_ask(side.connect, one) for one in side.brokers()]
 
 
 def _ask(connect: Connect, address: BrokerAddress) -> BrokerRules:
@@ -111,23 +108,21 @@ def _ask(connect: Connect, address: BrokerAddress) -> BrokerRules:
     )
 
 
-def await_version(
-    registry: Registry, connect: Connect, version: int, *, timeout_s: float
-) -> list[BrokerRules]:
+def await_version(side: Side, version: int) -> list[BrokerRules]:
     """Wait until all live brokers that judge do so by a version or a later one.
 
     Return what they said last: of those that do not yet, too.
     """
-    give_up_s = time.monotonic() + timeout_s
-    said: list[BrokerRules] = []
-    for broker in registry.brokers():
-        address = BrokerAddress(broker.id, broker.host, broker.port)
-        while is_behind(found := _ask(connect, address), version):
-            if time.monotonic() >= give_up_s:
-                break
-            time.sleep(_POLL_S)
-        said.append(found)
-    return said
+    give_up_s = side.give_up_s
+    said: dict[int, BrokerRules] = {}
+    for broker in side.brokers():
+
+        def is_late(broker: BrokerAddress = broker) -> bool:
+            said[broker.id] = _ask(side.connect, broker)
+            return is_behind(said[broker.id], version)
+
+        deadlines.remaining(is_late, give_up_s)
+    return list(said.values())
 
 
 def is_behind(broker: BrokerRules, version: int) -> bool:

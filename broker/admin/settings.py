@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker import errors
 from broker.admin.brokers import StatusResponse, find_broker, request_status
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Connect
 from broker.client.selection import topic_not_found
+from broker.client.side import Side
 from broker.config import BrokerConfig
 from broker.properties import Property, PropertyKind
 from broker.protocol.extension_requests import StatusParts
@@ -200,12 +201,12 @@ class Setting:
     elsewhere: Mapping[int, SettingValue]
 
 
-def settings_of_topic(cluster: Cluster, connect: Connect, topic: str) -> dict[str, Setting]:
+def settings_of_topic(side: Side, topic: str) -> dict[str, Setting]:
     """Return the settings of a topic by name; PartialError if brokers do not tell theirs."""
-    known = cluster.topics()
+    known = side.cluster.topics()
     if topic not in known:
         raise topic_not_found(topic, known)
-    report = read_settings(connect, sorted(cluster.brokers()))
+    report = read_settings(side.connect, sorted(side.brokers()))
     if not report.brokers:
         raise next(iter(report.failed.values()))
     found = {
@@ -234,11 +235,10 @@ def _topic_setting(setting: TopicSetting, values: Sequence[TopicValue]) -> Setti
     return Setting(first.value, first.origin, default, elsewhere)
 
 
-def settings_of_broker(cluster: Cluster, connect: Connect, broker_id: int) -> dict[str, Setting]:
+def settings_of_broker(side: Side, broker_id: int) -> dict[str, Setting]:
     """Return the settings of a live broker by name."""
-    found = settings_of(
-        request_status(connect, find_broker(cluster, connect, broker_id), StatusParts.SETTINGS)
-    )
+    address = find_broker(side, broker_id)
+    found = settings_of(request_status(side.connect, address, StatusParts.SETTINGS))
     defaults = BrokerConfig()
     return {
         prop.name: Setting(

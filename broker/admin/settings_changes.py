@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker import errors
+from broker import deadlines, errors
 from broker.admin.brokers import request_status
 from broker.admin.settings import (
     BrokerSettings,
@@ -16,7 +15,7 @@ from broker.admin.settings import (
     validate_exists,
     value_of,
 )
-from broker.client.cluster import Connect
+from broker.client.side import Side
 from broker.config import BrokerConfig
 from broker.properties import Property
 from broker.protocol.extension_requests import StatusParts
@@ -28,8 +27,6 @@ from broker.zk.settings import SettingsChange, SettingsRegistry
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
-
-_POLL_S = 0.05
 
 _Edit = Callable[[Mapping[str, str]], Mapping[str, str]]
 
@@ -193,7 +190,7 @@ def _validate_for_replicas(registry: Registry, topic: str, texts: Mapping[str, s
     if PARTITION_COUNT in texts:  # a replicated topic has the partitions of its assignment
         raise errors.ArgumentError(
             f"topic '{topic}' is replicated: {PARTITION_COUNT} does not say how many partitions "
-            "it has",
+            "it has"
         )
     replicas = decode_assignment(topic, value, stat.version).replicas.values()
     factor = min(map(len, replicas), default=0)
@@ -212,34 +209,32 @@ def _change(registry: Registry, target: Target, edit: _Edit, *, is_dry_run: bool
     return SettingsChange(before, edit(before))
 
 
-def await_applied(
-    registry: Registry,
-    connect: Connect,
-    target: Target,
-    wanted: Mapping[str, str],
-    *,
-    timeout_s: float,
-) -> list[NotApplied]:
+def await_applied(side: Side, target: Target, wanted: Mapping[str, str]) -> list[NotApplied]:
     """Wait until live brokers have applied settings; return those that will apply them later."""
-    give_up_s = time.monotonic() + timeout_s
+    give_up_s = side.give_up_s
     late = []
-    for broker in registry.brokers():
+    for broker in side.brokers():
         if target.broker_id not in (None, broker.id):
             continue
-        address = BrokerAddress(broker.id, broker.host, broker.port)
-        while True:
-            response = request_status(connect, address, StatusParts.SETTINGS)
+
+        def look(broker: BrokerAddress = broker) -> NotApplied | None:
+            response = request_status(side.connect, broker, StatusParts.SETTINGS)
             if (error := response.error) is not None:
-                text = f"broker {broker.id} does not say whether it is applied: {error}"
-                late.append(NotApplied(broker.id, text, error))
-                break
+                late.append(
+                    NotApplied(
+                        broker.id,
+                        f"broker {broker.id} does not say whether it is applied: {error}",
+                        error,
+                    )
+                )
+                return None
             found = None if response.document is None else settings_in(response.document)
             if found is None or _is_applied(found, target, wanted):
-                break
-            if time.monotonic() >= give_up_s:
-                late.append(_late(found, target))
-                break
-            time.sleep(_POLL_S)
+                return None
+            return _late(found, target)
+
+        if (found := deadlines.remaining(look, give_up_s)) is not None:
+            late.append(found)
     return late
 
 

@@ -13,13 +13,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from broker import errors
+from broker import deadlines, errors
 from broker.admin import topics
 from broker.admin.brokers import request_status
 from broker.admin.replicas import replicas_of
-from broker.client.cluster import Cluster, Connect
-from broker.client.controller_client import ask_controller
 from broker.client.selection import find_partitions
+from broker.client.side import Side
 from broker.client.topic_creation import create_on
 from broker.cluster_state import ReplicatedPartition
 from broker.protocol.cluster_requests import (
@@ -59,8 +58,7 @@ class TopicCreation(NamedTuple):
 
 
 def plan_creation(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     topic: str,
     *,
     partition_count: int | None,
@@ -73,7 +71,7 @@ def plan_creation(
     topic's setting `partition.count` says, or a total of one.
     """
     validate_new_topic_name(topic)
-    live = {broker.id: broker for broker in cluster.brokers()}
+    live = {broker.id: broker for broker in side.brokers()}
     if not live:
         raise errors.BrokerNotFoundError("no live broker to create a topic on")
     for broker_id in broker_ids:
@@ -83,8 +81,8 @@ def plan_creation(
                 hints=[f"live brokers: {', '.join(map(str, live))}"],
             )
     ids = sorted(set(broker_ids) or live)
-    homes = Counter(partition.home for partition in cluster.partitions(topic))
-    settings = {one: _preset_count(connect, live[one], topic) for one in ids}
+    homes = Counter(partition.home for partition in side.cluster.partitions(topic))
+    settings = {one: _preset_count(side, live[one], topic) for one in ids}
     preset = {one: count for one, count in settings.items() if not homes[one]}
     if partition_count is None and any(preset.values()):
         counts = {one: preset.get(one) or 1 for one in ids}
@@ -111,9 +109,9 @@ def plan_creation(
     ]
 
 
-def _preset_count(connect: Connect, broker: BrokerAddress, topic: str) -> int:
+def _preset_count(side: Side, broker: BrokerAddress, topic: str) -> int:
     """Return what a topic's setting is on a broker that can create topics, 0 if it has none."""
-    response = request_status(connect, broker, StatusParts.SETTINGS)
+    response = request_status(side.connect, broker, StatusParts.SETTINGS)
     if response.error is not None:
         raise response.error
     if response.document is None:
@@ -175,7 +173,7 @@ def check_absent(topic: str, plan: Sequence[TopicCreation]) -> None:
 
 
 def plan_replicated(
-    cluster: Cluster,
+    side: Side,
     topic: str,
     *,
     partition_count: int,
@@ -184,7 +182,7 @@ def plan_replicated(
 ) -> CreateReplicatedTopicRequest:
     """Return the request that creates a topic with replicas."""
     validate_new_topic_name(topic)
-    live_count = len(cluster.brokers())
+    live_count = len(side.brokers())
     if replication_factor > live_count:
         raise errors.ConflictError(
             f"{replication_factor} replicas need as many live brokers, not {live_count}",
@@ -197,14 +195,12 @@ def plan_replicated(
     return CreateReplicatedTopicRequest(topic, partition_count, replication_factor, given)
 
 
-def plan_partitions(
-    cluster: Cluster, connect: Connect, topic: str, partition_count: int
-) -> AddPartitionsRequest:
+def plan_partitions(side: Side, topic: str, partition_count: int) -> AddPartitionsRequest:
     """Return the request that adds partitions to a topic with replicas.
 
     `NotReplicatedError` for a topic without them, `TopicNotFoundError` for no topic.
     """
-    present = len(replicas_of(cluster, connect, [topic]))
+    present = len(replicas_of(side, [topic]))
     if present >= partition_count:
         raise errors.ConflictError(
             f"topic '{topic}' has {present} partitions; they cannot become fewer or be replaced"
@@ -212,20 +208,13 @@ def plan_partitions(
     return AddPartitionsRequest(topic, partition_count - present)
 
 
-def ask_for_partitions(
-    cluster: Cluster,
-    connect: Connect,
-    request: PartitionsRequest,
-    *,
-    timeout_s: float,
-) -> tuple[ReplicatedPartition, ...]:
+def ask_for_partitions(side: Side, request: PartitionsRequest) -> tuple[ReplicatedPartition, ...]:
     """Have the controller make partitions with replicas, and return these."""
-    brokers = cluster.brokers()
-    return PARTITIONS.decode(ask_controller(brokers, connect, request, timeout_s=timeout_s))
+    return PARTITIONS.decode(side.ask_controller(request))
 
 
 def plan_partition_count(
-    cluster: Cluster, topic: str, partition_count: int, *, is_per_broker: bool
+    side: Side, topic: str, partition_count: int, *, is_per_broker: bool
 ) -> list[TopicCreation]:
     """Return how many partitions each live broker of a topic without replicas has and gets.
 
@@ -233,7 +222,7 @@ def plan_partition_count(
     theirs; those that are away count, and follow when they are back. A total that no number for
     each broker gives is an error.
     """
-    found = find_partitions(cluster, [topic])
+    found = find_partitions(side.cluster, [topic])
     counts = Counter(one.home for one in found.led + found.away)
     present = sum(counts.values())
     each = partition_count
@@ -249,10 +238,10 @@ def plan_partition_count(
             f"topic '{topic}' has {placement_text(counts)}; they cannot become fewer or be replaced"
         )
     if not is_per_broker and _total(counts, each) != partition_count:
-        raise _wrong_total(cluster, topic, partition_count, counts, each)
+        raise _wrong_total(side, topic, partition_count, counts, each)
     return [
         TopicCreation(one, counts[one.id], max(counts[one.id], each))
-        for one in cluster.brokers()
+        for one in side.brokers()
         if one.id in counts
     ]
 
@@ -262,7 +251,7 @@ def _total(counts: Mapping[int, int], each: int) -> int:
 
 
 def _wrong_total(
-    cluster: Cluster, topic: str, partition_count: int, counts: Mapping[int, int], each: int
+    side: Side, topic: str, partition_count: int, counts: Mapping[int, int], each: int
 ) -> errors.ConflictError:
     """Return the error for a total below the one that `each` gives, with what is possible."""
     options = [
@@ -271,7 +260,7 @@ def _wrong_total(
         if _total(counts, n) > sum(counts.values())
     ]
     hints = [f"it can have {' or '.join(options)}"]
-    others = [one.id for one in sorted(cluster.brokers()) if one.id not in counts]
+    others = [one.id for one in sorted(side.brokers()) if one.id not in counts]
     if others:
         missing = partition_count - sum(counts.values())
         hints.append(
@@ -286,12 +275,7 @@ def _wrong_total(
 
 
 def set_partition_count(
-    cluster: Cluster,
-    session: Session,
-    topic: str,
-    plan: Sequence[TopicCreation],
-    *,
-    timeout_s: float,
+    side: Side, session: Session, topic: str, plan: Sequence[TopicCreation]
 ) -> None:
     """Have each broker of a plan add partitions to a topic, and wait until they have."""
     from broker.zk.settings import SettingsRegistry, node_of_topic  # late: kazoo
@@ -301,20 +285,17 @@ def set_partition_count(
     SettingsRegistry(session).change(
         node_of_topic(topic), lambda before: {**before, PARTITION_COUNT: str(count)}
     )
-    give_up_s = time.monotonic() + timeout_s
-    while any(n < count for n in _counts_on(cluster, topic, plan)):
-        if time.monotonic() >= give_up_s:
-            raise errors.RequestTimeoutError(
-                f"topic '{topic}' is to have {counted(count, 'partition')} on each broker, and "
-                f"some broker does not have them after {timeout_s:g}s",
-                hints=[f"try: pylogctl topic describe {topic}"],
-            )
-        time.sleep(_POLL_S)
 
+    def some_lack_them() -> bool:
+        counts = Counter(one.home for one in side.cluster.partitions(topic))
+        return any(counts[one.broker.id] < count for one in plan)
 
-def _counts_on(cluster: Cluster, topic: str, plan: Sequence[TopicCreation]) -> list[int]:
-    counts = Counter(one.home for one in cluster.partitions(topic))
-    return [counts[one.broker.id] for one in plan]
+    if deadlines.remaining(some_lack_them, side.give_up_s):
+        raise errors.RequestTimeoutError(
+            f"topic '{topic}' is to have {counted(count, 'partition')} on each broker, and "
+            f"some broker does not have them after {side.timeout_s:g}s",
+            hints=[f"try: pylogctl topic describe {topic}"],
+        )
 
 
 class NewTopic(NamedTuple):
@@ -328,29 +309,21 @@ class NewTopic(NamedTuple):
     settings: Mapping[str, str]
 
 
-def create(
-    cluster: Cluster,
-    connect: Connect,
-    wanted: NewTopic,
-    *,
-    exist_ok: bool,
-    is_plan: bool,
-    timeout_s: float,
-) -> topics.TopicInfo:
+def create(side: Side, wanted: NewTopic, *, exist_ok: bool, is_plan: bool) -> topics.TopicInfo:
     """Create a topic, and return it once brokers show it; with `is_plan`, what it would be.
 
     After a lost response, a topic of the same shape is the one that was to be created.
     """
-    give_up_s = time.monotonic() + timeout_s
+    give_up_s = side.give_up_s
     validate_new_topic_name(wanted.name)
-    present = topics.metadata_of(cluster, connect, (wanted.name,)).get(wanted.name, ())
+    present = topics.metadata_of(side, (wanted.name,)).get(wanted.name, ())
     if present and (wanted.replicas or any(one.is_replicated for one in present)):
         found = topics.shape_of(wanted.name, present, None)
         if not exist_ok:
             raise errors.TopicExistsError(_shape_text(found))
-        return topics.topic_info(cluster, connect, wanted.name)
+        return topics.topic_info(side, wanted.name)
     make = _create_on_brokers if wanted.replicas is None else _create_replicated
-    planned = make(cluster, connect, wanted, present, exist_ok, is_plan, give_up_s)
+    planned = make(side, wanted, present, exist_ok, is_plan, give_up_s)
     if is_plan:
         return planned
     homes = set(planned.brokers) - {one.partition.home for one in present}
@@ -359,8 +332,8 @@ def create(
         # brokers learn all partitions of a home, or of a topic with replicas, at once
         return bool(found) and {one.home for one in found} >= homes
 
-    topics.await_shown(cluster, connect, wanted.name, is_shown, give_up_s=give_up_s)
-    made = topics.topic_info(cluster, connect, wanted.name)
+    topics.await_shown(side, wanted.name, is_shown, give_up_s=give_up_s)
+    made = topics.topic_info(side, wanted.name)
     if not exist_ok and (made.partitions, made.replicas) != (planned.partitions, planned.replicas):
         raise errors.TopicExistsError(_shape_text(made))  # another program has created it
     return made
@@ -372,8 +345,7 @@ def _shape_text(found: topics.TopicInfo) -> str:
 
 
 def _create_on_brokers(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     wanted: NewTopic,
     present: Sequence[PartitionMetadata],
     exist_ok: bool,
@@ -382,8 +354,7 @@ def _create_on_brokers(
 ) -> topics.TopicInfo:
     """Create a topic on brokers, unless it is only planned; return its shape then."""
     plan = plan_creation(
-        cluster,
-        connect,
+        side,
         wanted.name,
         partition_count=wanted.partitions,
         is_per_broker=wanted.is_per_broker,
@@ -396,10 +367,10 @@ def _create_on_brokers(
 
     def create_all(is_repeated: bool) -> set[int]:
         brokers = [one.broker for one in needed.values()]
-        return create_on(connect, wanted.name, counts, brokers, is_repeated=is_repeated)
+        return create_on(side.connect, wanted.name, counts, brokers, is_repeated=is_repeated)
 
     if not is_plan and needed:
-        late = needed.keys() - _until_answered(create_all, give_up_s)
+        late = needed.keys() - topics.until_answered(create_all, give_up_s)
         if late and not exist_ok:
             where = ", ".join(map(str, sorted(late)))
             raise errors.TopicExistsError(
@@ -411,8 +382,7 @@ def _create_on_brokers(
 
 
 def _create_replicated(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     wanted: NewTopic,
     present: Sequence[PartitionMetadata],
     exist_ok: bool,
@@ -423,7 +393,7 @@ def _create_replicated(
     assert wanted.replicas is not None
     assert not present
     request = plan_replicated(
-        cluster,
+        side,
         wanted.name,
         partition_count=wanted.partitions or 1,
         replication_factor=wanted.replicas,
@@ -431,55 +401,39 @@ def _create_replicated(
     )
 
     def create_all(is_repeated: bool) -> None:
-        left_s = max(0.0, give_up_s - time.monotonic())
         try:
-            ask_for_partitions(cluster, connect, request, timeout_s=left_s)
+            ask_for_partitions(side.until(give_up_s), request)
         except errors.TopicExistsError:
             if not (is_repeated or exist_ok):
                 raise
 
     if not is_plan:
-        _until_answered(create_all, give_up_s)
+        topics.until_answered(create_all, give_up_s)
     return topics.TopicInfo(wanted.name, request.partition_count, wanted.replicas, (), 0)
 
 
-def _until_answered(attempt: Callable[[bool], _T], give_up_s: float) -> _T:
-    """Call `attempt` until a response comes; its argument is whether an earlier one was lost."""
-    is_repeated = False
-    while True:
-        try:
-            return attempt(is_repeated)
-        except (errors.BrokerUnreachableError, errors.RequestTimeoutError):
-            if time.monotonic() >= give_up_s:
-                raise
-        is_repeated = True
-        time.sleep(_POLL_S)
-
-
 def alter(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     open_session: Callable[[], Session],
     topic: str,
     *,
     partitions: int,
     is_per_broker: bool,
     is_plan: bool,
-    timeout_s: float,
 ) -> topics.TopicInfo:
     """Add partitions to a topic until it, or each of its brokers, has so many.
 
     Returns the topic once brokers show them; with `is_plan`, what it would be. `open_session` opens
     the one with ZooKeeper, which a topic without replicas needs.
     """
-    give_up_s = time.monotonic() + timeout_s
-    before = topics.topic_info(cluster, connect, topic)
+    give_up_s = side.give_up_s
+    before = topics.topic_info(side, topic)
     if before.replicas is None:
-        plan = plan_partition_count(cluster, topic, partitions, is_per_broker=is_per_broker)
+        plan = plan_partition_count(side, topic, partitions, is_per_broker=is_per_broker)
         session = open_session()
         added = sum(one.partition_count - one.before for one in plan)
         if not is_plan:
-            set_partition_count(cluster, session, topic, plan, timeout_s=timeout_s)
+            set_partition_count(side, session, topic, plan)
         new = {
             TopicPartition(topic, one.broker.id, index)
             for one in plan
@@ -488,13 +442,13 @@ def alter(
     elif is_per_broker:
         raise per_broker_of_replicated(topic)
     else:
-        request = plan_partitions(cluster, connect, topic, partitions)
+        request = plan_partitions(side, topic, partitions)
         added = request.partition_count
-        new = set() if is_plan else _add_partitions(cluster, connect, request, give_up_s)
+        new = set() if is_plan else _add_partitions(side, request, give_up_s)
     if is_plan:
         return replace(before, partitions=before.partitions + added)
-    topics.await_shown(cluster, connect, topic, new.issubset, give_up_s=give_up_s)
-    return topics.topic_info(cluster, connect, topic)
+    topics.await_shown(side, topic, new.issubset, give_up_s=give_up_s)
+    return topics.topic_info(side, topic)
 
 
 def per_broker_of_replicated(topic: str) -> errors.ArgumentError:
@@ -505,21 +459,20 @@ def per_broker_of_replicated(topic: str) -> errors.ArgumentError:
 
 
 def _add_partitions(
-    cluster: Cluster, connect: Connect, request: AddPartitionsRequest, give_up_s: float
+    side: Side, request: AddPartitionsRequest, give_up_s: float
 ) -> set[TopicPartition]:
     """Have the controller add partitions, and return them.
 
     After a lost response, look whether they are there: repeated, the request, which names how many
     to add, might add them twice.
     """
-    before = replicas_of(cluster, connect, [request.topic]).keys()
-    left_s = max(0.0, give_up_s - time.monotonic())
+    before = replicas_of(side, [request.topic]).keys()
     try:
-        made = ask_for_partitions(cluster, connect, request, timeout_s=left_s)
+        made = ask_for_partitions(side.until(give_up_s), request)
         return {one.partition for one in made}
     except (errors.BrokerUnreachableError, errors.RequestTimeoutError):
         while True:
-            added = replicas_of(cluster, connect, [request.topic]).keys() - before
+            added = replicas_of(side, [request.topic]).keys() - before
             if len(added) >= request.partition_count:
                 return added
             if time.monotonic() >= give_up_s:

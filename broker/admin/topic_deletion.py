@@ -12,12 +12,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker import errors
-from broker.admin.replicas import ask_unless_lost
-from broker.admin.topics import await_shown
-from broker.client.cluster import Cluster, Connect, absence_of
+from broker import deadlines, errors
+from broker.admin.replicas import ask_until_answered
+from broker.admin.topics import await_shown, until_answered
+from broker.client.cluster import absence_of
 from broker.client.controller_client import cluster_metadata
 from broker.client.selection import topic_not_found
+from broker.client.side import Side
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.extension_requests import DeleteTopicRequest
 from broker.protocol.responses import BrokerAddress
@@ -62,14 +63,14 @@ class Deletion:
 
 
 def plan_deletion(
-    cluster: Cluster, connect: Connect, session: Session | None, topic: str, *, with_data: bool
+    side: Side, session: Session | None, topic: str, *, with_data: bool
 ) -> list[DeletionStep]:
     """Return the steps to delete a topic: logs first, the ZooKeeper node last.
 
     Without a session only brokers are changed.
     """
     validate_topic_name(topic)
-    if (replicated := _plan_replicated(cluster, connect, session, topic)) is not None:
+    if (replicated := _plan_replicated(side, session, topic)) is not None:
         if not with_data:
             raise errors.ConflictError(
                 f"topic '{topic}' has replicas, on which it would stay",
@@ -78,16 +79,16 @@ def plan_deletion(
             )
         node = [] if session is None else [DeletionStep(topic, None, 0)]
         return [replicated, *node]
-    partitions = cluster.partitions(topic)
+    partitions = side.cluster.partitions(topic)
     if unregistrable_in(topic):  # only the brokers that have it know it
         partitions = [
             one.partition
-            for broker in cluster.brokers()
-            for found in cluster_metadata([broker], connect, (topic,)).topics
+            for broker in side.brokers()
+            for found in cluster_metadata([broker], side.connect, (topic,)).topics
             for one in found.partitions
         ]
     counts = Counter(partition.home for partition in partitions)
-    brokers = [broker for broker in cluster.brokers() if broker.id in counts]
+    brokers = [broker for broker in side.brokers() if broker.id in counts]
     if brokers and not with_data:
         homes = ", ".join(str(broker.id) for broker in brokers)
         raise errors.ConflictError(
@@ -96,7 +97,7 @@ def plan_deletion(
             hints=["--data deletes its logs there, too"],
         )
     for broker in brokers:
-        with closing(connect(broker)) as connection:
+        with closing(side.connect(broker)) as connection:
             hello = connection.hello()
             if hello is None or DeleteTopicRequest.TYPE not in hello.versions:
                 raise errors.UnsupportedVersionError(
@@ -108,17 +109,15 @@ def plan_deletion(
     if session is not None and session.exists(paths.topic(topic)):
         plan.append(DeletionStep(topic, None, 0))
     if not plan:
-        raise topic_not_found(topic, cluster.topics())
+        raise topic_not_found(topic, side.cluster.topics())
     return plan
 
 
-def _plan_replicated(
-    cluster: Cluster, connect: Connect, session: Session | None, topic: str
-) -> DeletionStep | None:
+def _plan_replicated(side: Side, session: Session | None, topic: str) -> DeletionStep | None:
     """Return the step that deletes a topic with replicas, None for any other topic."""
-    brokers = cluster.brokers()  # outside `try`: an absent broker may forbid the deletion
+    brokers = side.brokers()  # outside `try`: an absent broker may forbid the deletion
     try:
-        metadata = cluster_metadata(brokers, connect, (topic,))
+        metadata = cluster_metadata(brokers, side.connect, (topic,))
         partitions = [one for found in metadata.topics for one in found.partitions]
     except (errors.UnsupportedVersionError, errors.BrokerUnreachableError):
         partitions = []
@@ -137,50 +136,37 @@ def plan_offsets(session: Session, topic: str) -> list[DeletionStep]:
     return [DeletionStep(topic, None, count, group) for group, count in found.items()]
 
 
-def carry_out(
-    cluster: Cluster,
-    connect: Connect,
-    session: Session | None,
-    step: DeletionStep,
-    *,
-    timeout_s: float,
-) -> None:
+def carry_out(side: Side, session: Session | None, step: DeletionStep) -> None:
     """Carry out one step; logs and nodes that are gone already are no error."""
     if step.replicas is not None:
-        _delete_replicated(cluster, connect, session, step.topic, timeout_s)
+        _delete_replicated(side, session, step.topic)
     elif step.broker is not None:
-        with closing(connect(step.broker)) as connection, suppress(errors.UnknownTopicError):
+        with closing(side.connect(step.broker)) as connection, suppress(errors.UnknownTopicError):
             connection.call(DeleteTopicRequest(step.topic))
     elif session is not None and step.group is not None:
         _delete_offsets(session, step.group, step.topic)
     elif session is not None:
-        _delete_node(session, step.topic, timeout_s)
+        _delete_node(session, step.topic, side.timeout_s)
 
 
-def _delete_replicated(
-    cluster: Cluster, connect: Connect, session: Session | None, topic: str, timeout_s: float
-) -> None:
+def _delete_replicated(side: Side, session: Session | None, topic: str) -> None:
     """Have the controller delete a topic, and wait until it is gone."""
-    give_up_s = time.monotonic() + timeout_s
+    give_up_s = side.give_up_s
     with suppress(errors.UnknownTopicError):  # it is being deleted
-        request = DeleteReplicatedTopicRequest(topic)
-        while ask_unless_lost(cluster, connect, request, give_up_s) is None:
-            pass
-    while _is_there(cluster, connect, session, topic):
-        if time.monotonic() >= give_up_s:
-            raise errors.RequestTimeoutError(
-                f"topic '{topic}' is not deleted on all live brokers after {timeout_s:g}s; the "
-                "controller goes on",
-                hints=["try: pylogctl cluster health"],
-            )
-        time.sleep(_POLL_S)
+        ask_until_answered(side, DeleteReplicatedTopicRequest(topic))
+    if deadlines.remaining(lambda: _is_there(side, session, topic), give_up_s):
+        raise errors.RequestTimeoutError(
+            f"topic '{topic}' is not deleted on all live brokers after {side.timeout_s:g}s; the "
+            "controller goes on",
+            hints=["try: pylogctl cluster health"],
+        )
 
 
-def _is_there(cluster: Cluster, connect: Connect, session: Session | None, topic: str) -> bool:
+def _is_there(side: Side, session: Session | None, topic: str) -> bool:
     """Return whether the registry, or without a session any broker, has a topic with replicas."""
     if session is not None:
         return session.exists(paths.replicated_topic(topic)) is not None
-    known = [cluster_metadata([one], connect, (topic,)) for one in cluster.brokers()]
+    known = [cluster_metadata([one], side.connect, (topic,)) for one in side.brokers()]
     return any(
         one.is_replicated
         for metadata in known
@@ -227,15 +213,13 @@ def _delete_node(session: Session, topic: str, timeout_s: float) -> None:
 
 
 def delete(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     session: Session | None,
     topic: str,
     *,
     missing_ok: bool,
     with_offsets: bool,
     is_plan: bool,
-    timeout_s: float,
     note: str = "",
 ) -> Deletion:
     """Delete a topic with its messages, and return what was deleted once brokers show it no more.
@@ -243,20 +227,20 @@ def delete(
     A step whose response is lost is repeated. Without a session only brokers are changed; `note`
     says why, if that leaves something behind.
     """
-    give_up_s = time.monotonic() + timeout_s
+    give_up_s = side.give_up_s
     try:
-        steps = plan_deletion(cluster, connect, session, topic, with_data=True)
+        steps = plan_deletion(side, session, topic, with_data=True)
     except errors.TopicNotFoundError:
         if not missing_ok:
             raise
         return Deletion(topic, 0, (), (), (), ())
     is_replicated = steps[0].replicas is not None
-    away = "" if is_replicated else absence_of(cluster, topic)
+    away = "" if is_replicated else absence_of(side.cluster, topic)
     offsets = [] if session is None else plan_offsets(session, topic)
     if not is_plan:
         for step in [*steps, *(offsets if with_offsets else ())]:
-            _repeat_if_lost(cluster, connect, session, step, give_up_s)
-        await_shown(cluster, connect, topic, lambda found: not found, give_up_s=give_up_s)
+            _carry_out_surely(side, session, step, give_up_s)
+        await_shown(side, topic, lambda found: not found, give_up_s=give_up_s)
     brokers = [one.broker.id for one in steps if one.broker is not None]
     groups = tuple(str(one.group) for one in offsets)
     return Deletion(
@@ -269,20 +253,8 @@ def delete(
     )
 
 
-def _repeat_if_lost(
-    cluster: Cluster,
-    connect: Connect,
-    session: Session | None,
-    step: DeletionStep,
-    give_up_s: float,
+def _carry_out_surely(
+    side: Side, session: Session | None, step: DeletionStep, give_up_s: float
 ) -> None:
-    while True:
-        left_s = max(0.0, give_up_s - time.monotonic())
-        try:
-            carry_out(cluster, connect, session, step, timeout_s=left_s)
-        except (errors.BrokerUnreachableError, errors.RequestTimeoutError):
-            if time.monotonic() >= give_up_s:
-                raise
-        else:
-            return
-        time.sleep(_POLL_S)
+    """Carry out a step again after a lost response."""
+    until_answered(lambda _: carry_out(side.until(give_up_s), session, step), give_up_s)

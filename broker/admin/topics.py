@@ -10,18 +10,18 @@ import json
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-from broker import errors
+from broker import deadlines, errors
 from broker.admin.sampling import Sampler
-from broker.client.cluster import Cluster, Connect
 from broker.client.controller_client import cluster_metadata
 from broker.client.selection import find_partitions, topic_without_partitions
+from broker.client.side import Side
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import naming_partition
@@ -31,21 +31,9 @@ from broker.protocol.extension_requests import StatusParts, StatusRequest
 from broker.protocol.layouts import DATA
 from broker.protocol.message_set import slice_messages
 from broker.protocol.responses import BrokerAddress, PartitionMetadata
-from broker.records import (
-    HIDDEN,
-    UNTOLD,
-    Bytes,
-    Count,
-    Fit,
-    Integer,
-    Moment,
-    Rank,
-    Text,
-    Title,
-)
+from broker.records import HIDDEN, UNTOLD, Bytes, Count, Fit, Integer, Moment, Rank, Text, Title
 from broker.topic import MessagePosition, ReadRange, TopicPartition, validate_topic_name
 
-_POLL_S = 0.05
 _DAY_MS = 86_400_000
 # Each a percent less than the one before, of a century to a second.
 _AGES_MS = [round(1000 * 1.01**power) for power in reversed(range(2200))]
@@ -154,11 +142,10 @@ class PartitionInfo:
 class TopicFacts:
     """Asks brokers for facts about topics; a context manager that closes its connections."""
 
-    def __init__(self, cluster: Cluster, connect: Connect) -> None:
-        self._cluster = cluster
-        self._connect = connect
-        self._closing = ExitStack()
-        self.positions = self._closing.enter_context(BoundaryFinder(cluster, connect))
+    def __init__(self, side: Side) -> None:
+        self._side = side
+        self._cluster = side.cluster
+        self.positions = BoundaryFinder(side.cluster, side.connect)
         self._silence: errors.BrokerError | None = None  # of all brokers
         self._silent: dict[int, errors.BrokerError] = {}  # brokers that did not respond
         self._failures: dict[int, errors.BrokerError] = {}  # those of them whose facts are missing
@@ -170,7 +157,7 @@ class TopicFacts:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._closing.close()
+        self.positions.close()
 
     @property
     def failures(self) -> list[errors.BrokerError]:
@@ -203,7 +190,7 @@ class TopicFacts:
         """Return what brokers know of topics; nothing if none responds."""
         self._cluster.brokers()  # outside `try`: without any, there is nothing to ask for more
         try:
-            return metadata_of(self._cluster, self._connect, tuple(topics), self._silent)
+            return metadata_of(self._side, tuple(topics), self._silent)
         except _SILENCE as error:
             self._silence = error
             return {}
@@ -323,7 +310,7 @@ class TopicFacts:
         if broker.id in self._silent:
             raise self._silent[broker.id]
         if broker.id not in self._statuses:
-            connection = self._connect(broker)
+            connection = self._side.connect(broker)
             try:
                 is_07 = connection.hello() is None
                 document = b"null" if is_07 else DATA.decode(connection.call(_STATUS))
@@ -377,11 +364,7 @@ class TopicFacts:
         leader = self._cluster.leader(partition)
         home = (partition.home,)
         silent = PartitionInfo(
-            partition=partition,
-            leader=leader.id,
-            address=leader.text,
-            replicas=home,
-            in_sync=home,
+            partition=partition, leader=leader.id, address=leader.text, replicas=home, in_sync=home
         )
 
         def ask() -> PartitionInfo:
@@ -430,7 +413,7 @@ class TopicFacts:
             partition: ReadRange(MessagePosition(start), MessagePosition(end))
             for partition, (start, end) in ends.items()
         }
-        return sum(count_messages(self._cluster, self._connect, ranges, advance).values())
+        return sum(count_messages(self._side, ranges, advance).values())
 
     def _ask(self, partition: TopicPartition, request: Callable[[], _T]) -> _T:
         """Ask the broker of a partition, unless it failed to respond earlier."""
@@ -488,10 +471,7 @@ class TopicFacts:
 
 
 def metadata_of(
-    cluster: Cluster,
-    connect: Connect,
-    topics: tuple[str, ...] | None,
-    silent: dict[int, errors.BrokerError] | None = None,
+    side: Side, topics: tuple[str, ...] | None, silent: dict[int, errors.BrokerError] | None = None
 ) -> Topics:
     """Return the partitions of topics, of all for None; an unknown topic has none.
 
@@ -500,9 +480,9 @@ def metadata_of(
     """
     found: dict[str, list[PartitionMetadata]] = {}
     failures: list[errors.BrokerError] = []
-    for broker in (brokers := cluster.brokers()):
+    for broker in (brokers := side.brokers()):
         try:
-            metadata = cluster_metadata([broker], connect, topics)
+            metadata = cluster_metadata([broker], side.connect, topics)
         except (*_SILENCE, errors.UnsupportedVersionError) as error:
             failures.append(error)
             if silent is not None and isinstance(error, _SILENCE):
@@ -516,12 +496,12 @@ def metadata_of(
         return found
     if all(isinstance(one, _SILENCE) for one in failures):
         raise next(iter(failures), errors.BrokerUnreachableError("there is no live broker"))
-    return _metadata_of_07(cluster, topics)
+    return _metadata_of_07(side, topics)
 
 
-def _metadata_of_07(cluster: Cluster, topics: tuple[str, ...] | None) -> Topics:
+def _metadata_of_07(side: Side, topics: tuple[str, ...] | None) -> Topics:
     """Return the partitions of topics on brokers of Kafka 0.7; a registry knows their names."""
-    names = cluster.topics() if topics is None else topics
+    names = side.cluster.topics() if topics is None else topics
     if topics is None and not names:
         raise errors.UnsupportedVersionError(
             "brokers that speak only Kafka 0.7 cannot list their topics; their ZooKeeper can"
@@ -529,7 +509,7 @@ def _metadata_of_07(cluster: Cluster, topics: tuple[str, ...] | None) -> Topics:
     return {
         name: [
             PartitionMetadata(one, errors.NO_ERROR, one.home, (one.home,), (one.home,))
-            for one in cluster.partitions(name)
+            for one in side.cluster.partitions(name)
         ]
         for name in names
     }
@@ -545,11 +525,11 @@ def _without_leader(candidates: Iterable[int]) -> errors.LeaderNotAvailableError
     return errors.LeaderNotAvailableError(f"no leader until broker {which} is back")
 
 
-def brokers_of_07(cluster: Cluster, connect: Connect) -> list[BrokerAddress]:
+def brokers_of_07(side: Side) -> list[BrokerAddress]:
     """Return the brokers that know only 0.7's requests and so cannot list their topics."""
     found = []
-    for broker in cluster.brokers():
-        connection = connect(broker)
+    for broker in side.brokers():
+        connection = side.connect(broker)
         try:
             if connection.hello() is None:
                 found.append(broker)
@@ -559,14 +539,13 @@ def brokers_of_07(cluster: Cluster, connect: Connect) -> list[BrokerAddress]:
 
 
 def count_messages(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     ranges: Mapping[TopicPartition, ReadRange],
     advance: Callable[[int], None],  # called with the bytes of each chunk that was read
 ) -> dict[TopicPartition, int]:
     """Count messages by reading the ranges, which have ends; those in wrappers one by one."""
     counts = dict.fromkeys(ranges, 0)
-    with ClusterReader(cluster, connect, ranges) as cluster_reader:
+    with ClusterReader(side.cluster, side.connect, ranges) as cluster_reader:
         for readers in cluster_reader.polls():
             for reader in readers:
                 data = reader.data
@@ -581,20 +560,20 @@ def count_messages(
     return counts
 
 
-def list_topics(cluster: Cluster, connect: Connect) -> list[TopicInfo]:
+def list_topics(side: Side) -> list[TopicInfo]:
     """Return all topics, by name."""
-    known = metadata_of(cluster, connect, None)
-    with TopicFacts(cluster, connect) as facts:
+    known = metadata_of(side, None)
+    with TopicFacts(side) as facts:
         return facts.summaries(dict(sorted(known.items())))[0]
 
 
-def topic_info(cluster: Cluster, connect: Connect, topic: str) -> TopicInfo:
+def topic_info(side: Side, topic: str) -> TopicInfo:
     """Return one topic; `TopicNotFoundError` if there is none of the name."""
     validate_topic_name(topic)
-    found = metadata_of(cluster, connect, (topic,))
+    found = metadata_of(side, (topic,))
     if not found.get(topic):
-        raise topic_without_partitions(cluster, topic)
-    with TopicFacts(cluster, connect) as facts:
+        raise topic_without_partitions(side.cluster, topic)
+    with TopicFacts(side) as facts:
         (info,) = facts.summaries(found)[0]
         return info
 
@@ -616,15 +595,27 @@ def shape_of(
     )
 
 
+def until_answered(attempt: Callable[[bool], _T], give_up_s: float) -> _T:
+    """Call `attempt` until a response comes; its argument is whether an earlier one was lost."""
+    is_repeated = False
+    while True:
+        try:
+            return attempt(is_repeated)
+        except (errors.BrokerUnreachableError, errors.RequestTimeoutError):
+            if time.monotonic() >= give_up_s:
+                raise
+        is_repeated = True
+        time.sleep(_ASK_AGAIN_S)
+
+
 def await_shown(
-    cluster: Cluster,
-    connect: Connect,
+    side: Side,
     topic: str,
     is_shown: Callable[[Collection[TopicPartition]], bool],
     *,
     give_up_s: float,
 ) -> None:
-    """Wait until brokers and `cluster` show a change of a topic's partitions that have a leader.
+    """Wait until brokers and the cluster show a change of a topic's partitions that have a leader.
 
     Brokers that do not respond, or know only themselves, are not waited for. `give_up_s` is on the
     monotonic clock.
@@ -632,54 +623,50 @@ def await_shown(
 
     def shows(broker: BrokerAddress) -> bool:
         try:
-            metadata = cluster_metadata([broker], connect, (topic,))
+            metadata = cluster_metadata([broker], side.connect, (topic,))
         except (*_SILENCE, errors.UnsupportedVersionError):
             return True
         partitions = [one for found in metadata.topics for one in found.partitions]
         led = [one.partition for one in partitions if one.leader != NO_LEADER]
         return not metadata.cluster_id or is_shown(led)
 
-    waiting = cluster.brokers()
-    while True:
-        waiting = [broker for broker in waiting if not shows(broker)]
-        if not waiting:
-            cluster.find_leaders([topic])  # it may know those of before
-            if is_shown(cluster.partitions(topic)):
-                return
-        if time.monotonic() >= give_up_s:
-            where = ", ".join(str(broker.id) for broker in waiting) or "the registry"
-            raise errors.RequestTimeoutError(
-                f"the change of topic '{topic}' is made, but not shown in time by: {where}"
-            )
-        time.sleep(_POLL_S)
+    waiting = side.brokers()
+
+    def look() -> str:
+        waiting[:] = [broker for broker in waiting if not shows(broker)]
+        if waiting:
+            return ", ".join(str(broker.id) for broker in waiting)
+        side.cluster.find_leaders([topic])  # it may know those of before
+        return "" if is_shown(side.cluster.partitions(topic)) else "the registry"
+
+    if where := deadlines.remaining(look, give_up_s):
+        raise errors.RequestTimeoutError(
+            f"the change of topic '{topic}' is made, but not shown in time by: {where}"
+        )
 
 
-def describe_topic(cluster: Cluster, connect: Connect, topic: str) -> list[PartitionInfo]:
+def describe_topic(side: Side, topic: str) -> list[PartitionInfo]:
     """Return the partitions of a topic, by home and index; raise if no broker of it responds."""
     # a time that is behind the last append on the broker's clock too
     later_ms = time.time_ns() // 1_000_000 + _DAY_MS
     validate_topic_name(topic)
-    with TopicFacts(cluster, connect) as facts:
+    with TopicFacts(side) as facts:
         found = facts.describe_topic(topic, facts.metadata([topic]), now_ms=later_ms)
         if all(one.leader_epoch is None for one in found):
             facts.check_any_response(one.partition for one in found)
         return found
 
 
-def count_in(cluster: Cluster, connect: Connect, ranges: Mapping[TopicPartition, ReadRange]) -> int:
+def count_in(side: Side, ranges: Mapping[TopicPartition, ReadRange]) -> int:
     """Return the number of messages in ranges that have ends, by reading them."""
-    return sum(count_messages(cluster, connect, ranges, lambda _: None).values())
+    return sum(count_messages(side, ranges, lambda _: None).values())
 
 
 def sample_of(
-    cluster: Cluster,
-    connect: Connect,
-    ranges: Mapping[TopicPartition, ReadRange],
-    count: int,
-    random: Random | None,
+    side: Side, ranges: Mapping[TopicPartition, ReadRange], count: int, random: Random | None
 ) -> list[Message]:
     """Return up to `count` messages of each range, evenly spaced or chosen by `random`."""
-    with BoundaryFinder(cluster, connect) as positions:
+    with BoundaryFinder(side.cluster, side.connect) as positions:
         return [
             Message(
                 one.topic, one, found.offset, found.next_offset, bytes(found.payload), found.inner

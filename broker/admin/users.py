@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import base64
 import secrets
-import time
 from collections.abc import Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Annotated, NamedTuple
 
 from broker import deadlines, errors
-from broker.client.cluster import Connect
+from broker.client.side import Side
 from broker.errors import ConfigError, CoordinationError
 from broker.protocol.client_requests import AUTHENTICATED, AuthenticateRequest
 from broker.protocol.responses import BrokerAddress
+from broker.records import Fit, Integer, Text
 from broker.security.quotas import Quotas, parse_quotas
 from broker.security.users import SCRAM, Credential
 from broker.zk.session import Session
 from broker.zk.settings import SettingsRegistry, node_of_user
 
-if TYPE_CHECKING:
-    from broker.zk.registry import Registry
-
-_POLL_S = 0.05
 _NO_LOGINS = (
     errors.SecurityDisabledError,
     errors.UnsupportedMechanismError,
@@ -35,9 +31,10 @@ _SCRAM_PREFIX = "SCRAM-"
 class User(NamedTuple):
     """A user: how a password is checked, None if none is, and what else is set for it."""
 
-    name: str
-    iterations: int | None
-    others: tuple[str, ...]
+    user: Annotated[Text, "name"]
+    mechanism: Annotated[Text, "how the password is proved; missing for one without", Fit.WHOLE]
+    iterations: Annotated[Integer, "rounds of PBKDF2 that a guess of the password costs"]
+    settings: Annotated[Text, "names of what else is set for the user", Fit.WRAP]
 
 
 def read_users(session: Session) -> list[User]:
@@ -52,7 +49,8 @@ def _user(name: str, texts: Mapping[str, str]) -> User:
             iterations = Credential.decode(texts[SCRAM]).iterations
         except CoordinationError as error:
             raise CoordinationError(f"user '{name}': {error}") from error
-    return User(name, iterations, tuple(sorted(texts.keys() - {SCRAM})))
+    others = ", ".join(sorted(texts.keys() - {SCRAM}))
+    return User(name, SCRAM if iterations else None, iterations, others or None)
 
 
 def has_password(session: Session, name: str) -> bool:
@@ -67,32 +65,24 @@ def set_credential(session: Session, name: str, credential: Credential) -> None:
 
 
 def await_credential(
-    registry: Registry,
-    connect: Connect,
-    name: str,
-    credential: Credential,
-    *,
-    is_removed: bool = False,
-    timeout_s: float,
+    side: Side, name: str, credential: Credential, *, is_removed: bool = False
 ) -> list[str]:
     """Wait until all live brokers check logins by a credential that was just set, or none does.
 
     Return what is known of the others, a sentence each.
     """
     lag = f"still take the password of '{name}'" if is_removed else "not know the password yet"
-    give_up_s = time.monotonic() + timeout_s
+    give_up_s = side.give_up_s
     unsure = []
-    for broker in registry.brokers():
-        address = BrokerAddress(broker.id, broker.host, broker.port)
+    for broker in side.brokers():
+
+        def is_late(broker: BrokerAddress = broker) -> bool:
+            salt = _salt_at(side.until(give_up_s), broker, name)
+            return (salt == credential.salt) == is_removed  # it invents one for an unknown name
+
         try:
-            # for a name that it does not know, a broker invents a salt
-            while (
-                _salt_at(connect, address, name, give_up_s - time.monotonic()) == credential.salt
-            ) == is_removed:
-                if time.monotonic() >= give_up_s:
-                    unsure.append(f"broker {broker.id} may {lag}")
-                    break
-                time.sleep(_POLL_S)
+            if deadlines.remaining(is_late, give_up_s):
+                unsure.append(f"broker {broker.id} may {lag}")
         except _NO_LOGINS:
             continue
         except errors.BrokerError as error:
@@ -100,11 +90,11 @@ def await_credential(
     return unsure
 
 
-def _salt_at(connect: Connect, address: BrokerAddress, name: str, within_s: float) -> bytes:
+def _salt_at(side: Side, address: BrokerAddress, name: str) -> bytes:
     """Return the salt that a broker tells whoever begins to log in as a user."""
     escaped = name.replace("=", "=3D").replace(",", "=2C")
     opening = f"n,,n={escaped},r={secrets.token_hex()}"
-    with deadlines.Limit(max(0.0, within_s)), closing(connect(address)) as connection:
+    with deadlines.Limit(side.timeout_s), closing(side.connect(address)) as connection:
         body = connection.call(AuthenticateRequest(SCRAM, 0, opening.encode()))
     challenge = dict(
         one.split("=", 1) for one in AUTHENTICATED.decode(body).data.decode().split(",")

@@ -17,6 +17,7 @@ from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.counts import ClientCounts
+from broker.client.side import Side
 from broker.errors import BrokerError, RegistryUnreachableError
 from broker.protocol.responses import HIDDEN_CLUSTER, BrokerAddress
 
@@ -130,16 +131,37 @@ class Access(ClosedAtEnd, AnyClient):
         with translated(), deadlines.Limit(self._seconds(timeout)):
             yield
 
-    def _limit_s(self, timeout: Timeout, wait_s: float = 0.0) -> float:
-        """Return the seconds that the present call may take from here on, and hold it to them.
+    @contextmanager
+    def _asking(self, timeout: Timeout, wait_s: float = 0.0) -> Iterator[Side]:
+        """Run a call on the cluster as it is reached within the call's timeout."""
+        with self._call(timeout):
+            yield self._side(timeout, wait_s)
 
-        `wait_s` is what it waits for on purpose, besides.
+    @contextmanager
+    def _waiting(self, timeout: Timeout) -> Iterator[float | None]:
+        """Run a call that waits for brokers to finish; give the seconds that it may wait."""
+        seconds = self._seconds(timeout)
+        with self._call(None if seconds is None else seconds + LAST_LOOK_S):
+            yield seconds
+
+    def _side(self, timeout: Timeout, wait_s: float = 0.0) -> Side:
+        """Return the cluster for the present call: each response may take as long as that may.
+
+        The call is held to its timeout. `wait_s` is what it waits for on purpose, besides.
         """
         limit_s = limit_of(self._seconds(timeout)) + wait_s
-        if (call := deadlines.current()) is None:
-            return limit_s
-        call.set_limit(limit_s + _GRACE_S)
-        return max(0.0, call.started_s + limit_s - time.monotonic())
+        if (call := deadlines.current()) is not None:
+            call.set_limit(limit_s + _GRACE_S)
+            limit_s = max(0.0, call.started_s + limit_s - time.monotonic())
+        response_s = max(limit_s - wait_s, 0.001)  # a socket with 0 would not block
+
+        def connect(address: BrokerAddress) -> Connection:
+            connection = self._connect(address)
+            connection.timeout_s = response_s
+            connection.connect_timeout_s = min(response_s, connection.connect_timeout_s)
+            return connection
+
+        return Side(self._cluster, connect, limit_s)
 
     def _seconds(self, timeout: Timeout) -> float | None:
         """Return the seconds that a call may take, by default the client's; None for no limit."""
@@ -149,28 +171,10 @@ class Access(ClosedAtEnd, AnyClient):
         """Return what an action of the present call does, repeated after failures that may pass."""
         return repeated(action, self._retries)
 
-    def _ask(self, ask: Callable[[Cluster, Connect], _T], timeout: Timeout) -> _T:
+    def _ask(self, ask: Callable[[Side], _T], timeout: Timeout) -> _T:
         """Call `ask` within the timeout of a call; repeat it after failures that may pass."""
-        with self._call(timeout):
-            connect = self._connect_in(timeout)
-            return self._repeated(lambda: ask(self._cluster, connect))
-
-    def _connect_in(self, timeout: Timeout, wait_s: float = 0.0) -> Connect:
-        """Return what makes connections on which each response may take as long as a call.
-
-        `wait_s` is what the call waits for on purpose, besides.
-        """
-        limit_s = max(
-            self._limit_s(timeout, wait_s) - wait_s, 0.001
-        )  # a socket with 0 would not block
-
-        def connect(address: BrokerAddress) -> Connection:
-            connection = self._connect(address)
-            connection.timeout_s = limit_s
-            connection.connect_timeout_s = min(limit_s, connection.connect_timeout_s)
-            return connection
-
-        return connect
+        with self._asking(timeout) as side:
+            return self._repeated(lambda: ask(side))
 
     def _zookeeper(self) -> Registry:
         """Return the registry, opened by the first call that needs it; `NoZooKeeper` if none is."""

@@ -17,8 +17,9 @@ from broker.admin.changes import (
 )
 from broker.api.errors import public as public_error
 from broker.api.errors import translated
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
+from broker.client.side import Side
 from broker.errors import BrokerError
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, merged
@@ -35,16 +36,18 @@ class Changes(Iterator[LoggedChange]):
 
     def __init__(
         self,
-        cluster: Cluster,
-        connect: Connect,
+        side: Side,
         selects: Selects,
         *,
         follow: bool,
         is_open: Callable[[], bool],
     ) -> None:
         # without `follow` it is `missing` that tells of brokers
-        connect, warn = (_hasty(connect), logger.warning) if follow else (connect, logger.info)
-        self._brokers = FollowedBrokers(cluster, connect, warn, logger.info)
+        if follow:
+            side, warn = side._replace(connect=_hasty(side.connect)), logger.warning
+        else:
+            warn = logger.info
+        self._brokers = FollowedBrokers(side, warn, logger.info)
         self._selects = selects
         self._is_open = is_open  # whether its client is
         self._order = Ordering()
@@ -59,7 +62,7 @@ class Changes(Iterator[LoggedChange]):
                 self._take(self._order.take(first))
                 return
             self._take(merged(first))
-            self._absent = absent_brokers(cluster, connect)
+            self._absent = absent_brokers(side)
             self.close()
         except BrokerError:
             problems = self._brokers.problems

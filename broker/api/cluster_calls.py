@@ -17,6 +17,7 @@ from broker.api.values import (
     topic_of,
     whole_of,
 )
+from broker.client.side import Side
 from broker.protocol.responses import HIDDEN_CLUSTER
 from broker.topic import TopicPartition
 
@@ -72,10 +73,7 @@ class ClusterCalls(Access):
         from broker.admin.brokers import find_broker, require_status
 
         broker_id_of(id)
-        return self._ask(
-            lambda cluster, connect: require_status(connect, find_broker(cluster, connect, id)),
-            timeout,
-        )
+        return self._ask(lambda side: require_status(side.connect, find_broker(side, id)), timeout)
 
     def health(self, *, timeout: Timeout = UNSET) -> Health:
         """Check that brokers are there, disks work, partitions are led, and replicas are in sync.
@@ -122,17 +120,10 @@ class ClusterCalls(Access):
             None if partition is None else matcher_of(partition),
             None if since is None else ms_of("since", since),
         )
-        with self._call(timeout):
-            connect = self._connect_in(timeout)
-            return self._repeated(
-                lambda: Changes(
-                    self._cluster,
-                    connect,
-                    selects,
-                    follow=follow,
-                    is_open=lambda: not self.closed,
-                )
-            )
+        return self._ask(
+            lambda side: Changes(side, selects, follow=follow, is_open=lambda: not self.closed),
+            timeout,
+        )
 
     def stop_broker(
         self,
@@ -162,11 +153,9 @@ class ClusterCalls(Access):
         from broker.admin import brokers
 
         broker_id_of(id)
-        with self._call(timeout):
-            timeout_s = self._limit_s(timeout)
-            connect = self._connect_in(timeout)
-            address = brokers.find_broker(self._cluster, connect, id)
-            response = brokers.request_status(connect, address)
+        with self._asking(timeout) as side:
+            address = brokers.find_broker(side, id)
+            response = brokers.request_status(side.connect, address)
             if response.error is not None and not with_zookeeper:
                 raise response.error  # whether it runs a ZooKeeper is not known
             status = response.document or {}
@@ -174,14 +163,7 @@ class ClusterCalls(Access):
             if runs_zookeeper and not with_zookeeper:
                 session = self._zookeeper().session
                 brokers.validate_unused(session, address, status["zookeeper"])
-            return brokers.stop_broker(
-                self._cluster,
-                self._connect,
-                address,
-                force=force,
-                takes_zookeeper=runs_zookeeper,
-                timeout_s=timeout_s,
-            )
+            return brokers.stop_broker(side, address, force=force, takes_zookeeper=runs_zookeeper)
 
     def decommission(
         self,
@@ -217,15 +199,8 @@ class ClusterCalls(Access):
             whole_of("throttle", throttle, 0)
         seconds = self._seconds(timeout)
         with self._call(seconds if plan or seconds is None else seconds + LAST_LOOK_S):
-            return decommission(
-                self._cluster,
-                self._connect,
-                id,
-                throttle=throttle,
-                is_dry_run=plan,
-                request_timeout_s=limit_of(self._timeout_s),
-                timeout_s=seconds,
-            )
+            side = Side(self._cluster, self._connect, limit_of(self._timeout_s))
+            return decommission(side, id, throttle=throttle, is_dry_run=plan, timeout_s=seconds)
 
     def move_log(
         self,
@@ -265,12 +240,6 @@ class ClusterCalls(Access):
         if not isinstance(directory, str):
             raise TypeError(f"give the directory as str, not {type(directory).__name__}")
         home = partition.home if broker is None else broker_id_of(broker)
-        seconds = self._seconds(timeout)
-        with self._call(None if seconds is None else seconds + LAST_LOOK_S):
-            return move_log(
-                self._connect,
-                find_broker(self._cluster, self._connect, home),
-                partition,
-                directory,
-                timeout_s=seconds,
-            )
+        with self._waiting(timeout) as seconds:
+            address = find_broker(Side(self._cluster, self._connect), home)
+            return move_log(self._connect, address, partition, directory, timeout_s=seconds)

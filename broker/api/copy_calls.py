@@ -73,38 +73,33 @@ class CopyCalls(Access):
             raise ArgumentError("a copy ends: give `stop` as a place")
         other = self if to is None else to._blocking
         limit_s = limit_of(self._seconds(timeout))
-        with self._call(limit_s), other._call(limit_s):
-            connect, other_connect = self._connect_in(limit_s), other._connect_in(limit_s)
+        with self._asking(limit_s) as side, other._asking(limit_s) as other_side:
             partitions = select(self._cluster, topic_of(source), None)
             if source == target and are_same(self._cluster, other._cluster):
                 raise ArgumentError(f"cannot copy topic '{source}' to itself")
             led = readable(self._cluster, partitions, allow_missing=allow_missing)
-            ranges = ranges_of(self._cluster, connect, led, start, stop)
+            ranges = ranges_of(self._cluster, side.connect, led, start, stop)
             placement = place(
                 sorted([*partitions.led, *partitions.away]),
-                other._cluster,
-                other_connect,
+                other_side,
                 target,
                 keeps_names=keep_partitions,
                 is_dry_run=plan,
-                timeout_s=limit_s,
             )
             if plan:
                 return report_of(ranges, plan_copy(ranges, placement))
         with (
             self._call(None),
-            ClusterReader(self._cluster, connect, ranges, leader_wait_s=limit_s) as reader,
+            ClusterReader(self._cluster, side.connect, ranges, leader_wait_s=limit_s) as reader,
         ):
             report = copy_ranges(
                 reader,
-                other._cluster,
-                other_connect,
+                other_side._replace(timeout_s=limit_s),
                 ranges,
                 placement,
                 max_messages=limit,
                 skips_corrupt=skip_corrupt,
                 should_stop=lambda: self.closed or other.closed,
-                timeout_s=limit_s,
             )
         if self.closed or other.closed:
             raise Closed(f"the client was closed after {report.message_count} messages")

@@ -281,7 +281,7 @@ class GroupCalls(Access):
         if group is not None:
             require_group(registry.session, group)
         # only now, as this gives the call the time that it waits on purpose, too
-        connect = self._connect_in(timeout, window_s + wait_s)
+        connect = self._side(timeout, window_s + wait_s).connect
         return GroupObserver(registry, connect, SystemClock(), round(1000 * window_s))
 
 

@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from broker.api.access import LAST_LOOK_S, Access
+from broker.api.access import Access
 from broker.api.values import UNSET, Timeout, broker_id_of, topic_of, whole_of
+from broker.client.side import Side
 
 if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
     from broker.admin.reassignment import Move, MoveProgress
@@ -84,10 +85,8 @@ class ReplicaCalls(Access):
             raise TypeError("give the topic of an unclean election")
         topics = [] if topic is None else [topic_of(topic)]
         kind = ElectionKind.UNCLEAN if unclean else ElectionKind.PREFERRED
-        with self._call():
-            connect = self._connect_in(timeout)
-            limit_s = self._limit_s(timeout)
-            return elect(self._cluster, connect, topics, kind, timeout_s=limit_s)
+        with self._asking(timeout) as side:
+            return elect(side, topics, kind)
 
     def reassign(
         self,
@@ -122,12 +121,10 @@ class ReplicaCalls(Access):
             whole_of("replicas", replicas, 1)
         if throttle is not None:
             whole_of("throttle", throttle, 0)
-        with self._call():
+        with self._asking(timeout) as side:
             moves = reassign(
-                self._cluster,
-                self._connect_in(timeout),
+                side,
                 topic_of(topic),
-                timeout_s=self._limit_s(timeout),
                 broker_ids=_broker_ids(brokers),
                 replication_factor=replicas,
                 throttle=throttle,
@@ -139,10 +136,8 @@ class ReplicaCalls(Access):
         """Return the moves that are under way, by topic."""
         from broker.admin.reassignment import Move, list_reassignments
 
-        with self._call():
-            changes = list_reassignments(
-                self._cluster, self._connect_in(timeout), timeout_s=self._limit_s(timeout)
-            ).changes
+        with self._asking(timeout) as side:
+            changes = list_reassignments(side).changes
         moves = [Move(one.partition, *one.reassignment) for one in sorted(changes)]
         return [
             Reassignment(self, topic, list(found))
@@ -154,14 +149,8 @@ class ReplicaCalls(Access):
         from broker.admin.reassignment import request_reassignment
 
         whole_of("bytes_per_s", bytes_per_s, 0)
-        with self._call():
-            request_reassignment(
-                self._cluster,
-                self._connect_in(timeout),
-                {},
-                throttle=bytes_per_s,
-                timeout_s=self._limit_s(timeout),
-            )
+        with self._asking(timeout) as side:
+            request_reassignment(side, {}, throttle=bytes_per_s)
 
     def cancel_reassignment(self, topic: str, *, timeout: Timeout = UNSET) -> list[TopicPartition]:
         """Give partitions of a topic that move their former replicas back, and return them.
@@ -172,30 +161,21 @@ class ReplicaCalls(Access):
         """
         from broker.admin.reassignment import cancel
 
-        with self._call():
-            connect = self._connect_in(timeout)
-            limit_s = self._limit_s(timeout)
-            return cancel(self._cluster, connect, topic_of(topic), timeout_s=limit_s)
+        with self._asking(timeout) as side:
+            return cancel(side, topic_of(topic))
 
     def _progress(self, topic: str, timeout: Timeout) -> list[MoveProgress]:
         from broker.admin.reassignment import progress
 
-        with self._call():
-            connect = self._connect_in(timeout)
-            limit_s = self._limit_s(timeout)
-            return progress(self._cluster, connect, [topic], timeout_s=limit_s).moves
+        with self._asking(timeout) as side:
+            return progress(side, [topic]).moves
 
     def _wait_for(self, moves: Sequence[Move], timeout: Timeout) -> None:
         from broker.admin.reassignment import wait_for_moves
 
-        seconds = self._seconds(timeout)
-        with self._call(None if seconds is None else seconds + LAST_LOOK_S):
-            wait_for_moves(
-                self._cluster,
-                self._connect,
-                moves,
-                timeout_s=math.inf if seconds is None else seconds,
-            )
+        with self._waiting(timeout) as seconds:
+            limit_s = math.inf if seconds is None else seconds
+            wait_for_moves(Side(self._cluster, self._connect, limit_s), moves)
 
 
 def _broker_ids(brokers: object) -> list[int]:

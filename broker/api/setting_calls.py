@@ -47,12 +47,11 @@ class SettingCalls(Access):
         from broker.admin.settings import settings_of_broker, settings_of_topic
 
         _validate_one(topic, broker)
-        with self._call():
-            connect = self._connect_in(timeout)
+        with self._asking(timeout) as side:
             if topic is not None:
-                return settings_of_topic(self._cluster, connect, topic)
+                return settings_of_topic(side, topic)
             assert broker is not None  # `_validate_one`
-            return settings_of_broker(self._cluster, connect, broker)
+            return settings_of_broker(side, broker)
 
     def set_settings(
         self,
@@ -141,15 +140,10 @@ class SettingCalls(Access):
         self, registry: Registry, target: Target, change: SettingsChange, timeout: Timeout
     ) -> None:
         from broker.admin.settings_changes import await_applied, changes_of
+        from broker.client.registry_cluster import RegistryCluster
 
-        late = await_applied(
-            registry,
-            self._connect_in(timeout),
-            target,
-            change.after,
-            timeout_s=self._limit_s(timeout),
-        )
-        if late:
+        side = self._side(timeout)._replace(cluster=RegistryCluster(registry))
+        if late := await_applied(side, target, change.after):
             raise PartialError(
                 f"the settings are changed, and {len(late)} brokers have not applied that: "
                 f"{late[0].text}",

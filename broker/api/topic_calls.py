@@ -26,7 +26,7 @@ from broker.topic import MAX_PARTITIONS, TopicPartition
 if TYPE_CHECKING:  # what does the work is imported by the calls, as most programs make none of them
     from broker.admin.topic_deletion import Deletion
     from broker.admin.topics import PartitionInfo, TopicInfo
-    from broker.client.cluster import Connect
+    from broker.client.side import Side
     from broker.protocol.codec import Message
     from broker.topic import ReadRange
     from broker.zk.session import Session
@@ -120,17 +120,12 @@ class TopicCalls(Access):
                 raise ArgumentError("the controller places replicas: give the total, `partitions`")
         elif texts:
             raise ArgumentError("`settings` are for topics with `replicas`")
-        with self._call(timeout):
+        with self._asking(timeout) as side:
             if replicas is not None and not self._cluster_id():
                 raise NoZooKeeper("these brokers have no ZooKeeper, which replicas need")
-            return create(
-                self._cluster,
-                self._connect_in(timeout),
-                NewTopic(name, count, partitions_per_broker is not None, replicas, chosen, texts),
-                exist_ok=exist_ok,
-                is_plan=plan,
-                timeout_s=self._limit_s(timeout),
-            )
+            is_per_broker = partitions_per_broker is not None
+            wanted = NewTopic(name, count, is_per_broker, replicas, chosen, texts)
+            return create(side, wanted, exist_ok=exist_ok, is_plan=plan)
 
     def alter_topic(
         self,
@@ -163,16 +158,14 @@ class TopicCalls(Access):
         count = _partition_count(partitions, partitions_per_broker)
         if count is None:
             raise ArgumentError("either `partitions` or `partitions_per_broker` is needed")
-        with self._call(timeout):
+        with self._asking(timeout) as side:
             return alter(
-                self._cluster,
-                self._connect_in(timeout),
+                side,
                 lambda: self._zookeeper().session,
                 name,
                 partitions=count,
                 is_per_broker=partitions_per_broker is not None,
                 is_plan=plan,
-                timeout_s=self._limit_s(timeout),
             )
 
     def delete_topic(
@@ -206,17 +199,15 @@ class TopicCalls(Access):
         from broker.admin.topic_deletion import delete
 
         topic_of(name)
-        with self._call(timeout):
+        with self._asking(timeout) as side:
             session, note = self._session_for_deletion(is_needed=with_offsets)
             return delete(
-                self._cluster,
-                self._connect_in(timeout),
+                side,
                 session,
                 name,
                 missing_ok=missing_ok,
                 with_offsets=with_offsets,
                 is_plan=plan,
-                timeout_s=self._limit_s(timeout),
                 note=note,
             )
 
@@ -259,11 +250,10 @@ class TopicCalls(Access):
         """
         from broker.admin.topics import count_in
 
-        with self._call(timeout):
-            connect = self._connect_in(timeout)
-            ranges = self._ranges(connect, topic, partition, start, stop, allow_missing)
+        with self._asking(timeout) as side:
+            ranges = self._ranges(side, topic, partition, start, stop, allow_missing)
         with translated():  # without a limit: it takes as long as it takes
-            return count_in(self._cluster, connect, ranges)
+            return count_in(side, ranges)
 
     def offsets(
         self,
@@ -279,9 +269,8 @@ class TopicCalls(Access):
         A time is as precise as segments are: at most one segment too early. Errors are those of
         `count`.
         """
-        with self._call(timeout):
-            connect = self._connect_in(timeout)
-            ranges = self._ranges(connect, topic, partition, at, "end", allow_missing)
+        with self._asking(timeout) as side:
+            ranges = self._ranges(side, topic, partition, at, "end", allow_missing)
             return {one: found.start.offset for one, found in ranges.items()}
 
     def sample(
@@ -305,15 +294,14 @@ class TopicCalls(Access):
         from broker.admin.topics import sample_of
 
         whole_of("n", n, 1)
-        with self._call(timeout):
-            connect = self._connect_in(timeout)
-            ranges = self._ranges(connect, topic, partition, start, stop, allow_missing)
+        with self._asking(timeout) as side:
+            ranges = self._ranges(side, topic, partition, start, stop, allow_missing)
             random = Random() if at_random else None
-            return self._repeated(lambda: sample_of(self._cluster, connect, ranges, n, random))
+            return self._repeated(lambda: sample_of(side, ranges, n, random))
 
     def _ranges(
         self,
-        connect: Connect,
+        side: Side,
         topic: str,
         partition: _Partitions,
         start: Start,
@@ -326,9 +314,10 @@ class TopicCalls(Access):
             raise TypeError("give stop as a place, such as 'end', not None: there is no end then")
 
         def find() -> dict[TopicPartition, ReadRange]:
+            cluster, connect, _ = side
             name = topic_of(topic)
             return reading_of(
-                self._cluster, connect, name, partition, start, stop, allow_missing=allow_missing
+                cluster, connect, name, partition, start, stop, allow_missing=allow_missing
             )[0]
 
         return self._repeated(find)

@@ -20,6 +20,7 @@ read_replicas.py      which replica of each partition a consumer reads from: its
 registry_cluster.py   the brokers, topics and partitions of a cluster, as registered in
                       ZooKeeper
 selection.py          selection of topics and of their partitions; what is selected must exist
+side.py               an open cluster as those who look at it, or change it, are given it
 static_cluster.py     the brokers, topics and partitions of a cluster, read from listed brokers
 topic_creation.py     creates topics without replicas on brokers, and waits until clients can
                       find them

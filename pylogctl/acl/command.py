@@ -42,11 +42,9 @@ def add(
     forbidden, except to super users (the brokers' setting super.users).
     """
     from pylogctl.acl import work
-    from pylogctl.cli.connections import open_registry
 
     rules = work.parse_rules(principal, operations, resource, is_allowed=not deny, host=host)
-    with open_registry(env) as registry:
-        work.add(env, registry, rules)
+    work.add(env, rules)
 
 
 @app.command(
@@ -60,10 +58,8 @@ def remove(
 ) -> None:
     """Remove rules, and wait until all brokers judge without them."""
     from pylogctl.acl import work
-    from pylogctl.cli.connections import open_registry
 
-    with open_registry(env) as registry:
-        work.remove(env, registry, numbers)
+    work.remove(env, numbers)
 
 
 @app.command(
@@ -77,10 +73,8 @@ def list_(
 ) -> None:
     """List the rules."""
     from pylogctl.acl import work
-    from pylogctl.cli.connections import open_registry
 
-    with open_registry(env) as registry:
-        work.show(env, registry, principal)
+    work.show(env, principal)
 
 
 @app.command(
@@ -103,8 +97,6 @@ def check(
     Rules that match and lose are shown, too, and if none matches, those that differ in one thing.
     """
     from pylogctl.acl import work
-    from pylogctl.cli.connections import open_registry
 
     question = work.parse_question(principal, operation, resource, host)
-    with open_registry(env) as registry:
-        work.check(env, registry, question)
+    work.check(env, question)

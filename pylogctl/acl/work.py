@@ -1,9 +1,9 @@
-"""Changes rules, shows them, and explains decisions."""
+"""Changes rules, shows them, and explains decisions; the rows that show them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from broker.admin import rules as admin
 from broker.errors import ArgumentError, ConfigError
@@ -19,13 +19,48 @@ from broker.security.rules import (
     parse_pattern,
     parse_principal,
 )
-from pylogctl.acl.document import CHANGE, CHECK, RULES, CheckRow, RuleRow, row_of
-from pylogctl.cli.connections import connector
+from broker.zk.registry import Registry
+from pylogctl.cli.columns import Document, Fit, Flag, Integer, Row, Text
+from pylogctl.cli.connections import open_registry, registry_side
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 
-if TYPE_CHECKING:
-    from broker.zk.registry import Registry
+
+class RuleRow(Row):
+    """A rule."""
+
+    id: Annotated[Integer, "number, which `acl remove` takes"]
+    effect: Annotated[Text, "allow, or deny, which wins", Fit.WHOLE]
+    principal: Annotated[Text, "user; User:* is everybody"]
+    operation: Annotated[Text, "what it is about; all is everything", Fit.WHOLE]
+    resource: Annotated[Text, "to what; topic:web* is each topic that begins so"]
+    host: Annotated[Text, "address of the client; * is each"]
+
+
+class CheckRow(Row):
+    """A rule, and what it means for a decision; the first row is the one that decides."""
+
+    allowed: Annotated[Flag, "the answer to the question"]
+    role: Annotated[
+        str,
+        "decides, or lost to the one that does; default: no rule matched; super user: none is "
+        "asked; misses: does not match, for this reason only",
+        Fit.WRAP,
+    ]
+    rule: RuleRow
+
+
+RULES = Document("acl.rules/1", RuleRow, empty="no rules")
+CHANGE = Document("acl.change/1", RuleRow, empty="nothing changed")
+CHECK = Document("acl.check/1", CheckRow, empty="no decision")
+
+
+def row_of(rule: Rule) -> RuleRow:
+    """Return the row of a rule."""
+    effect = "allow" if rule.is_allowed else "deny"
+    who, what = str(rule.principal), str(rule.operation)
+    return RuleRow(rule.number, effect, who, what, rule.pattern, rule.host)
+
 
 _KNOWN_WITHIN_S = 5.0
 _NO_RULE = RuleRow(None, None, None, None, None, None)
@@ -59,45 +94,42 @@ def parse_operation(text: str) -> Operation:
         raise UsageError(f"'{text}' is no operation: {known} are") from None
 
 
-def add(env: Environment, registry: Registry, wanted: Sequence[Rule]) -> None:
+def add(env: Environment, wanted: Sequence[Rule]) -> None:
     """Add rules, render those that are new, and wait until brokers judge by them."""
     if any(rule.resource.type is ResourceType.GROUP for rule in wanted):
         env.warn(
             "no broker mediates for groups yet: they are kept in ZooKeeper by their members, whom "
             "rules on groups do not bind"
         )
-    _report(env, registry, admin.add_rules(registry.session, wanted, is_dry_run=_is_dry(env)))
+    is_dry_run = env.settings.dry_run
+    with open_registry(env) as registry:
+        _report(env, registry, admin.add_rules(registry.session, wanted, is_dry_run=is_dry_run))
 
 
-def remove(env: Environment, registry: Registry, numbers: Sequence[int]) -> None:
+def remove(env: Environment, numbers: Sequence[int]) -> None:
     """Remove rules, render them, and wait until brokers judge without them."""
-    try:
-        found = admin.remove_rules(registry.session, numbers, is_dry_run=_is_dry(env))
-    except ArgumentError as error:
-        raise CliError(ExitStatus.NOT_FOUND, str(error), *error.hints) from error
-    _report(env, registry, found)
-
-
-def _is_dry(env: Environment) -> bool:
-    return env.settings.dry_run
+    is_dry_run = env.settings.dry_run
+    with open_registry(env) as registry:
+        try:
+            found = admin.remove_rules(registry.session, numbers, is_dry_run=is_dry_run)
+        except ArgumentError as error:
+            raise CliError(ExitStatus.NOT_FOUND, str(error), *error.hints) from error
+        _report(env, registry, found)
 
 
 def _report(env: Environment, registry: Registry, change: admin.Rules) -> None:
-    if _is_dry(env):
-        _warn_of_brokers(env, admin.ask_brokers(registry, connector(env)), change.version)
-        render(env, CHANGE, map(row_of, change.rules))
-        env.note("nothing changed; this was a dry run")
-        return
-    timeout_s = env.timeout_s(_KNOWN_WITHIN_S)
-    said = admin.await_version(registry, connector(env), change.version, timeout_s=timeout_s)
+    side = registry_side(env, registry, _KNOWN_WITHIN_S)
+    is_dry_run = env.settings.dry_run
+    said = admin.ask_brokers(side) if is_dry_run else admin.await_version(side, change.version)
     _warn_of_brokers(env, said, change.version)
     render(env, CHANGE, map(row_of, change.rules))
+    if is_dry_run:
+        env.note("nothing changed; this was a dry run")
 
 
-def show(env: Environment, registry: Registry, principal: str | None) -> None:
+def show(env: Environment, principal: str | None) -> None:
     """Render all rules, or those for one user: also those for everybody."""
-    found = admin.list_rules(registry.session)
-    _warn_of_brokers(env, admin.ask_brokers(registry, connector(env)), found.version)
+    found = _present(env)[0]
     shown = found.rules
     if principal is not None:
         try:
@@ -108,11 +140,18 @@ def show(env: Environment, registry: Registry, principal: str | None) -> None:
     render(env, RULES, map(row_of, shown))
 
 
-def check(env: Environment, registry: Registry, question: Rule) -> None:
-    """Render how a question is decided, given as the rule that would allow it."""
-    found = admin.list_rules(registry.session)
-    said = admin.ask_brokers(registry, connector(env))
+def _present(env: Environment) -> tuple[admin.Rules, list[admin.BrokerRules]]:
+    """Return the rules, and what brokers say of them; warn of brokers that judge by others."""
+    with open_registry(env) as registry:
+        found = admin.list_rules(registry.session)
+        said = admin.ask_brokers(registry_side(env, registry))
     _warn_of_brokers(env, said, found.version)
+    return found, said
+
+
+def check(env: Environment, question: Rule) -> None:
+    """Render how a question is decided, given as the rule that would allow it."""
+    found, said = _present(env)
     rules = RuleSet(found.rules, admin.super_users_of(said), version=found.version)
     who, operation, resource = question.principal, question.operation, question.resource
     decision = rules.explain(who, question.host, operation, resource)

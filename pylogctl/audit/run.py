@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import chain
 
 from broker.client.selection import Selected, find_partitions, partitions_of
+from broker.client.side import Side
 from broker.errors import InvalidMessageError
 from broker.tools.audit import (
     AuditEvent,
@@ -25,7 +26,7 @@ from broker.topic import ReadRange, TopicPartition
 from broker.units import count_text
 from pylogctl.audit.document import CHECK, SHOW, check_row, check_summary, show_rows
 from pylogctl.audit.options import Comparison
-from pylogctl.cli.connections import Side, open_side
+from pylogctl.cli.connections import open_side
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.offsets import make_span, resolve_ranges, total_bytes
 from pylogctl.cli.progress import progress

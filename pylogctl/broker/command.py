@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli import options as shared
 from pylogctl.cli.columns import UNKNOWN
-from pylogctl.cli.connections import Absence, connector, open_cluster, zookeeper_session
+from pylogctl.cli.connections import Absence, open_for_requests, zookeeper_session
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
@@ -132,16 +132,15 @@ def status(
     from pylogctl.cli.failures import for_each
     from pylogctl.cli.report import failure_of
 
-    connect = connector(env)
     absence = Absence.WARN if ids else Absence.PARTIAL
-    with open_cluster(env, absence=absence) as cluster:
-        live = {one.id: one for one in cluster.brokers()}
-        away = find_away(cluster, connect)
+    with open_for_requests(env, absence=absence) as side:
+        live = {one.id: one for one in side.brokers()}
+        away = find_away(side)
 
         def look(id: int) -> StatusResponse:
             if id in away:
                 return StatusResponse(BrokerAddress(id, "", 0), None, away_error(id, away[id]))
-            return request_status(connect, live.get(id) or find_broker(cluster, connect, id))
+            return request_status(side.connect, live.get(id) or find_broker(side, id))
 
         wanted = ids or sorted(live.keys() | away.keys())
         responses, (failures, *_) = for_each(env, "brokers", wanted, look)
@@ -233,13 +232,13 @@ def _given_brokers(env: Environment) -> Iterator[BrokerRow]:
     from broker.admin.brokers import find_away, request_status
     from pylogctl.broker.document import BrokerRow, down_row
 
-    with open_cluster(env) as cluster:
-        addresses = cluster.brokers()
-        away = find_away(cluster, connector(env))
+    with open_for_requests(env) as side:
+        addresses = side.brokers()
+        away = find_away(side)
     for id, topics in away.items():
         yield down_row(id, topics)
     for address in addresses:
-        document = request_status(connector(env), address).document
+        document = request_status(side.connect, address).document
         session = UNKNOWN if document is None else (document.get("session") or {}).get("id")
         known = document or {}
         yield BrokerRow(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from broker.admin import decommission as admin
-from broker.protocol.cluster_requests import THROTTLE_STAYS
+from broker.units import counted
 from pylogctl.cli.confirmation import confirm
-from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
+from pylogctl.cli.connections import Absence, open_for_requests
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.progress import announced_wait, progress
 from pylogctl.topic import replication
@@ -16,10 +16,9 @@ from pylogctl.topic import replication
 
 def decommission(env: Environment, broker_id: int, throttle: str | None) -> None:
     """Move all replicas away from a broker, which may be dead, and wait until that is done."""
-    limit = THROTTLE_STAYS if throttle is None else replication.parse_throttle(throttle)
-    connect, timeout_s = connector(env), env.timeout_s(REQUEST_TIMEOUT_S)
-    with open_cluster(env, absence=Absence.WARN) as cluster:
-        found = admin.find_replicas(cluster, connect, broker_id, timeout_s=timeout_s)
+    limit = replication.parse_throttle(throttle)
+    with open_for_requests(env, absence=Absence.WARN) as side:
+        found = admin.find_replicas(side, broker_id)
         is_live = found.is_live
         replication.show_plan(env, found.plan, found.known)
         env.flush()
@@ -28,12 +27,11 @@ def decommission(env: Environment, broker_id: int, throttle: str | None) -> None
             env.note("nothing changed; this was a dry run")
             return
         if found.plan:
-            count = f"{len(found.plan)} partition{'' if len(found.plan) == 1 else 's'}"
+            count = counted(len(found.plan), "partition")
             confirm(env, "broker decommission", f"move {count} away from broker {broker_id}?")
-        began_s = time.monotonic()
-        while found.known:
-            if found.plan:  # otherwise the reassignments under way move all
-                admin.begin(cluster, connect, found.plan, throttle=limit, timeout_s=timeout_s)
+
+        @contextmanager
+        def copying(found: admin.BrokerReplicas) -> Iterator[Callable[[int], None]]:
             for one in found.leaderless:
                 env.warn(
                     f"{one.partition} has no leader and cannot be copied: start a broker of "
@@ -44,17 +42,10 @@ def decommission(env: Environment, broker_id: int, throttle: str | None) -> None
                 announced_wait(env, f"{len(found.known)} partitions to be copied"),
                 progress(env, "move", len(found.known), unit="tasks") as meter,
             ):
-                admin.await_moved(
-                    cluster,
-                    connect,
-                    found,
-                    advance=meter.advance,
-                    request_timeout_s=timeout_s,
-                    timeout_s=env.settings.timeout_s,
-                    began_s=began_s,
-                )
-            # A topic may have been created before the change began.
-            found = admin.find_replicas(cluster, connect, broker_id, timeout_s=timeout_s)
+                yield meter.advance
+
+        timeout_s = env.settings.timeout_s
+        found = admin.move_all(side, found, copying, throttle=limit, timeout_s=timeout_s)
     env.note(f"broker {broker_id} has no replicas")
     if found.plain:
         _name_plain(env, broker_id, found.plain)
@@ -69,7 +60,7 @@ def decommission(env: Environment, broker_id: int, throttle: str | None) -> None
 def _name_plain(env: Environment, broker_id: int, plain: Mapping[str, int]) -> None:
     for topic, count in sorted(plain.items()):
         env.warn(
-            f"topic '{topic}' has {count} partition{'' if count == 1 else 's'} without replicas on "
-            f"broker {broker_id}: `pylogctl topic alter {topic} --replication-factor N` gives it "
+            f"topic '{topic}' has {counted(count, 'partition')} without replicas on broker "
+            f"{broker_id}: `pylogctl topic alter {topic} --replication-factor N` gives it "
             "replicas, which the next decommission moves"
         )

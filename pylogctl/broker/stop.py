@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from broker.admin import brokers
-from broker.client.cluster import Cluster, Connect
 from broker.client.connection import parse_broker_list
+from broker.client.side import Side
 from broker.errors import (
     BrokerNotFoundError,
     RegistryUnreachableError,
@@ -27,19 +27,17 @@ from broker.units import format_duration
 from broker.zk.embedded import EmbeddedZooKeeper
 from pylogctl.broker.document import STOP, ShutdownStep
 from pylogctl.cli.confirmation import confirm
-from pylogctl.cli.connections import connector, open_cluster, zookeeper_session
+from pylogctl.cli.connections import connector, open_for_requests, zookeeper_session
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
 
 
-def find_broker(
-    cluster: Cluster, connect: Connect, broker_id: int | None, listed: Sequence[str] = ()
-) -> BrokerAddress:
+def find_broker(side: Side, broker_id: int | None, listed: Sequence[str] = ()) -> BrokerAddress:
     """Return the broker of an id; without one, that of the only address listed, or the only one."""
     if broker_id is not None:
-        return brokers.find_broker(cluster, connect, broker_id)
-    live = cluster.brokers()
+        return brokers.find_broker(side, broker_id)
+    live = side.brokers()
     if not live:
         raise BrokerNotFoundError(
             "no broker is registered", hints=["start one: pylogctl broker start"]
@@ -113,8 +111,8 @@ def stop_broker(
     env: Environment, broker_id: int | None, *, force: bool, kill: bool, with_zookeeper: bool
 ) -> None:
     """Ask a broker (None: the only one) to stop, wait until it has, and write the steps it took."""
-    with open_cluster(env) as cluster:
-        address = find_broker(cluster, connector(env), broker_id, env.settings.brokers)
+    with open_for_requests(env) as side:
+        address = find_broker(side, broker_id, env.settings.brokers)
     name = brokers.name_of(address)
     document = brokers.request_status(connector(env), address).document or {}
     zookeeper = document["zookeeper"] if document.get("runs_zookeeper") else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pylogctl.cli.context import listens
 from pylogctl.cli.environment import (
@@ -29,6 +29,7 @@ from pylogctl.cli.security import security_of, speaks_tls
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
     from broker.client.connection import Connection
+    from broker.client.side import Side
     from broker.client.static_cluster import OnAbsent
     from broker.consumer.config import ConsumerConfig
     from broker.errors import BrokerError
@@ -302,11 +303,23 @@ def stream_connector(env: Environment) -> Connect:
     return connector(env, timeout_s=STREAM_TIMEOUT_S, connect_timeout_s=CONNECT_TIMEOUT_S)
 
 
-class Side(NamedTuple):
-    """An open cluster, and the function that opens connections to its brokers."""
+def registry_side(
+    env: Environment, registry: Registry, timeout_s: float = REQUEST_TIMEOUT_S
+) -> Side:
+    """Return the cluster of a registry; `--timeout` replaces the limit of a change."""
+    from broker.client.registry_cluster import RegistryCluster
+    from broker.client.side import Side
 
-    cluster: Cluster
-    connect: Connect
+    return Side(RegistryCluster(registry), connector(env), env.timeout_s(timeout_s))
+
+
+@contextmanager
+def open_for_requests(env: Environment, *, absence: Absence = Absence.PARTIAL) -> Iterator[Side]:
+    """Open a cluster as `open_cluster` does, to look at it or change it by single requests."""
+    from broker.client.side import Side
+
+    with open_cluster(env, absence=absence) as cluster:
+        yield Side(cluster, connector(env), env.timeout_s(REQUEST_TIMEOUT_S))
 
 
 def cluster_name(env: Environment) -> str:
@@ -319,6 +332,8 @@ def open_side(
     env: Environment, *, absence: Absence = Absence.PARTIAL, is_stream: bool = False
 ) -> Iterator[Side]:
     """Open a cluster as `open_cluster` does, for requests or for a stream of messages."""
+    from broker.client.side import Side
+
     connect = stream_connector(env) if is_stream else connector(env)
     with open_cluster(env, connect, absence=absence) as cluster:
-        yield Side(cluster, connect)
+        yield Side(cluster, connect, env.timeout_s(REQUEST_TIMEOUT_S))

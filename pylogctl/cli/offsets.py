@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.client.selection import Selected, causes_of_absence, partitions_away, unreadable_text
+from broker.client.side import Side
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import (
     BrokerError,
@@ -17,7 +18,6 @@ from broker.errors import (
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.positions import Absolute, Mark, OffsetRange, OffsetSpec, parse_offset_spec, resolve
 from broker.topic import ReadRange, TopicPartition
-from pylogctl.cli.connections import Side
 from pylogctl.cli.environment import Environment, UsageError
 
 

@@ -19,7 +19,7 @@ from broker.admin.changes import (
 from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, decode_changes, merged
-from pylogctl.cli.connections import Absence, connector, open_cluster
+from pylogctl.cli.connections import Absence, connector, open_for_requests
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.failures import Done, for_each, raise_failures
 from pylogctl.cli.process import graceful_stop
@@ -60,20 +60,18 @@ def _read_path(env: Environment, path: Path) -> list[LoggedChange]:
 
 def show_cluster(env: Environment, selects: Selects) -> None:
     """Render the changes that all brokers of the cluster have logged."""
-    with open_cluster(env, absence=Absence.WARN) as cluster:
-        connect = connector(env)
-        brokers = cluster.brokers()
+    with open_for_requests(env, absence=Absence.WARN) as side:
 
         def read(broker: BrokerAddress) -> list[LoggedChange]:
-            with closing(ChangeReader(connect, broker, env.warn)) as reader:
+            with closing(ChangeReader(side.connect, broker, env.warn)) as reader:
                 return reader.read()
 
-        found, done = for_each(env, "brokers", brokers, read)
+        found, done = for_each(env, "brokers", side.brokers(), read)
         absent = [
             BrokerUnreachableError(
                 f"{error} (they are in its data directory: pylogctl cluster changes FILE...)"
             )
-            for error in absent_brokers(cluster, connect).values()
+            for error in absent_brokers(side).values()
         ]
     _show(env, [one for changes in found for one in changes], selects)
     raise_failures(
@@ -94,12 +92,12 @@ def follow_cluster(env: Environment, selects: Selects) -> ExitStatus:
         )
     if env.settings.sort:
         raise UsageError("--sort needs all changes, and --follow shows them as they come")
-    connect = connector(env, timeout_s=REQUEST_TIMEOUT_S)
     output = _Output(env, selects)
     order = Ordering()
     with ExitStack() as stack:
-        cluster = stack.enter_context(open_cluster(env, absence=Absence.WARN))
-        brokers = FollowedBrokers(cluster, connect, env.warn, env.note)
+        side = stack.enter_context(open_for_requests(env, absence=Absence.WARN))
+        connect = connector(env, timeout_s=REQUEST_TIMEOUT_S)
+        brokers = FollowedBrokers(side._replace(connect=connect), env.warn, env.note)
         stack.callback(brokers.close)
         output.show(order.take(brokers.read_all()))
         stop = stack.enter_context(graceful_stop())

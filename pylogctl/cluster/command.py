@@ -26,11 +26,11 @@ def describe(env: Environment) -> None:
     topics. Any one broker tells of the whole cluster.
     """
     from broker.admin.cluster import broker_infos, describe_cluster
-    from pylogctl.cli.connections import Absence, connector, open_cluster
+    from pylogctl.cli.connections import Absence, open_for_requests
     from pylogctl.cluster.document import DESCRIBE
 
-    with open_cluster(env, absence=Absence.WARN) as cluster:
-        metadata = describe_cluster(cluster, connector(env))
+    with open_for_requests(env, absence=Absence.WARN) as side:
+        metadata = describe_cluster(side)
     render(env, DESCRIBE, broker_infos(metadata))
 
 
@@ -54,13 +54,14 @@ def health(env: Environment) -> None:
     from broker import deadlines
     from broker.admin.cluster import check_health
     from broker.client.registry_cluster import RegistryCluster
-    from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
+    from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, open_for_requests
     from pylogctl.cluster.document import HEALTH
 
     limit = deadlines.Limit(env.timeout_s(REQUEST_TIMEOUT_S))
-    with limit, open_cluster(env, absence=Absence.WARN) as cluster:
+    with limit, open_for_requests(env, absence=Absence.WARN) as side:
+        cluster = side.cluster
         registry = cluster.registry if isinstance(cluster, RegistryCluster) else None
-        found = check_health(cluster, connector(env), registry)
+        found = check_health(side, registry)
     render(env, HEALTH, found.checks)
     if not found.ok:
         raise CliError(
@@ -116,11 +117,11 @@ def recover(
 def keys(env: Environment) -> None:
     """Show the keys with which brokers prove themselves, and who accepts which; not the secrets."""
     from broker.admin.cluster_keys import list_keys
-    from pylogctl.cli.connections import connector, open_registry
+    from pylogctl.cli.connections import open_registry, registry_side
     from pylogctl.cluster.document import KEYS, key_row
 
     with open_registry(env) as registry:
-        found = list_keys(registry, connector(env))
+        found = list_keys(registry, registry_side(env, registry))
     render(env, KEYS, map(key_row, found))
 
 
@@ -143,13 +144,12 @@ def rotate_key(
     """
     from broker.admin.cluster_keys import rotate
     from pylogctl.cli.confirmation import confirm
-    from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector, open_registry
+    from pylogctl.cli.connections import open_registry, registry_side
 
     with open_registry(env) as registry:
         question = "end the cluster's key now, and" if now else "rotate the cluster's key:"
         confirm(env, "cluster rotate-key", f"{question} give the brokers another one?")
-        timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
-        key_id = rotate(registry, connector(env), timeout_s=timeout_s, at_once=now)
+        key_id = rotate(registry, registry_side(env, registry), at_once=now)
     ends = "ended" if now else "ends in an hour"
     env.note(f"brokers prove themselves with key {key_id} now; the one before {ends}")
 

@@ -9,7 +9,7 @@ from broker.admin.settings import Target
 from broker.errors import BrokerNotFoundError, TopicNotFoundError
 from broker.zk.registry import Registry
 from broker.zk.settings import SettingsChange
-from pylogctl.cli.connections import connector
+from pylogctl.cli.connections import registry_side
 from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.render import render
 from pylogctl.config.document import CHANGE, SettingChangeRow
@@ -98,8 +98,6 @@ def _await_applied(
     env: Environment, registry: Registry, target: Target, wanted: Mapping[str, str]
 ) -> None:
     """Wait until live brokers have applied settings; warn of those that will apply them later."""
-    timeout_s = env.timeout_s(_APPLIED_WITHIN_S)
-    for late in settings_changes.await_applied(
-        registry, connector(env), target, wanted, timeout_s=timeout_s
-    ):
+    side = registry_side(env, registry, _APPLIED_WITHIN_S)
+    for late in settings_changes.await_applied(side, target, wanted):
         env.warn(late.text)

@@ -8,12 +8,13 @@ from functools import partial
 
 from broker.client.cluster import Connect, locked
 from broker.client.selection import Selected, find_partitions, select_topics
+from broker.client.side import Side
 from broker.consumer.arrivals import Arrivals
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.positions import Mark, resolve
 from broker.topic import ReadRange, TopicPartition
-from pylogctl.cli.connections import Side, connector, open_cluster
+from pylogctl.cli.connections import connector, open_cluster
 from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.logs import library_warnings
 from pylogctl.cli.offsets import resolve_ranges
@@ -105,7 +106,7 @@ def _run_alone(
     with graceful_stop(consumption.stop):
         for group in groups:
             with ClusterReader(
-                *side,
+                *side[:2],
                 group,
                 fetch_bytes=config.fetch_bytes,
                 max_wait_ms=config.max_wait_ms,
@@ -142,5 +143,5 @@ def _arrivals(
         return resolve(wanted, partition, finder, strict=reading.strict_offset, warn=env.warn)
 
     return Arrivals(
-        *side, find=find, known=known, waiting=waiting, range_of=range_of, tell=env.warn
+        *side[:2], find=find, known=known, waiting=waiting, range_of=range_of, tell=env.warn
     )

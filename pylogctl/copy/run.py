@@ -9,6 +9,7 @@ from typing import Annotated
 from broker.admin.copies import MAX_IN_FLIGHT, CopyReport, Ranges, place, plan_copy, report_of
 from broker.client.cluster import are_same
 from broker.client.selection import find_partitions
+from broker.client.side import Side
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import BrokerError
 from broker.producer.producer import Producer
@@ -26,7 +27,7 @@ from broker.units import (
     parse_rate,
 )
 from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Rank, Row, Text
-from pylogctl.cli.connections import Absence, Side, open_side
+from pylogctl.cli.connections import Absence, open_side
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.offsets import make_span, resolve_ranges, total_bytes
@@ -120,12 +121,10 @@ def run(
         )
         placement = place(
             sorted([*partitions.led, *partitions.away]),
-            target.cluster,
-            target.connect,
+            target._replace(timeout_s=env.timeout_s(_TIMEOUT_S)),
             target_topic,
             keeps_names=choice.keep_partition,
             is_dry_run=env.settings.dry_run,
-            timeout_s=env.timeout_s(_TIMEOUT_S),
         )
         copied = plan_copy(ranges, placement)
         if env.settings.dry_run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.admin.brokers import find_broker
 from broker.admin.log_moves import await_move, begin_move, parse_log_name, unknown_text
 from broker.errors import BrokerUnreachableError, UnsupportedVersionError
-from pylogctl.cli.connections import Absence, connector, open_cluster
+from pylogctl.cli.connections import Absence, open_for_requests
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
@@ -17,10 +17,9 @@ def move(env: Environment, name: str, directory: str, broker_id: int | None) -> 
     partition = parse_log_name(name)
     if not directory:
         raise UsageError("--to is empty; it must be a data directory of the broker")
-    with open_cluster(env, absence=Absence.WARN) as cluster:
-        home = partition.home if broker_id is None else broker_id
-        address = find_broker(cluster, connector(env), home)
-    connection = connector(env)(address)
+    with open_for_requests(env, absence=Absence.WARN) as side:
+        address = find_broker(side, partition.home if broker_id is None else broker_id)
+    connection = side.connect(address)
     started_s = env.clock.monotonic_s()
     try:
         state = begin_move(connection, partition, directory)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from broker.client.registry_cluster import RegistryCluster
+from broker.client.side import Side
 from broker.errors import (
     BrokerError,
     InvalidTopicError,
@@ -25,7 +26,7 @@ from broker.errors import (
 from broker.protocol.responses import HIDDEN_CLUSTER
 from broker.zk import paths
 from broker.zk.registry import Registry
-from pylogctl.cli.connections import Side, open_registry
+from pylogctl.cli.connections import open_registry
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.progress import announced_wait
 from pylogctl.mirror.plan import MirrorSelection, make_selection

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from broker.admin.lag import LagSample, age_s, within_window
 from broker.client.counts import ProducerCounts
 from broker.client.list_offsets import OffsetLister
+from broker.client.side import Side
 from broker.errors import BrokerError
 from broker.exposition import exposition_text
 from broker.metrics import ManagedObject, Reading, counter, gauge, waits
 from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
-from pylogctl.cli.connections import Side
 
 Ends = Mapping[TopicPartition, int]  # latest offsets; unreachable brokers' are missing
 _WINDOW_MS = 3_600_000

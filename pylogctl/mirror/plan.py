@@ -10,6 +10,7 @@ from broker.admin.groups import read_group
 from broker.client.cluster import are_same
 from broker.client.list_offsets import OffsetLister
 from broker.client.registry_cluster import RegistryCluster
+from broker.client.side import Side
 from broker.consumer.membership import TopicFilter, Whitelist
 from broker.consumer.offset_store import RegistryOffsets
 from broker.errors import ConfigError
@@ -17,7 +18,7 @@ from broker.tools.mirror_routes import TopicMap, counts_like
 from broker.topic import TopicPartition
 from broker.units import format_size
 from broker.zk.session import Session
-from pylogctl.cli.connections import Side, connector, open_registry, open_side
+from pylogctl.cli.connections import connector, open_registry, open_side
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import TopicPatterns, group_pattern

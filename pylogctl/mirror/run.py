@@ -12,6 +12,7 @@ from functools import partial
 from broker.client.cluster import locked
 from broker.client.counts import ClientCounts
 from broker.client.registry_cluster import RegistryCluster
+from broker.client.side import Side
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import BrokerError, InvalidMessageError
@@ -24,7 +25,6 @@ from pylogctl.cli.confirmation import confirm
 from pylogctl.cli.connections import (
     STREAM_TIMEOUT_S,
     Absence,
-    Side,
     cluster_name,
     connector,
     open_registry,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from broker.client.selection import causes_of_absence, partitions_of
+from broker.client.side import Side
 from broker.units import count_text
-from pylogctl.cli.connections import Side, open_side
+from pylogctl.cli.connections import open_side
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.offsets import Span, make_span, resolve_ranges, total_bytes
 from pylogctl.cli.progress import progress

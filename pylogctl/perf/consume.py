@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Protocol, Self
 
 from broker.client.connection import Connection
+from broker.client.side import Side
 from broker.consumer.chunk import Chunk
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.config import ConsumerConfig
@@ -23,7 +24,6 @@ from broker.protocol.codec import Fault
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import decode_fetch_response
 from broker.topic import ReadRange, TopicPartition
-from pylogctl.cli.connections import Side
 from pylogctl.cli.environment import UsageError
 from pylogctl.perf import measure
 from pylogctl.perf.options import ReadChoice
@@ -67,7 +67,7 @@ def open_readings(
     count = min(choice.threads, len(ordered))
     for number in range(count):  # partitions in turn, so that each thread has some of each broker
         yield ClusterReader(
-            *side,
+            *side[:2],
             dict(ordered[number::count]),
             fetch_bytes=config.fetch_bytes,
             max_wait_ms=config.max_wait_ms,

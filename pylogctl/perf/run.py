@@ -15,6 +15,7 @@ from broker.admin.brokers import request_status
 from broker.client.cluster import Cluster, Connect, locked
 from broker.client.list_offsets import OffsetLister
 from broker.client.selection import find_partitions, select_topics
+from broker.client.side import Side
 from broker.consumer.config import ConsumerConfig
 from broker.partition_patterns import PartitionList, parse_partition_list
 from broker.producer.config import ProducerConfig
@@ -22,7 +23,7 @@ from broker.producer.settings import codec_of
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
 from broker.units import parse_rate
 from pylogctl.cli.columns import Document
-from pylogctl.cli.connections import Absence, Side, connector, open_cluster, with_addresses
+from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.offsets import Span, make_span, resolve_ranges
 from pylogctl.cli.process import freeze_garbage
@@ -49,7 +50,7 @@ def produce(env: Environment, topic: str, choice: ProduceChoice) -> ExitStatus:
         _show_plan(env, topic, batches, config, choice)
         return ExitStatus.OK
     with ExitStack() as stack:
-        cluster, connect = stack.enter_context(_open(env, config, Absence.WARN))
+        cluster, connect, _ = stack.enter_context(_open(env, config, Absence.WARN))
         cluster.brokers()  # until one has responded, a signal ends the command at once
         measurement = stack.enter_context(measured(env, choice.interval))
         shared = locked(cluster)
@@ -87,7 +88,7 @@ def _show_plan(
 ) -> None:
     """Render the plan, after connecting to the cluster."""
     validate_topic_name(topic)
-    with _open(env, config) as (cluster, _):
+    with _open(env, config) as (cluster, *_):
         partitions = cluster.partitions(topic)
     sizes = [sum(map(len, batch)) for batch in batches]
     row = document.PlanRow(
@@ -162,7 +163,7 @@ def e2e(env: Environment, topic: str, choice: PacedChoice) -> ExitStatus:
     warmup_count = math.ceil(per_s) if choice.warmup is None else choice.warmup
     validate_topic_name(topic)
     with ExitStack() as stack:
-        cluster, connect = stack.enter_context(_open(env, config))
+        cluster, connect, _ = stack.enter_context(_open(env, config))
         if not cluster.partitions(topic):
             with make_producer(cluster, connect, config) as producer:
                 make_topic(producer, topic)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 
 from broker.client.cluster import Cluster, Connect
+from broker.client.side import Side
 from broker.protocol.checksum import crc32
 from broker.topic import TopicPartition
-from pylogctl.cli.connections import Side
 from pylogctl.cli.environment import CliError, ExitStatus
 from pylogctl.comparison import Expected, MismatchError, read_back
 from pylogctl.produce.sender import Confirmed, numbers_text

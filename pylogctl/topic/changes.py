@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from broker.admin import topic_changes, topic_deletion
 from broker.admin.topics import metadata_of
-from broker.client.cluster import Cluster
+from broker.client.side import Side
 from broker.client.topic_creation import await_topic, create_on
 from broker.errors import TopicExistsError, TopicNotFoundError
 from pylogctl.cli.confirmation import confirm, confirm_name
-from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.failures import for_each, raise_failures
 from pylogctl.cli.render import render
@@ -26,7 +25,7 @@ _UNCHANGED = "nothing changed; this was a dry run"
 
 def create_topic(
     env: Environment,
-    cluster: Cluster,
+    side: Side,
     topic: str,
     *,
     partition_count: int | None,
@@ -35,10 +34,8 @@ def create_topic(
     if_not_exists: bool,
 ) -> None:
     """Create a topic without replicas."""
-    connect = connector(env)
     plan = topic_changes.plan_creation(
-        cluster,
-        connect,
+        side,
         topic,
         partition_count=partition_count,
         is_per_broker=is_per_broker,
@@ -46,7 +43,7 @@ def create_topic(
     )
     if not if_not_exists:
         topic_changes.check_absent(topic, plan)
-    present = metadata_of(cluster, connect, (topic,)).get(topic, ())
+    present = metadata_of(side, (topic,)).get(topic, ())
     if any(
         one.is_replicated for one in present
     ):  # perhaps on none of these brokers, which refuse to create it
@@ -68,11 +65,10 @@ def create_topic(
 
     needed = {one.broker.id: one.partition_count for one in plan if one.is_needed}
     brokers = [one.broker for one in plan if one.is_needed]
-    made = create_on(connect, topic, needed, brokers)
+    made = create_on(side.connect, topic, needed, brokers)
     if needed.keys() > made and not if_not_exists:
         raise TopicExistsError(f"topic '{topic}' was created by another client meanwhile")
-    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
-    await_topic(cluster, topic, set(counts), timeout_s=timeout_s)
+    await_topic(side.cluster, topic, set(counts), timeout_s=side.timeout_s)
     rows = [
         _create_row(topic, one, "created" if one.broker.id in made else "exists") for one in plan
     ]
@@ -87,7 +83,7 @@ def _create_row(topic: str, creation: topic_changes.TopicCreation, action: str) 
 
 def set_partition_count(
     env: Environment,
-    cluster: Cluster,
+    side: Side,
     open_session: Callable[[], AbstractContextManager[Session]],
     topic: str,
     partition_count: int,
@@ -96,7 +92,7 @@ def set_partition_count(
 ) -> None:
     """Have each broker add partitions to a topic without replicas."""
     plan = topic_changes.plan_partition_count(
-        cluster, topic, partition_count, is_per_broker=is_per_broker
+        side, topic, partition_count, is_per_broker=is_per_broker
     )
     before = topic_changes.placement_text({one.broker.id: one.before for one in plan})
     after = topic_changes.placement_text({one.broker.id: one.partition_count for one in plan})
@@ -114,16 +110,15 @@ def set_partition_count(
     if not env.settings.assume_yes:
         env.report(f"topic {topic} has {before}; it gets {after}")
     confirm(env, "topic alter", "add these partitions? They cannot be removed")
-    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
     with open_session() as session:
-        topic_changes.set_partition_count(cluster, session, topic, plan, timeout_s=timeout_s)
+        topic_changes.set_partition_count(side, session, topic, plan)
     show("added")
     env.note(f"topic {topic}: {after}")
 
 
 def delete_topics(
     env: Environment,
-    cluster: Cluster,
+    side: Side,
     session: Session | None,  # None if brokers are given by address
     topics: Iterable[str],
     *,
@@ -133,14 +128,10 @@ def delete_topics(
     confirmed: Sequence[str],
 ) -> None:
     """Delete topics after each name is confirmed."""
-    connect = connector(env)
-    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
 
     def plan_one(topic: str) -> list[topic_deletion.DeletionStep]:
         try:
-            plan = topic_deletion.plan_deletion(
-                cluster, connect, session, topic, with_data=with_data
-            )
+            plan = topic_deletion.plan_deletion(side, session, topic, with_data=with_data)
         except TopicNotFoundError:
             if if_exists:
                 return []
@@ -159,7 +150,7 @@ def delete_topics(
         plan: Sequence[topic_deletion.DeletionStep],
     ) -> Sequence[topic_deletion.DeletionStep]:
         for step in plan:
-            topic_deletion.carry_out(cluster, connect, session, step, timeout_s=timeout_s)
+            topic_deletion.carry_out(side, session, step)
         return plan
 
     plans, planned = for_each(env, "topics", topics, plan_one)

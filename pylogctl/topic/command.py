@@ -137,7 +137,7 @@ def create(
     broker that gets one, as in Kafka 0.7. With --replication-factor each partition gets as many
     copies, and another of them leads it when its leader goes.
     """
-    from pylogctl.cli.connections import Absence, open_cluster
+    from pylogctl.cli.connections import Absence, open_for_requests
     from pylogctl.topic.changes import create_topic
 
     validate_topic_name(topic)
@@ -150,10 +150,10 @@ def create(
             raise UsageError("--replication-factor places replicas itself: leave out --broker ID")
         if per_broker is not None:
             raise UsageError("--replication-factor places replicas itself: give --partitions")
-        with open_cluster(env, absence=Absence.FAIL) as cluster:
+        with open_for_requests(env, absence=Absence.FAIL) as side:
             create_replicated_topic(
                 env,
-                cluster,
+                side,
                 topic,
                 partition_count=count or 1,
                 replication_factor=replication_factor,
@@ -163,10 +163,10 @@ def create(
         return
     if settings:
         raise UsageError("--set needs --replication-factor; else: pylogctl config set --topic")
-    with open_cluster(env, absence=Absence.FAIL) as cluster:
+    with open_for_requests(env, absence=Absence.FAIL) as side:
         create_topic(
             env,
-            cluster,
+            side,
             topic,
             partition_count=count,
             is_per_broker=per_broker is not None,
@@ -221,13 +221,7 @@ def alter(
     """
     from broker.admin import reassignment
     from broker.admin.topic_changes import per_broker_of_replicated
-    from pylogctl.cli.connections import (
-        REQUEST_TIMEOUT_S,
-        Absence,
-        connector,
-        open_cluster,
-        zookeeper_session,
-    )
+    from pylogctl.cli.connections import Absence, open_for_requests, zookeeper_session
     from pylogctl.topic import replication
     from pylogctl.topic.changes import set_partition_count
     from pylogctl.topic.replication import add_partitions, has_replicas, replicate_topic
@@ -238,10 +232,10 @@ def alter(
         raise UsageError(
             "either --partitions (or --partitions-per-broker) or --replication-factor is needed"
         )
-    with open_cluster(env, absence=Absence.WARN) as cluster:
-        if not has_replicas(env, cluster, topic):
+    with open_for_requests(env, absence=Absence.WARN) as side:
+        if not has_replicas(side, topic):
             if replication_factor is not None:
-                replicate_topic(env, cluster, topic, replication_factor)
+                replicate_topic(env, side, topic, replication_factor)
                 return
             assert count is not None
             if env.settings.brokers:
@@ -251,7 +245,7 @@ def alter(
                 )
             set_partition_count(
                 env,
-                cluster,
+                side,
                 lambda: zookeeper_session(env),
                 topic,
                 count,
@@ -260,16 +254,10 @@ def alter(
         elif per_broker is not None:
             raise per_broker_of_replicated(topic)
         elif count is not None:
-            add_partitions(env, cluster, topic, count)
+            add_partitions(env, side, topic, count)
         else:
-            plan = reassignment.make_plan(
-                cluster,
-                connector(env),
-                [topic],
-                replication_factor=replication_factor,
-                timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
-            )
-            replication.execute(env, cluster, plan)
+            plan = reassignment.make_plan(side, [topic], replication_factor=replication_factor)
+            replication.execute(env, side, plan)
 
 
 @app.command(
@@ -296,14 +284,14 @@ def elect(
     must allow it (unclean.leader.election.enable).
     """
     from broker.protocol.cluster_requests import ElectionKind
-    from pylogctl.cli.connections import Absence, open_cluster
+    from pylogctl.cli.connections import Absence, open_for_requests
     from pylogctl.topic.replication import elect_leaders
 
     if unclean and len(topics or ()) != 1:
         raise UsageError("--unclean needs one topic")
     kind = ElectionKind.UNCLEAN if unclean else ElectionKind.PREFERRED
-    with open_cluster(env, absence=Absence.WARN) as cluster:
-        elect_leaders(env, cluster, topics or [], kind, confirmed=confirm)
+    with open_for_requests(env, absence=Absence.WARN) as side:
+        elect_leaders(env, side, topics or [], kind, confirmed=confirm)
 
 
 class ReassignAction(StrEnum):
@@ -345,10 +333,8 @@ def reassign_replicas(
     """
     from broker.admin.reassignment import make_plan
     from broker.admin.replicas import replicas_of
-    from broker.protocol.cluster_requests import THROTTLE_STAYS
-    from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
+    from pylogctl.cli.connections import Absence, open_for_requests
     from pylogctl.topic import replication
-    from pylogctl.topic.replication import show_status
 
     if plan is not None and action is not ReassignAction.EXECUTE:
         raise UsageError("--plan is for `topic reassign execute`")
@@ -356,31 +342,28 @@ def reassign_replicas(
         raise UsageError("--throttle RATE is missing", "--throttle none lifts it")
     if throttle is not None and action not in (ReassignAction.EXECUTE, ReassignAction.THROTTLE):
         raise UsageError("--throttle is for `topic reassign execute` and `throttle`")
-    limit = THROTTLE_STAYS if throttle is None else replication.parse_throttle(throttle)
-    with open_cluster(env, absence=Absence.WARN) as cluster:
+    limit = replication.parse_throttle(throttle)
+    with open_for_requests(env, absence=Absence.WARN) as side:
         match action:
             case ReassignAction.STATUS:
-                show_status(env, cluster, topics or [])
+                replication.show_status(env, side, topics or [])
             case ReassignAction.THROTTLE:
-                replication.change_throttle(env, cluster, limit)
+                replication.change_throttle(env, side, limit or 0)
             case ReassignAction.CANCEL:
-                replication.cancel(env, cluster, topics or [])
+                replication.cancel(env, side, topics or [])
             case ReassignAction.EXECUTE if plan is not None:
-                replication.execute(env, cluster, replication.read_plan(env, plan), throttle=limit)
+                replication.execute(env, side, replication.read_plan(env, plan), throttle=limit)
             case _:
-                connect = connector(env)
                 made = make_plan(
-                    cluster,
-                    connect,
+                    side,
                     topics or [],
                     broker_ids=_broker_ids(to),
                     replication_factor=replication_factor,
-                    timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
                 )
                 if action is ReassignAction.EXECUTE:
-                    replication.execute(env, cluster, made, throttle=limit)
+                    replication.execute(env, side, made, throttle=limit)
                 else:
-                    replication.show_plan(env, made, replicas_of(cluster, connect, topics or []))
+                    replication.show_plan(env, made, replicas_of(side, topics or []))
 
 
 def _broker_ids(text: str | None) -> list[int]:
@@ -418,7 +401,7 @@ def delete(
     by the controller on all brokers, on those that are away once they are back. Deleted messages
     cannot be restored. Offsets of groups that stay stored are void once the topic is created again.
     """
-    from pylogctl.cli.connections import Absence, open_cluster, zookeeper_session
+    from pylogctl.cli.connections import Absence, open_for_requests, zookeeper_session
     from pylogctl.topic.changes import delete_topics
 
     for topic in topics:
@@ -426,10 +409,10 @@ def delete(
     if env.settings.brokers and not data:
         raise UsageError("without --data only ZooKeeper is changed, which --broker leaves out")
     with ExitStack() as closing:
-        cluster = closing.enter_context(open_cluster(env, absence=Absence.FAIL))
+        side = closing.enter_context(open_for_requests(env, absence=Absence.FAIL))
         delete_topics(
             env,
-            cluster,
+            side,
             None if env.settings.brokers else closing.enter_context(zookeeper_session(env)),
             topics,
             with_data=data,

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from broker.admin.topics import PartitionInfo, TopicFacts, brokers_of_07, count_messages
-from broker.client.cluster import Cluster
 from broker.client.selection import find_partitions
+from broker.client.side import Side
 from broker.consumer.boundaries import BoundaryFinder
 from broker.partition_patterns import PartitionList
 from broker.positions import ByTime
 from broker.topic import ReadRange, TopicPartition
 from broker.units import format_time
 from pylogctl.cli.columns import Document
-from pylogctl.cli.connections import Side, connector, open_cluster, open_side
+from pylogctl.cli.connections import open_for_requests, open_side
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.failures import Done, for_each, raise_failures
 from pylogctl.cli.offsets import Span, resolve_ranges, total_bytes
@@ -28,9 +28,9 @@ from pylogctl.topic import document
 
 
 @contextmanager
-def _open_facts(env: Environment) -> Iterator[tuple[Cluster, TopicFacts]]:
-    with open_cluster(env) as cluster, TopicFacts(cluster, connector(env)) as facts:
-        yield cluster, facts
+def _open_facts(env: Environment) -> Iterator[tuple[Side, TopicFacts]]:
+    with open_for_requests(env) as side, TopicFacts(side) as facts:
+        yield side, facts
 
 
 def _failures(facts: TopicFacts, partitions: Sequence[TopicPartition]) -> tuple[Done, Done]:
@@ -44,8 +44,8 @@ def _failures(facts: TopicFacts, partitions: Sequence[TopicPartition]) -> tuple[
 def list_topics(env: Environment, selects: Callable[[str], bool], *, with_count: bool) -> None:
     """Render topics and their sizes; names alone are rendered without asking brokers."""
     columns = document.LIST_WITH_COUNT if with_count else document.LIST
-    with _open_facts(env) as (cluster, facts):
-        names = [name for name in _known_topics(env, cluster) if selects(name)]
+    with _open_facts(env) as (side, facts):
+        names = [name for name in _known_topics(env, side) if selects(name)]
         if _shows_names_only(env, columns):
             render(env, columns, [{"name": name} for name in names])
             return
@@ -75,12 +75,12 @@ def _shows_names_only(env: Environment, columns: Document) -> bool:
     return env.output == "name" and first == "name" and not env.settings.sort
 
 
-def _known_topics(env: Environment, cluster: Cluster) -> list[str]:
+def _known_topics(env: Environment, side: Side) -> list[str]:
     """Return all topics; warn of brokers given by address that cannot list theirs."""
     if env.settings.brokers:
-        without_list = brokers_of_07(cluster, connector(env))
+        without_list = brokers_of_07(side)
         text = "broker {0.id} at {0.host}:{0.port} speaks only Kafka 0.7 and cannot list its topics"
-        if without_list and len(without_list) == len(cluster.brokers()):
+        if without_list and len(without_list) == len(side.brokers()):
             raise CliError(
                 ExitStatus.UNSUPPORTED,
                 text.format(without_list[0]),
@@ -88,7 +88,7 @@ def _known_topics(env: Environment, cluster: Cluster) -> list[str]:
             )
         for broker in without_list:
             env.warn(text.format(broker))
-    return cluster.topics()
+    return side.cluster.topics()
 
 
 def describe(env: Environment, topics: Iterable[str]) -> None:
@@ -180,7 +180,7 @@ def count(env: Environment, topics: Iterable[str], wanted: Wanted) -> None:
         def count_one(topic: str) -> list[document.CountRow]:
             ranges, missing = _ranges(env, side, topic, wanted)
             with progress(env, f"count {topic}", total_bytes(ranges)) as meter:
-                counts = count_messages(side.cluster, side.connect, ranges, meter.advance)
+                counts = count_messages(side, ranges, meter.advance)
             return [
                 document.count_row(one, ranges.get(one), counts.get(one))
                 for one in sorted([*ranges, *missing])

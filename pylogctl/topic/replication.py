@@ -15,13 +15,12 @@ from broker.admin.topic_changes import (
     plan_partitions,
     plan_replicated,
 )
-from broker.client.cluster import Cluster
+from broker.client.side import Side
 from broker.cluster_state import ReplicatedPartition
 from broker.errors import NO_ERROR, ConfigError, NotReplicatedError, TopicExistsError
 from broker.ids import NO_LEADER
 from broker.properties import INT64_MAX
 from broker.protocol.cluster_requests import (
-    THROTTLE_STAYS,
     ElectionKind,
     PartitionOutcome,
     ReplicateTopicRequest,
@@ -31,7 +30,6 @@ from broker.topic import TopicPartition
 from broker.topic_settings import normalize
 from broker.units import counted, format_size, parse_rate
 from pylogctl.cli.confirmation import confirm, confirm_name
-from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.render import render
 from pylogctl.topic.document import (
@@ -46,7 +44,7 @@ from pylogctl.topic.document import (
 
 def create_replicated_topic(
     env: Environment,
-    cluster: Cluster,
+    side: Side,
     topic: str,
     *,
     partition_count: int,
@@ -56,7 +54,7 @@ def create_replicated_topic(
 ) -> None:
     """Have the controller create a topic, and render its partitions."""
     request = plan_replicated(
-        cluster,
+        side,
         topic,
         partition_count=partition_count,
         replication_factor=replication_factor,
@@ -65,12 +63,12 @@ def create_replicated_topic(
     if env.settings.dry_run:
         env.note(
             f"the controller would spread {partition_count} partitions with {replication_factor} "
-            f"replicas each over {len(cluster.brokers())} brokers; nothing changed, this was a dry "
+            f"replicas each over {len(side.brokers())} brokers; nothing changed, this was a dry "
             "run"
         )
         return
     try:
-        _ask(env, cluster, request)
+        _ask(env, side, request)
     except TopicExistsError:
         if not if_not_exists:
             raise
@@ -91,12 +89,10 @@ def parse_settings(texts: Sequence[str]) -> dict[str, str]:
         raise UsageError(f"--set: {error}") from error
 
 
-def replicate_topic(
-    env: Environment, cluster: Cluster, topic: str, replication_factor: int
-) -> None:
+def replicate_topic(env: Environment, side: Side, topic: str, replication_factor: int) -> None:
     """Have the controller add replicas to a topic without any, if confirmed; render them."""
     if env.settings.dry_run:
-        count = len(cluster.partitions(topic))
+        count = len(side.cluster.partitions(topic))
         env.note(f"{count} partitions would get {replication_factor} replicas; nothing changed")
         return
     confirm(
@@ -104,34 +100,32 @@ def replicate_topic(
         "topic alter",
         f"topic '{topic}' has no replicas; it gets some, and stays one with replicas. Go on?",
     )
-    _ask(env, cluster, ReplicateTopicRequest(topic, replication_factor))
+    _ask(env, side, ReplicateTopicRequest(topic, replication_factor))
 
 
-def has_replicas(env: Environment, cluster: Cluster, topic: str) -> bool:
+def has_replicas(side: Side, topic: str) -> bool:
     """Return whether a topic, which must exist, has replicas."""
     try:
-        replicas_of(cluster, connector(env), [topic])
+        replicas_of(side, [topic])
     except NotReplicatedError:
         return False
     return True
 
 
-def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_count: int) -> None:
+def add_partitions(env: Environment, side: Side, topic: str, partition_count: int) -> None:
     """Have the controller add partitions up to `partition_count`, and render the new ones."""
-    request = plan_partitions(cluster, connector(env), topic, partition_count)
+    request = plan_partitions(side, topic, partition_count)
     if env.settings.dry_run:
         env.note(f"{request.partition_count} partitions would be added; nothing changed")
         return
     count = counted(request.partition_count, "partition")
     confirm(env, "topic alter", f"add {count} to topic '{topic}'? They cannot be removed")
-    _ask(env, cluster, request)
+    _ask(env, side, request)
 
 
-def _ask(env: Environment, cluster: Cluster, request: PartitionsRequest) -> None:
+def _ask(env: Environment, side: Side, request: PartitionsRequest) -> None:
     """Have the controller make partitions, and render them."""
-    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
-    made = ask_for_partitions(cluster, connector(env), request, timeout_s=timeout_s)
-    render(env, CREATE_REPLICATED, map(_row, made))
+    render(env, CREATE_REPLICATED, map(_row, ask_for_partitions(side, request)))
 
 
 def _row(one: ReplicatedPartition) -> CreateReplicatedRow:
@@ -147,16 +141,14 @@ def _row(one: ReplicatedPartition) -> CreateReplicatedRow:
 
 def elect_leaders(
     env: Environment,
-    cluster: Cluster,
+    side: Side,
     topics: Sequence[str],
     kind: ElectionKind,
     *,
     confirmed: str | None,
 ) -> None:
     """Have the controller elect leaders, and render the outcome for each partition."""
-    connect = connector(env)
-    known = replicas_of(cluster, connect, topics)
-    wanted = plan_election(known, kind)
+    wanted = plan_election(replicas_of(side, topics), kind)
     # An unclean election can lose messages: only without a leader, and confirmed by name.
     if kind is ElectionKind.UNCLEAN:
         env.warn(f"messages of {', '.join(map(str, wanted))} that were acknowledged may be lost")
@@ -165,10 +157,7 @@ def elect_leaders(
     if not wanted or env.settings.dry_run:
         render(env, ELECT, [ElectRow(one, "elect") for one in wanted])
         return
-    outcomes = request_election(
-        cluster, connect, wanted, kind, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
-    )
-    render_outcomes(env, outcomes, "elected")
+    render_outcomes(env, request_election(side, wanted, kind), "elected")
 
 
 def render_outcomes(env: Environment, outcomes: Sequence[PartitionOutcome], done: str) -> None:
@@ -214,24 +203,19 @@ def read_plan(env: Environment, path: Path) -> Plan:
     return plan
 
 
-def execute(
-    env: Environment, cluster: Cluster, plan: Plan, *, throttle: int = THROTTLE_STAYS
-) -> None:
+def execute(env: Environment, side: Side, plan: Plan, *, throttle: int | None = None) -> None:
     """Have the controller begin to move partitions, and render the outcome for each."""
     if env.settings.dry_run:
-        reassignment.validate_plan(cluster, connector(env), plan)
+        reassignment.validate_plan(side, plan)
         env.note(f"{len(plan)} partitions would get other replicas; nothing changed")
         return
-    outcomes = reassignment.request_reassignment(
-        cluster, connector(env), plan, throttle=throttle, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
-    )
+    outcomes = reassignment.request_reassignment(side, plan, throttle=throttle)
     render_outcomes(env, outcomes, "begun")
 
 
-def change_throttle(env: Environment, cluster: Cluster, throttle: int) -> None:
+def change_throttle(env: Environment, side: Side, throttle: int) -> None:
     """Change the throttle of the reassignments that are under way, and render these."""
-    connect, timeout_s = connector(env), env.timeout_s(REQUEST_TIMEOUT_S)
-    changes = reassignment.list_reassignments(cluster, connect, timeout_s=timeout_s).changes
+    changes = reassignment.list_reassignments(side).changes
     limit = format_throttle(throttle)
     if not changes:
         env.note("no change of replicas is under way")
@@ -239,18 +223,16 @@ def change_throttle(env: Environment, cluster: Cluster, throttle: int) -> None:
         env.note(f"the throttle would be {limit}; nothing changed")
         return
     else:
-        reassignment.request_reassignment(
-            cluster, connect, {}, throttle=throttle, timeout_s=timeout_s
-        )
+        reassignment.request_reassignment(side, {}, throttle=throttle)
         env.note(f"the throttle is {limit}")
     outcomes = [PartitionOutcome(one.partition, NO_ERROR, "") for one in sorted(changes)]
     render_outcomes(env, outcomes, "throttled" if throttle else "not throttled")
 
 
-def parse_throttle(text: str) -> int:
-    """Return the value of `--throttle` in bytes per second, 0 for `none`."""
-    if text == "none":
-        return 0
+def parse_throttle(text: str | None) -> int | None:
+    """Return the value of `--throttle` in bytes per second, 0 for `none`; None if not given."""
+    if text is None or text == "none":
+        return None if text is None else 0
     rate = parse_rate(text)
     if not rate.in_bytes or rate.per_second > INT64_MAX:
         raise UsageError(f"not a throttle: '{text}'", "valid: 50MB/s, 512KiB/s, none to lift it")
@@ -262,24 +244,18 @@ def format_throttle(bytes_per_s: int) -> str:
     return f"{format_size(bytes_per_s)}/s" if bytes_per_s else "none"
 
 
-def cancel(env: Environment, cluster: Cluster, topics: Sequence[str]) -> None:
+def cancel(env: Environment, side: Side, topics: Sequence[str]) -> None:
     """Cancel the reassignments of some topics, or all that are under way."""
-    changes = reassignment.list_reassignments(
-        cluster, connector(env), timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
-    ).changes
-    plan = reassignment.plan_cancellation(changes, topics)
-    if not plan:
+    changes = reassignment.list_reassignments(side).changes
+    if plan := reassignment.plan_cancellation(changes, topics):
+        execute(env, side, plan)
+    else:
         env.note("no change of replicas is under way")
-        return
-    execute(env, cluster, plan)
 
 
-def show_status(env: Environment, cluster: Cluster, topics: Sequence[str]) -> None:
+def show_status(env: Environment, side: Side, topics: Sequence[str]) -> None:
     """Render the reassignments under way, of `topics` or all, with the bytes left to copy."""
-    connect = connector(env)
-    found = reassignment.progress(
-        cluster, connect, topics, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
-    )
+    found = reassignment.progress(side, topics)
     for error in found.failures:
         env.leave_out(str(error))
     render(env, REASSIGN_STATUS, found.moves)
@@ -287,7 +263,7 @@ def show_status(env: Environment, cluster: Cluster, topics: Sequence[str]) -> No
     if not throttle:
         return
     env.flush()
-    for broker_id, bytes_per_s in reassignment.arriving(cluster, connect, found).items():
+    for broker_id, bytes_per_s in reassignment.arriving(side, found).items():
         if bytes_per_s >= throttle:
             env.warn(
                 f"broker {broker_id} cannot catch up: {format_size(bytes_per_s)}/s arrive in "

@@ -2,5 +2,4 @@
 
 changes.py   adds, changes and removes users, and shows and sets their quotas
 command.py   `pylogctl user`: the options of its commands
-document.py  the rows of `pylogctl user`, and the document that shows them
 """

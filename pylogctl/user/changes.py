@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import getpass
 import secrets
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from broker.admin import users
-from broker.admin.users import read_quotas, set_quotas
 from broker.errors import ArgumentError
 from broker.properties import Secret
 from broker.security.principal import ANONYMOUS
@@ -24,12 +22,26 @@ from broker.units import counted, parse_size
 from broker.zk.paths import DEFAULT_USER
 from broker.zk.registry import Registry
 from broker.zk.session import Session
+from pylogctl.cli.columns import Bytes, Document, Integer, Row, Text
 from pylogctl.cli.confirmation import confirm
-from pylogctl.cli.connections import connector
+from pylogctl.cli.connections import open_registry, registry_side, zookeeper_session
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.cli.security import password_in_descriptor, password_in_file
-from pylogctl.user.document import QUOTAS, QuotaRow
+
+
+class QuotaRow(Row):
+    """What a user may use of each broker."""
+
+    user: Annotated[Text, "name; <default> stands for users without quotas of their own"]
+    bytes_in: Annotated[Bytes, "most bytes a second from the user; 0: no limit"]
+    bytes_out: Annotated[Bytes, "most bytes a second to the user; 0: no limit"]
+    work: Annotated[Integer, "most work for the user, percent of one thread's time; 0: no limit"]
+    connections: Annotated[Integer, "most connections of the user, once logged in; 0: no limit"]
+
+
+QUOTAS = Document("user.quotas/1", QuotaRow, empty="no user has quotas of its own")
+USERS = Document("user.list/1", users.User, empty="no users; try: pylogctl user add NAME")
 
 _RANDOM_BYTES = 18  # 24 characters
 
@@ -46,10 +58,17 @@ class NewPassword(NamedTuple):
         return self.iterations == GENERATED_ITERATIONS
 
 
-def new_password(
-    env: Environment, user: str, *, file: Path | None, descriptor: int | None, generates: bool
-) -> NewPassword:
+class PasswordSource(NamedTuple):
+    """Where a new password is from; without any it is typed at the terminal."""
+
+    file: Path | None
+    descriptor: int | None
+    generates: bool
+
+
+def _new_password(env: Environment, user: str, source: PasswordSource) -> NewPassword:
     """Return the password of an option, a generated one, or the one typed at the terminal."""
+    file, descriptor, generates = source
     if (file is not None) + (descriptor is not None) + generates > 1:
         raise UsageError("give one of --password-file, --password-fd and --generate")
     if generates:
@@ -111,17 +130,16 @@ def _kept_name(user: str) -> str:
     return user if user in (DEFAULT_USER, ANONYMOUS.name) else normalize_user(user)
 
 
-def change_quotas(
-    env: Environment, session: Session, user: str, wanted: Mapping[str, int | None]
-) -> None:
+def change_quotas(env: Environment, user: str, wanted: Mapping[str, int | None]) -> None:
     """Set quotas, and tell those that the user has then."""
     name = _kept_name(user)
-    before = read_quotas(session).get(name, Quotas())
-    after = before._replace(**wanted)
-    if env.settings.dry_run:
-        env.note(f"would set for '{name}': {_text(after)}; nothing changed; this was a dry run")
-        return
-    set_quotas(session, name, wanted)
+    with zookeeper_session(env, may_be_new=True) as session:
+        before = users.read_quotas(session).get(name, Quotas())
+        after = before._replace(**wanted)
+        if env.settings.dry_run:
+            env.note(f"would set for '{name}': {_text(after)}; nothing changed; this was a dry run")
+            return
+        users.set_quotas(session, name, wanted)
     env.note(f"quotas of '{name}' on each broker: {_text(after)}")
 
 
@@ -133,9 +151,10 @@ def _text(quotas: Quotas) -> str:
     )
 
 
-def show_quotas(env: Environment, session: Session, user: str | None) -> None:
+def show_quotas(env: Environment, user: str | None) -> None:
     """Show the quotas of all users that have any, or of one."""
-    found = read_quotas(session)
+    with zookeeper_session(env) as session:
+        found = users.read_quotas(session)
     if user is not None:
         name = _kept_name(user)
         found = {name: found.get(name, Quotas())}
@@ -145,7 +164,14 @@ def show_quotas(env: Environment, session: Session, user: str | None) -> None:
 _KNOWN_WITHIN_S = 5.0
 
 
-def known_user(session: Session, name: str) -> str:
+def show_users(env: Environment) -> None:
+    """Show the users, without passwords and what checks them."""
+    with zookeeper_session(env) as session:
+        found = users.read_users(session)
+    render(env, USERS, found)
+
+
+def _known_user(session: Session, name: str) -> str:
     """Return the name as it is kept; a user who is not there, or has no password, is an error."""
     kept = normalize_user(name)
     if not users.has_password(session, kept):
@@ -158,20 +184,28 @@ def known_user(session: Session, name: str) -> str:
     return kept
 
 
-def absent_user(session: Session, name: str) -> str:
-    """Return the name as it is kept; a user who is there already is an error."""
-    kept = normalize_user(name)
-    if users.has_password(session, kept):
-        raise CliError(
-            ExitStatus.CONFLICT,
-            f"user '{kept}' is there already",
-            f"another password: pylogctl user password {kept}",
-            code="USER_EXISTS",
-        )
-    return kept
+def add_user(env: Environment, user: str, source: PasswordSource) -> None:
+    """Add a user, who must not be there already, and wait until brokers know the password."""
+    with open_registry(env, may_be_new=True) as registry:
+        name = normalize_user(user)
+        if users.has_password(registry.session, name):
+            raise CliError(
+                ExitStatus.CONFLICT,
+                f"user '{name}' is there already",
+                f"another password: pylogctl user password {name}",
+                code="USER_EXISTS",
+            )
+        _set_password(env, registry, name, _new_password(env, name, source))
 
 
-def set_password(env: Environment, registry: Registry, name: str, new: NewPassword) -> None:
+def change_password(env: Environment, user: str, source: PasswordSource) -> None:
+    """Give a user another password, and wait until brokers know it."""
+    with open_registry(env) as registry:
+        name = _known_user(registry.session, user)
+        _set_password(env, registry, name, _new_password(env, name, source))
+
+
+def _set_password(env: Environment, registry: Registry, name: str, new: NewPassword) -> None:
     """Keep the credential of a password, and wait until brokers know it.
 
     The password itself is written if it was generated.
@@ -184,10 +218,8 @@ def set_password(env: Environment, registry: Registry, name: str, new: NewPasswo
     if new.is_generated:
         env.write_line(new.password.reveal())
         env.flush()
-    timeout_s = env.timeout_s(_KNOWN_WITHIN_S)
-    for one in users.await_credential(
-        registry, connector(env), name, credential, timeout_s=timeout_s
-    ):
+    side = registry_side(env, registry, _KNOWN_WITHIN_S)
+    for one in users.await_credential(side, name, credential):
         env.warn(one)
     env.note(
         f"user '{name}' can log in with this password at brokers that offer SCRAM-SHA-256"
@@ -195,23 +227,23 @@ def set_password(env: Environment, registry: Registry, name: str, new: NewPasswo
     )
 
 
-def remove_users(env: Environment, registry: Registry, names: Sequence[str]) -> None:
+def remove_users(env: Environment, names: Sequence[str]) -> None:
     """Remove users after a question, and wait until brokers know it; all of them must be there."""
-    kept = list(dict.fromkeys(known_user(registry.session, name) for name in names))
-    quoted = ", ".join(f"'{name}'" for name in kept)
-    if env.settings.dry_run:
-        env.note(f"would remove {quoted}; nothing changed; this was a dry run")
-        return
-    confirm(env, "user remove", f"remove {quoted}? Their connections end")
-    removed = {name: users.remove_user(registry.session, name) for name in kept}
-    give_up_s = time.monotonic() + env.timeout_s(_KNOWN_WITHIN_S)
-    for name, (credential, others) in removed.items():
-        if others:
-            env.note(f"settings of '{name}' stay: {', '.join(others)}")
-        if credential is not None:
-            left_s = max(0.0, give_up_s - time.monotonic())
-            for one in users.await_credential(
-                registry, connector(env), name, credential, is_removed=True, timeout_s=left_s
-            ):
-                env.warn(one)
+    with open_registry(env) as registry:
+        kept = list(dict.fromkeys(_known_user(registry.session, name) for name in names))
+        quoted = ", ".join(f"'{name}'" for name in kept)
+        if env.settings.dry_run:
+            env.note(f"would remove {quoted}; nothing changed; this was a dry run")
+            return
+        confirm(env, "user remove", f"remove {quoted}? Their connections end")
+        removed = {name: users.remove_user(registry.session, name) for name in kept}
+        side = registry_side(env, registry, _KNOWN_WITHIN_S)
+        give_up_s = side.give_up_s
+        for name, (credential, others) in removed.items():
+            if others:
+                env.note(f"settings of '{name}' stay: {', '.join(others)}")
+            if credential is not None:
+                left = side.until(give_up_s)
+                for one in users.await_credential(left, name, credential, is_removed=True):
+                    env.warn(one)
     env.note(f"{counted(len(kept), 'user')} removed: {quoted}")

@@ -8,7 +8,6 @@ from typing import Annotated
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import CHANGE, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, TLS, App
-from pylogctl.cli.render import render
 
 app = App()
 
@@ -60,35 +59,17 @@ def add(
     Without an option it is asked for. ZooKeeper keeps what checks it (SCRAM-SHA-256, as Kafka does)
     and not the password; guesses at a password that was chosen are slowed by 100,000 iterations.
     """
-    from pylogctl.cli.connections import open_registry
-    from pylogctl.user.changes import absent_user, new_password, set_password
+    from pylogctl.user.changes import PasswordSource, add_user
 
-    with open_registry(env, may_be_new=True) as registry:
-        name = absent_user(registry.session, user)
-        new = new_password(env, name, file=new_file, descriptor=new_descriptor, generates=generate)
-        set_password(env, registry, name, new)
+    add_user(env, user, PasswordSource(new_file, new_descriptor, generate))
 
 
 @app.command(OUTPUT + REGISTRY + TIMEOUT, examples=("pylogctl user list",))
 def list_(env: Environment) -> None:
     """List the users; passwords and what checks them are not shown."""
-    from broker.admin.users import read_users
-    from broker.security.users import SCRAM
-    from pylogctl.cli.connections import zookeeper_session
-    from pylogctl.user.document import USERS, UserRow
+    from pylogctl.user.changes import show_users
 
-    with zookeeper_session(env) as session:
-        found = read_users(session)
-    rows = (
-        UserRow(
-            one.name,
-            SCRAM if one.iterations else None,
-            one.iterations,
-            ", ".join(one.others) or None,
-        )
-        for one in found
-    )
-    render(env, USERS, rows)
+    show_users(env)
 
 
 @app.command(
@@ -107,13 +88,9 @@ def password(
 
     Connections that the user has open stay; `user remove` ends them.
     """
-    from pylogctl.cli.connections import open_registry
-    from pylogctl.user.changes import known_user, new_password, set_password
+    from pylogctl.user.changes import PasswordSource, change_password
 
-    with open_registry(env) as registry:
-        name = known_user(registry.session, user)
-        new = new_password(env, name, file=new_file, descriptor=new_descriptor, generates=generate)
-        set_password(env, registry, name, new)
+    change_password(env, user, PasswordSource(new_file, new_descriptor, generate))
 
 
 @app.command(
@@ -139,17 +116,15 @@ def quota(
     refused. A value of none lifts the limit, default removes it so that the one of <default>, or of
     the broker, holds. Brokers apply a change within a second.
     """
-    from pylogctl.cli.connections import zookeeper_session
     from pylogctl.user import changes
 
     wanted = changes.parse_quotas(bytes_in, bytes_out, work, connections)
     if wanted and user is None:
         raise UsageError("USER is missing", "'<default>' is for all others")
-    with zookeeper_session(env, may_be_new=bool(wanted)) as session:
-        if wanted and user is not None:
-            changes.change_quotas(env, session, user, wanted)
-        else:
-            changes.show_quotas(env, session, user)
+    if wanted and user is not None:
+        changes.change_quotas(env, user, wanted)
+    else:
+        changes.show_quotas(env, user)
 
 
 @app.command(
@@ -159,8 +134,6 @@ def quota(
 )
 def remove(env: Environment, users: list[str] = argument("USER...", "Names.")) -> None:
     """Remove users, and wait until brokers know it: their connections end within seconds."""
-    from pylogctl.cli.connections import open_registry
     from pylogctl.user.changes import remove_users
 
-    with open_registry(env) as registry:
-        remove_users(env, registry, users)
+    remove_users(env, users)

@@ -17,6 +17,7 @@ from broker.admin.brokers import BrokerStatus, LogFailure
 from broker.admin.cluster import BrokerInfo, HealthCheck
 from broker.admin.reassignment import Move, MoveProgress
 from broker.admin.topics import PartitionInfo, TopicInfo
+from broker.admin.users import User
 from broker.topic import TopicPartition
 from pylogctl.audit import document as audit
 from pylogctl.broker import document as broker
@@ -38,7 +39,7 @@ from pylogctl.perf import document as perf
 from pylogctl.pipeline import document as pipeline
 from pylogctl.produce import run as produce
 from pylogctl.topic import document as topic
-from pylogctl.user import document as user
+from pylogctl.user import changes as user
 from pylogctl.zk import document as zk
 
 MARK = "=== "
@@ -914,9 +915,9 @@ LISTINGS: Mapping[str, Listing] = {
     "user list": Listing(
         user.USERS,
         [
-            user.UserRow("alice", "SCRAM-SHA-256", 16384, None),
-            user.UserRow("billing," * 12, "SCRAM-SHA-256", 100000, "producer_byte_rate"),
-            user.UserRow("kafka", None, None, "SCRAM-SHA-512, producer_byte_rate"),
+            User("alice", "SCRAM-SHA-256", 16384, None),
+            User("billing," * 12, "SCRAM-SHA-256", 100000, "producer_byte_rate"),
+            User("kafka", None, None, "SCRAM-SHA-512, producer_byte_rate"),
         ],
     ),
     "version": Listing(

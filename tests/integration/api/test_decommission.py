@@ -10,6 +10,7 @@ import pytest
 import pylogctl
 from broker.admin.replicas import replicas_of
 from broker.client.controller_client import ask_controller
+from broker.client.side import Side
 from broker.protocol.cluster_requests import CreateReplicatedTopicRequest
 from pylogctl import Client
 from pylogctl.testing import Cluster, ephemeral_cluster
@@ -40,7 +41,7 @@ def create(client: Client, count: int, factor: int) -> str:
 
 def known(client: Client, topic: str) -> dict[pylogctl.TopicPartition, tuple[int, ...]]:
     """The replicas of each partition."""
-    found = replicas_of(client._cluster, client._connect, [topic])
+    found = replicas_of(Side(client._cluster, client._connect), [topic])
     return {partition: one.replicas for partition, one in found.items()}
 
 

@@ -13,6 +13,7 @@ import pylogctl
 from broker import Broker as Server
 from broker.admin.replicas import replicas_of
 from broker.client.connection import Connection
+from broker.client.side import Side
 from broker.errors import BrokerUnreachableError
 from broker.protocol.cluster_requests import ElectLeadersRequest, ReassignRequest
 from broker.protocol.primitives import Reader
@@ -49,7 +50,7 @@ def create(client: Client, *, count: int = 1, factor: int = 2) -> str:
 
 
 def known(client: Client, topic: str):  # type: ignore[no-untyped-def]  # as the library has it
-    return replicas_of(client._cluster, client._connect, [topic])
+    return replicas_of(Side(client._cluster, client._connect), [topic])
 
 
 def replicas(client: Client, topic: str) -> dict[TopicPartition, tuple[int, ...]]:

@@ -10,6 +10,7 @@ import pytest
 from broker import Broker, Connection, TopicPartition
 from broker.admin.topics import Ends, TopicFacts
 from broker.client.cluster import Cluster
+from broker.client.side import Side
 from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress, PartitionMetadata
 
@@ -53,7 +54,7 @@ def cluster(running_broker: Broker) -> Iterator[RegisteredCluster]:
 
 @pytest.fixture
 def facts(cluster: RegisteredCluster) -> Iterator[TopicFacts]:
-    with TopicFacts(cluster, cluster.connect) as opened:
+    with TopicFacts(Side(cluster, cluster.connect)) as opened:
         yield opened
 
 

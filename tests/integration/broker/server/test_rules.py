@@ -14,6 +14,8 @@ from broker import errors
 from broker.admin.cluster_keys import rotate
 from broker.api.errors import NoZooKeeper
 from broker.client.connection import Connection
+from broker.client.registry_cluster import RegistryCluster
+from broker.client.side import Side
 from broker.errors import NO_ERROR
 from broker.protocol.client_requests import (
     Acks,
@@ -571,7 +573,7 @@ def test_key_when_to_be_rotated_without_the_right_to_see_brokers_then_names_the_
     assert registry is not None
     before = registry.session.get(paths.CLUSTER_KEYS)[0]
     with pytest.raises(errors.ClusterAuthorizationError, match="describe"):
-        rotate(registry, Connection, timeout_s=60, at_once=False)
+        rotate(registry, Side(RegistryCluster(registry), Connection, 60), at_once=False)
     assert registry.session.get(paths.CLUSTER_KEYS)[0] == before
 
 

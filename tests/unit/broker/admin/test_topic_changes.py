@@ -10,6 +10,7 @@ from broker.admin.topic_changes import (
     plan_creation,
 )
 from broker.client.cluster import Cluster
+from broker.client.side import Side
 from broker.client.topic_creation import await_topic
 from broker.errors import BrokerNotFoundError, RequestTimeoutError, TopicExistsError
 from broker.protocol.responses import BrokerAddress
@@ -61,4 +62,4 @@ def test_plan_creation_when_no_broker_is_alive_is_not_found() -> None:
         raise AssertionError("nobody to connect to")
 
     with pytest.raises(BrokerNotFoundError, match="no live broker"):
-        plan_creation(SlowCluster([]), connect, "t", partition_count=1)  # type: ignore[arg-type]  # never called
+        plan_creation(Side(SlowCluster([]), connect), "t", partition_count=1)  # type: ignore[arg-type]  # never called
