@@ -17,15 +17,7 @@ from broker.producer.settings import DEFAULT_DELIVERY_TIMEOUT_S, ProducerSetting
 from broker.tools.copying import Copied, Copy, Limits
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.topic import TopicPartition, validate_topic_name
-from broker.units import (
-    Pacer,
-    Rate,
-    count_text,
-    format_count,
-    format_duration,
-    format_size,
-    parse_rate,
-)
+from broker.units import Pacer, Rate, count_text, format_size, parse_rate
 from pylogctl.cli.columns import Bytes, Document, Flag, Integer, Rank, Row, Text
 from pylogctl.cli.connections import Absence, open_side
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
@@ -34,11 +26,10 @@ from pylogctl.cli.offsets import make_span, resolve_ranges, total_bytes
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
-from pylogctl.cli.report import failure_of
 from pylogctl.copy.options import CopyChoice
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.readback import SentSets
-from pylogctl.produce.sender import Batch, Confirmed, explained
+from pylogctl.produce.sender import Batch, Confirmed, explained, pace_text
 
 
 class CopyRow(Row):
@@ -77,16 +68,28 @@ def copy_rows(report: CopyReport, *, is_verified: bool) -> list[CopyRow]:
 def _summary_text(copy: Copy, *, corrupt_count: int, is_verified: bool) -> str:
     """Return the summary of a copy for standard error."""
     ((source, done), *_) = copy.copied.items()
-    rate = format_count(copy.message_count / max(copy.seconds, 1e-9))
     return (
         f"{count_text(copy.message_count)}, {format_size(copy.size_bytes)} from {source.topic} to "
-        f"{done.target.topic} in {format_duration(copy.seconds)} ({rate} msg/s)"
+        f"{done.target.topic} {pace_text(copy.message_count, copy.seconds)}"
         + (f", {corrupt_count} corrupt" if corrupt_count else "")
         + ("; all read back and compared" if is_verified else "")
     )
 
 
 _TIMEOUT_S = 30.0
+
+
+def producer_of_sets(env: Environment, side: Side) -> Producer:
+    """Return a producer for the message sets of another log, which are sent as they are."""
+    return Producer(
+        *side,
+        ProducerSettings(
+            delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
+            max_in_flight=MAX_IN_FLIGHT,
+            timeout_s=min(env.timeout_s(_TIMEOUT_S), _TIMEOUT_S),
+            creates_topics=not env.settings.dry_run,
+        ),
+    )
 
 
 def run(
@@ -154,15 +157,7 @@ def _copy(
     limit_s = env.timeout_s(_TIMEOUT_S)
     waits = BrokerWaits(stop, env.warn)
     pacer = None if rate is None else Pacer(rate, env.clock, stop.wait)
-    target_producer = Producer(
-        target.cluster,
-        target.connect,
-        ProducerSettings(
-            delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
-            max_in_flight=MAX_IN_FLIGHT,
-            timeout_s=min(limit_s, _TIMEOUT_S),
-        ),
-    )
+    target_producer = producer_of_sets(env, target)
     target_producer.watch(waits.on_wait)
     producer = MirrorProducer(target_producer)
     corrupt = CorruptMessages(env, OnCorrupt(choice.on_corrupt))
@@ -204,10 +199,8 @@ def _copy(
 
 def _target_failure(copy: Copy, error: BrokerError) -> CliError:
     """Return the failure of the target, with how much it has confirmed."""
-    failure = failure_of(error)
-    assert failure is not None
     text = f"{count_text(copy.message_count)} confirmed in the target"
-    return explained(failure, text, [_resume_hint(copy.copied)], confirmed=copy.message_count)
+    return explained(error, text, [_resume_hint(copy.copied)], confirmed=copy.message_count)
 
 
 def _resume_hint(copied: Mapping[TopicPartition, Copied]) -> str:

@@ -9,37 +9,27 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.admin.copies import MAX_IN_FLIGHT
 from broker.errors import BrokerError, InvalidMessageError, LogCorruptError
 from broker.log.offline.segments import archived_base_offset_of, open_segment
 from broker.log.scan import scan_blocks
 from broker.partition_patterns import parse_partition
 from broker.producer.producer import Producer
-from broker.producer.settings import DEFAULT_DELIVERY_TIMEOUT_S, ProducerSettings
 from broker.protocol.codec import scan
 from broker.protocol.message_set import describe_fault, find_damage, slice_messages
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.topic import ReadRange, TopicPartition, validate_topic_name
-from broker.units import (
-    Pacer,
-    count_text,
-    counted,
-    format_count,
-    format_duration,
-    format_size,
-    parse_rate,
-)
-from pylogctl.cli.connections import STREAM_TIMEOUT_S, Absence, open_side
+from broker.units import Pacer, count_text, counted, format_size, parse_rate
+from pylogctl.cli.connections import Absence, open_side
 from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, progress
 from pylogctl.cli.render import render
-from pylogctl.cli.report import failure_of
+from pylogctl.copy.run import producer_of_sets
 from pylogctl.log.document import REPLAY, ReplayRow
 from pylogctl.log.dump import partition_of, range_of
 from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.messages import partition_for
-from pylogctl.produce.sender import explained
+from pylogctl.produce.sender import explained, pace_text
 
 _SET_BYTES = 512 << 10
 _LEAST_BLOCK_BYTES = 16  # as `scan_blocks` needs
@@ -112,16 +102,7 @@ def _open_producer(
 ) -> Iterator[tuple[Producer, TopicPartition, StopRequest]]:
     with ExitStack() as stack:
         side = stack.enter_context(open_side(env, absence=Absence.WARN, is_stream=True))
-        producer = Producer(
-            side.cluster,
-            side.connect,
-            ProducerSettings(
-                delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
-                max_in_flight=MAX_IN_FLIGHT,
-                timeout_s=min(env.timeout_s(STREAM_TIMEOUT_S), STREAM_TIMEOUT_S),
-                creates_topics=not env.settings.dry_run,
-            ),
-        )
+        producer = producer_of_sets(env, side)
         stack.callback(producer.close)
         if partition is None:
             target = producer.choose_partition(topic, None)
@@ -154,13 +135,11 @@ class _Run:
                 if self.producer is not None:
                     self.producer.flush()
         except BrokerError as error:
-            failure = failure_of(error)
-            assert failure is not None
             # of damage, the hints say how to go on behind it
             hints = [] if isinstance(error, LogCorruptError) else [self.rest_text()]
             details = {**error.details, "confirmed": self.message_count}
             text = f"{self.total_text()} confirmed"
-            raise explained(failure, text, hints, **details) from error
+            raise explained(error, text, hints, **details) from error
 
     def _send_file(self, file: _Replayed, meter: Progress) -> None:
         base = archived_base_offset_of(file.path) or 0
@@ -272,5 +251,4 @@ def _summary(env: Environment, run: _Run, seconds: float) -> str:
     what = f"{run.total_text()} of {counted(len(run.files), 'file')}"
     if env.settings.dry_run:
         return f"{what} would go to {run.target}; nothing was sent"
-    rate = format_count(run.message_count / max(seconds, 1e-9))
-    return f"{what} to {run.target} in {format_duration(seconds)} ({rate} msg/s)"
+    return f"{what} to {run.target} {pace_text(run.message_count, seconds)}"

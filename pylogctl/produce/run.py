@@ -19,7 +19,7 @@ from broker.producer.partitioner import PARTITIONERS
 from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings, settings_of
 from broker.topic import TopicPartition
-from broker.units import Pacer, count_text, format_count, format_duration, format_size
+from broker.units import Pacer, count_text, format_size
 from pylogctl.cli.columns import Bytes, Document, Fit, Flag, Integer, Rate, Row, Seconds, Text
 from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
@@ -40,7 +40,7 @@ from pylogctl.produce.input_reader import (
 )
 from pylogctl.produce.messages import MessageSplitter, partition_for
 from pylogctl.produce.plan import Plan
-from pylogctl.produce.sender import Batch, Confirmed, Sender, numbers_text
+from pylogctl.produce.sender import Batch, Confirmed, Sender, numbers_text, pace_text
 
 if TYPE_CHECKING:
     from pylogctl.produce.audit import ConfirmedCounts
@@ -277,10 +277,6 @@ class _Run:
             return self.stop.status
         return ExitStatus.PARTIAL if self._refusals.count else ExitStatus.OK
 
-    @property
-    def _rate(self) -> float:
-        return self._sender.message_count / max(self._seconds, 1e-9)
-
     def row(self) -> ProduceRow:
         sender = self._sender
         return ProduceRow(
@@ -289,7 +285,7 @@ class _Run:
             sender.message_count,
             sender.payload_bytes,
             round(self._seconds, 6),
-            round(self._rate),
+            round(sender.message_count / max(self._seconds, 1e-9)),
             self._refusals.count,
             0 if self.receipt is None else self.receipt.hit_count,
             self._is_verified,
@@ -303,8 +299,7 @@ class _Run:
         if self.env.settings.dry_run:
             text = f"{what} would go to {where}; nothing was sent"
         else:
-            rate = format_count(self._rate)
-            text = f"{what} to {where} in {format_duration(self._seconds)} ({rate} msg/s)"
+            text = f"{what} to {where} {pace_text(sender.message_count, self._seconds)}"
         if self.receipt is not None and self.receipt.hit_count:
             text += f"; {count_text(self.receipt.hit_count)} confirmed before"
         if self._refusals.count:

@@ -19,9 +19,9 @@ from broker.producer.producer import Delivery, Producer
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
-from broker.units import Pacer, count_text
+from broker.units import Pacer, count_text, format_count, format_duration
 from pylogctl.cli.environment import CliError
-from pylogctl.cli.report import Failure, failure_of
+from pylogctl.cli.report import failure_of
 
 
 class Batch(NamedTuple):
@@ -43,10 +43,18 @@ def numbers_text(numbers: Sequence[int]) -> str:
     return f"message {first}" if first == last else f"messages {first} to {last}"
 
 
+def pace_text(message_count: int, seconds: float) -> str:
+    """Return for example `in 1m3s (120k msg/s)`."""
+    rate = format_count(message_count / max(seconds, 1e-9))
+    return f"in {format_duration(seconds)} ({rate} msg/s)"
+
+
 def explained(
-    failure: Failure, text: str, hints: Sequence[str] = (), /, **details: object
+    error: errors.BrokerError, text: str, hints: Sequence[str] = (), /, **details: object
 ) -> CliError:
-    """Return a failure with more text, hints before its own, and details."""
+    """Return an error with more text, hints before its own, and details."""
+    failure = failure_of(error)
+    assert failure is not None
     return CliError(
         failure.status,
         f"{failure.message}; {text}",
@@ -142,12 +150,10 @@ class Sender:
         try:
             self.producer.wait_until_readable()
         except errors.BrokerError as error:
-            failure = failure_of(error)
-            assert failure is not None
             is_lost = isinstance(error, errors.AcknowledgedLossError)
             known = "not all readable" if is_lost else "not known to be readable yet"
             text = f"{count_text(self.message_count)} confirmed, and {known}"
-            raise explained(failure, text, confirmed=self.message_count) from error
+            raise explained(error, text, confirmed=self.message_count) from error
 
     def note_move(self, moved: Moved) -> None:
         """Send later batches of a partition to the one that replaces it."""
@@ -211,8 +217,7 @@ class Sender:
             with suppress(errors.BrokerError):  # other brokers may still acknowledge their sets
                 self.producer.flush()
         lost, self._unconfirmed = list(self._unconfirmed.values()), {}
-        failure = failure_of(error)
-        if failure is None or not lost:
+        if not lost:
             return error
         count = sum(len(one.numbers) for one in lost)
         first = min(one.numbers[0] for one in lost)
@@ -220,4 +225,4 @@ class Sender:
             f"{count_text(self.message_count)} confirmed, {count} sent and not confirmed, from "
             f"message {first} on"
         )
-        return explained(failure, text, confirmed=self.message_count, first_unconfirmed=first)
+        return explained(error, text, confirmed=self.message_count, first_unconfirmed=first)

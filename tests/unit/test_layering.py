@@ -138,7 +138,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "pytest_plugin": {"testing"},
     "help": {"cli"},
     "broker": {"cli", "topic"},
-    "log": {"cli", "format", "produce"},
+    "log": {"cli", "copy", "format", "produce"},
     "acl": {"cli"},
     "config": {"cli", "broker"},
     "context": {"cli"},
