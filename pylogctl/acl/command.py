@@ -14,16 +14,7 @@ _READS = (ExitStatus.NOT_FOUND,)
 _Host = Annotated[str, option("--host ADDRESS", "The IP address of the client; * is each.")]
 
 
-@app.command(
-    OUTPUT + CLUSTER + CHANGE,
-    exits=(*_READS, ExitStatus.CONFLICT),
-    examples=(
-        "pylogctl acl add User:alice read,write topic:orders",
-        "pylogctl acl add User:shipper write,create 'topic:web-*'",
-        "pylogctl acl add User:mallory all 'topic:*' --deny",
-        "pylogctl acl add User:ops describe cluster --host 10.1.2.3",
-    ),
-)
+@app.command(OUTPUT + CLUSTER + CHANGE, exits=(*_READS, ExitStatus.CONFLICT))
 def add(
     env: Environment,
     principal: str = argument("USER", "User:NAME; User:* is everybody."),
@@ -40,6 +31,11 @@ def add(
 
     Who may read, write, delete or alter a topic may describe it, too. What no rule allows is
     forbidden, except to super users (the brokers' setting super.users).
+
+    $ pylogctl acl add User:alice read,write topic:orders
+    $ pylogctl acl add User:shipper write,create 'topic:web-*'
+    $ pylogctl acl add User:mallory all 'topic:*' --deny
+    $ pylogctl acl add User:ops describe cluster --host 10.1.2.3
     """
     from pylogctl.acl import work
 
@@ -47,44 +43,39 @@ def add(
     work.add(env, rules)
 
 
-@app.command(
-    OUTPUT + CLUSTER + CHANGE,
-    exits=(*_READS, ExitStatus.CONFLICT),
-    examples=("pylogctl acl remove 7", "pylogctl acl remove 3 4 --dry-run"),
-)
+@app.command(OUTPUT + CLUSTER + CHANGE, exits=(*_READS, ExitStatus.CONFLICT))
 def remove(
     env: Environment,
     numbers: list[int] = argument("RULE...", "Rules, by their numbers in `acl list`."),
 ) -> None:
-    """Remove rules, and wait until all brokers judge without them."""
+    """Remove rules, and wait until all brokers judge without them.
+
+    $ pylogctl acl remove 7
+    $ pylogctl acl remove 3 4 --dry-run
+    """
     from pylogctl.acl import work
 
     work.remove(env, numbers)
 
 
-@app.command(
-    OUTPUT + CLUSTER, exits=_READS, examples=("pylogctl acl list", "pylogctl acl list User:alice")
-)
+@app.command(OUTPUT + CLUSTER, exits=_READS)
 def list_(
     env: Environment,
     principal: str | None = argument(
         "[USER]", "Only the rules for this user: also those for everybody.", default=None
     ),
 ) -> None:
-    """List the rules."""
+    """List the rules.
+
+    $ pylogctl acl list
+    $ pylogctl acl list User:alice
+    """
     from pylogctl.acl import work
 
     work.show(env, principal)
 
 
-@app.command(
-    OUTPUT + CLUSTER,
-    exits=_READS,
-    examples=(
-        "pylogctl acl check User:alice read topic:orders",
-        "pylogctl acl check User:ops describe cluster --host 10.1.2.3",
-    ),
-)
+@app.command(OUTPUT + CLUSTER, exits=_READS)
 def check(
     env: Environment,
     principal: str = argument("USER", "User:NAME."),
@@ -95,6 +86,9 @@ def check(
     """Say whether a user may do something, and which rule decides it; status 15 if not.
 
     Rules that match and lose are shown, too, and if none matches, those that differ in one thing.
+
+    $ pylogctl acl check User:alice read topic:orders
+    $ pylogctl acl check User:ops describe cluster --host 10.1.2.3
     """
     from pylogctl.acl import work
 

@@ -31,14 +31,7 @@ _Tiers = Annotated[
 ]
 
 
-@app.command(
-    OUTPUT + CONNECTION + PROGRESS,
-    exits=_READS,
-    examples=(
-        "pylogctl audit show audit",
-        "pylogctl audit show audit -o @-1d --include orders --tier producer --output csv",
-    ),
-)
+@app.command(OUTPUT + CONNECTION + PROGRESS, exits=_READS)
 def show(
     env: Environment,
     audit_topic: AuditTopicArgument,
@@ -46,22 +39,18 @@ def show(
     patterns: _Patterns = ALL_TOPICS,
     tier: _Tiers = None,
 ) -> None:
-    """Show how many messages each tier has counted, by topic and time window."""
+    """Show how many messages each tier has counted, by topic and time window.
+
+    $ pylogctl audit show audit
+    $ pylogctl audit show audit -o @-1d --include orders --tier producer --output csv
+    """
     from pylogctl.audit.run import show_counts
     from pylogctl.cli.selection import topic_filter
 
     show_counts(env, audit_topic, offset or [], topic_filter(patterns), tier or [])
 
 
-@app.command(
-    OUTPUT + CONNECTION + PROGRESS,
-    exits=(*_READS, ExitStatus.THRESHOLD),
-    examples=(
-        "pylogctl audit check audit --fail-above 0",
-        "pylogctl audit check audit --tier mirror --grace 15m --all",
-        "pylogctl audit check audit --count --time-field .ts -o @-1d",
-    ),
-)
+@app.command(OUTPUT + CONNECTION + PROGRESS, exits=(*_READS, ExitStatus.THRESHOLD))
 def check(
     env: Environment,
     audit_topic: AuditTopicArgument,
@@ -83,6 +72,10 @@ def check(
 
     Without --all only windows are shown whose counts differ. A window is judged once a grace time
     after its end has passed.
+
+    $ pylogctl audit check audit --fail-above 0
+    $ pylogctl audit check audit --tier mirror --grace 15m --all
+    $ pylogctl audit check audit --count --time-field .ts -o @-1d
     """
     from pylogctl.audit.run import check_counts
     from pylogctl.cli.selection import topic_filter

@@ -33,13 +33,6 @@ app = shared.App()
     ),
     first="--config --id --host --port --data --ephemeral --no-zookeeper --daemon --ready-file "
     "--check-config",
-    examples=(
-        "pylogctl broker start",
-        "pylogctl broker start --ephemeral --output json",
-        "pylogctl broker start --config server.properties --id 1 --zookeeper zk1:2181,zk2:2181/log",
-        "pylogctl broker start --daemon --pid-file broker.pid --log-file broker.log",
-        "pylogctl broker start --config server.properties -X dump",
-    ),
     dumps_properties=True,
 )
 def start(env: Environment, options: StartOptions, process: ProcessOptions) -> int:
@@ -50,6 +43,12 @@ def start(env: Environment, options: StartOptions, process: ProcessOptions) -> i
     --zookeeper embedded asks for that explicitly. It ends with the broker. A broker with a TLS
     listener rereads its certificates every 10 s and on SIGHUP; one without TLS stops on SIGHUP.
     With -X authentication.required=true clients log in, but at authentication.optional.listeners.
+
+    $ pylogctl broker start
+    $ pylogctl broker start --ephemeral --output json
+    $ pylogctl broker start --config server.properties --id 1 --zookeeper zk1:2181,zk2:2181/log
+    $ pylogctl broker start --daemon --pid-file broker.pid --log-file broker.log
+    $ pylogctl broker start --config server.properties -X dump
     """
     from pylogctl.broker.service import run
 
@@ -64,11 +63,6 @@ def start(env: Environment, options: StartOptions, process: ProcessOptions) -> i
         ExitStatus.PARTIAL,
         ExitStatus.CONFIG,
         ExitStatus.UNSUPPORTED,
-    ),
-    examples=(
-        "pylogctl broker stop 0",
-        "pylogctl broker stop 0 --yes --output jsonl",
-        "pylogctl broker stop --pid-file broker.pid --yes",
     ),
 )
 def stop(
@@ -91,6 +85,10 @@ def stop(
     a broker that has not stopped by then is left alone, and the exit status is 7. It is 6 if a step
     failed, 4 if the broker runs the embedded ZooKeeper and other brokers or members of groups are
     registered there.
+
+    $ pylogctl broker stop 0
+    $ pylogctl broker stop 0 --yes --output jsonl
+    $ pylogctl broker stop --pid-file broker.pid --yes
     """
     from pylogctl.broker import stop as work
 
@@ -102,15 +100,7 @@ def stop(
     work.stop_process(env, pid_file, kill=kill, with_zookeeper=with_zookeeper)
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION,
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
-    examples=(
-        "pylogctl broker status",
-        "pylogctl broker status 0 2",
-        "pylogctl broker status 0 --output json | jq .data[0].metrics",
-    ),
-)
+@app.command(shared.OUTPUT + shared.CONNECTION, exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL))
 def status(
     env: Environment,
     ids: list[int] | None = argument("[ID...]", "Which brokers. Default: all.", default=None),
@@ -118,6 +108,10 @@ def status(
     """Show the state of brokers, and name the partitions that their disks fail.
 
     Exit status 10 means that the broker is down, 6 that some of several are, or not there.
+
+    $ pylogctl broker status
+    $ pylogctl broker status 0 2
+    $ pylogctl broker status 0 --output json | jq .data[0].metrics
     """
     from broker.admin.brokers import (
         StatusResponse,
@@ -179,10 +173,6 @@ def _warnings(row: BrokerStatus) -> Iterator[str]:
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CHANGE,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl broker decommission 2 --dry-run",
-        "pylogctl broker decommission 2 --yes --timeout 2h --throttle 50MB/s",
-    ),
 )
 def decommission(
     env: Environment,
@@ -194,21 +184,23 @@ def decommission(
     Shows the plan, asks, and waits until the other brokers have copied everything; without
     --timeout as long as that takes. Exit status 6 means that partitions without replicas stay on
     the broker: these are named.
+
+    $ pylogctl broker decommission 2 --dry-run
+    $ pylogctl broker decommission 2 --yes --timeout 2h --throttle 50MB/s
     """
     from pylogctl.broker import decommission as work
 
     work.decommission(env, broker, throttle)
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION,
-    exits=(ExitStatus.PARTIAL,),
-    examples=("pylogctl broker list", "pylogctl broker list --output name"),
-)
+@app.command(shared.OUTPUT + shared.CONNECTION, exits=(ExitStatus.PARTIAL,))
 def list_(env: Environment) -> None:
     """List the brokers of the cluster.
 
     One that is not registered is down, and listed as long as it has logs of topics.
+
+    $ pylogctl broker list
+    $ pylogctl broker list --output name
     """
     from pylogctl.broker.document import LIST
 

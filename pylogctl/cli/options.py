@@ -418,7 +418,6 @@ class App:
         *,
         name: str = "",
         exits: tuple[ExitStatus, ...] = (),
-        examples: tuple[str, ...] = (),
         first: str = "",
         optional: Mapping[str, OptionalValue] | None = None,
         dumps_properties: bool = False,
@@ -426,6 +425,9 @@ class App:
         changes: bool | None = None,
     ) -> Callable[[_CommandFunction], AcceptingCommand]:
         """Add a command with shared options; its function gets their values as an `Environment`.
+
+        The docstring of the function is the help of the command, with examples at its end: lines
+        that start with `$`, of which one that ends with a backslash continues in the next.
 
         Typer sees one signature with them, the `GENERAL` options, the command's own, and those of
         its groups. The function may return an exit status. `name` is that of the function if it is
@@ -450,9 +452,7 @@ class App:
             made = AcceptingCommand(
                 function,
                 options,
-                Facts(
-                    exits, examples, tuple(first.split()), optional=optional or {}, changes=changes
-                ),
+                Facts(exits, (), tuple(first.split()), optional=optional or {}, changes=changes),
                 asks=ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES,
                 reports_failures=reports_failures,
             )
@@ -477,16 +477,17 @@ class AcceptingCommand:
         asks: frozenset[str],
         reports_failures: bool,
     ) -> None:
-        self.__doc__ = function.__doc__
+        text, *examples = (inspect.getdoc(function) or "").split("\n$ ")
+        self.__doc__ = text.rstrip()
         self.__name__ = function.__name__
         self.__annotations__: dict[str, Any] = {}  # Typer would evaluate the function's in vain
-        self.examples = facts.examples
+        self.examples = tuple(" ".join(re.split(r"\s*\\\n\s*", one.rstrip())) for one in examples)
         names = {option.name for option in options}
         self._function = function
         self._names = names
         self._has_context = not names.isdisjoint(_ADDRESSES)
         self._shared = (*options, *(CONTEXT if self._has_context else ()), *GENERAL)
-        self._declared = facts
+        self._declared = facts._replace(examples=self.examples)
         self._asks = asks
         self._reports_failures = reports_failures
 

@@ -14,16 +14,15 @@ from pylogctl.cli.render import render
 app = shared.App()
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION,
-    exits=(ExitStatus.UNSUPPORTED,),
-    examples=("pylogctl cluster describe", "pylogctl cluster describe -b broker-1:9092"),
-)
+@app.command(shared.OUTPUT + shared.CONNECTION, exits=(ExitStatus.UNSUPPORTED,))
 def describe(env: Environment) -> None:
     """Show the brokers, the controller, and how partitions are spread.
 
     A broker that is not registered is down, and shown as long as it has replicas or logs of
     topics. Any one broker tells of the whole cluster.
+
+    $ pylogctl cluster describe
+    $ pylogctl cluster describe -b broker-1:9092
     """
     from broker.admin.cluster import broker_infos, describe_cluster
     from pylogctl.cli.connections import Absence, open_for_requests
@@ -35,12 +34,7 @@ def describe(env: Environment) -> None:
 
 
 @app.command(
-    shared.OUTPUT + shared.CONNECTION,
-    exits=(ExitStatus.UNSUPPORTED, ExitStatus.THRESHOLD),
-    examples=(
-        "pylogctl cluster health",
-        "pylogctl cluster health --output json | jq '.data[] | select(.result == \"fail\")'",
-    ),
+    shared.OUTPUT + shared.CONNECTION, exits=(ExitStatus.UNSUPPORTED, ExitStatus.THRESHOLD)
 )
 def health(env: Environment) -> None:
     """Check that brokers are there, disks work, partitions are led, and replicas are in sync.
@@ -50,6 +44,9 @@ def health(env: Environment) -> None:
     make unavailable, leaders that are not the preferred ones, and, where there are several brokers,
     topics with a single copy. Part of what disks have lost is found with --zookeeper only, which
     remembers the homes of topics and how far groups have read.
+
+    $ pylogctl cluster health
+    $ pylogctl cluster health --output json | jq '.data[] | select(.result == "fail")'
     """
     from broker import deadlines
     from broker.admin.cluster import check_health
@@ -81,12 +78,6 @@ def health(env: Environment) -> None:
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.CONFIRM,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
-    examples=(
-        "pylogctl cluster recover",
-        "pylogctl cluster recover --execute --yes",
-        "pylogctl cluster recover --topic orders --execute",
-        "pylogctl cluster recover --topic deleted-last-year --discard --execute",
-    ),
 )
 def recover(
     env: Environment,
@@ -103,19 +94,23 @@ def recover(
     Shows for each partition which broker has which copy, which of them the others will follow (the
     longest of the latest leader epoch), and what would be lost. --execute recreates the
     topics whose replicas are all present; others must be named with --topic.
+
+    $ pylogctl cluster recover
+    $ pylogctl cluster recover --execute --yes
+    $ pylogctl cluster recover --topic orders --execute
+    $ pylogctl cluster recover --topic deleted-last-year --discard --execute
     """
     from pylogctl.cluster.recover import recover as work
 
     work(env, topic or (), executes=execute, discards=discard)
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION,
-    exits=(ExitStatus.NOT_FOUND,),
-    examples=("pylogctl cluster keys",),
-)
+@app.command(shared.OUTPUT + shared.CONNECTION, exits=(ExitStatus.NOT_FOUND,))
 def keys(env: Environment) -> None:
-    """Show the keys with which brokers prove themselves, and who accepts which; not the secrets."""
+    """Show the keys with which brokers prove themselves, and who accepts which; not the secrets.
+
+    $ pylogctl cluster keys
+    """
     from broker.admin.cluster_keys import list_keys
     from pylogctl.cli.connections import open_registry, registry_side
     from pylogctl.cluster.document import KEYS, key_row
@@ -128,7 +123,6 @@ def keys(env: Environment) -> None:
 @app.command(
     shared.CONNECTION + shared.CONFIRM,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
-    examples=("pylogctl cluster rotate-key --yes", "pylogctl cluster rotate-key --now"),
 )
 def rotate_key(
     env: Environment,
@@ -141,6 +135,9 @@ def rotate_key(
     All brokers that are registered accept the new key first; then they choose it, and the old one
     ends an hour later, when all connections have proved themselves anew. A rotation that was broken
     off is continued by the next one.
+
+    $ pylogctl cluster rotate-key --yes
+    $ pylogctl cluster rotate-key --now
     """
     from broker.admin.cluster_keys import rotate
     from pylogctl.cli.confirmation import confirm
@@ -157,12 +154,6 @@ def rotate_key(
 @app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
-    examples=(
-        "pylogctl cluster changes --since 1h",
-        "pylogctl cluster changes --topic orders -p 0-0 --output jsonl",
-        "pylogctl cluster changes --follow --since 0s",
-        "pylogctl cluster changes /disk1/pylog /backup/broker-2/state-changes-*.jsonl",
-    ),
 )
 def changes(
     env: Environment,
@@ -186,6 +177,11 @@ def changes(
 
     With `--follow`, changes that come are shown within about two seconds, and brokers may go and
     come: what one has written down meanwhile is shown when it is back.
+
+    $ pylogctl cluster changes --since 1h
+    $ pylogctl cluster changes --topic orders -p 0-0 --output jsonl
+    $ pylogctl cluster changes --follow --since 0s
+    $ pylogctl cluster changes /disk1/pylog /backup/broker-2/state-changes-*.jsonl
     """
     from broker.admin.changes import selecting
     from pylogctl.cluster import changes as state_changes

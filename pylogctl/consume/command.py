@@ -21,15 +21,6 @@ app = App()
         ExitStatus.SIGPIPE,
     ),
     first="-o --from-beginning -n -e -g -p --grep --jsonl -F --exec",
-    examples=(
-        "pylogctl consume syslog --from-beginning",
-        "pylogctl consume syslog -o @-10m:end --grep 'oom|segfault' -F '%t[%p] %o %s\\n'",
-        "pylogctl consume syslog --from-beginning --grep oom --grep-at broker",
-        "pylogctl consume --group g --from-beginning",
-        "pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L",
-        "pylogctl consume t --from-beginning -e --jsonl | jq -r .payload | sort | uniq -c",
-        "pylogctl consume orders --group billing --exec 'bill --at {offset}' --retry-dir failed",
-    ),
     optional={"--wait-for-topic": WAIT},
     dumps_properties=True,
 )
@@ -38,7 +29,7 @@ def consume(
     options: Options,
     topics: list[str] | None = argument("[TOPIC]...", "Topics to read.", default=None),
 ) -> int:
-    """Read messages of topics to stdout.
+    r"""Read messages of topics to stdout.
 
     With --group several consumers share the topics: each partition is assigned to one of them.
     Offsets of written messages are committed, so that the next run continues there.
@@ -48,6 +39,14 @@ def consume(
 
     Runs until interrupted unless an end is given. Payloads are written as they are, byte for byte;
     on a terminal control characters are shown as escapes, unless --raw is given.
+
+    $ pylogctl consume syslog --from-beginning
+    $ pylogctl consume syslog -o @-10m:end --grep 'oom|segfault' -F '%t[%p] %o %s\n'
+    $ pylogctl consume syslog --from-beginning --grep oom --grep-at broker
+    $ pylogctl consume --group g --from-beginning
+    $ pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L
+    $ pylogctl consume t --from-beginning -e --jsonl | jq -r .payload | sort | uniq -c
+    $ pylogctl consume orders --group billing --exec 'bill --at {offset}' --retry-dir failed
     """
     from pylogctl.consume.plan import make_request
     from pylogctl.consume.run import run

@@ -24,16 +24,14 @@ app = App()
 DirArgument = Annotated[Path, argument("DIR", "The directory of consume --retry-dir.")]
 
 
-@app.command(
-    OUTPUT,
-    name="list",
-    exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND),
-    examples=("pylogctl retry list failed", "pylogctl retry list failed --sort state"),
-)
+@app.command(OUTPUT, name="list", exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND))
 def list_entries(env: Environment, directory: DirArgument) -> None:
     """List the messages in a retry store, oldest first.
 
     A consumer that uses the store meanwhile is not disturbed.
+
+    $ pylogctl retry list failed
+    $ pylogctl retry list failed --sort state
     """
     from broker.tools.retry import read_entries  # late: help needs no consumer, which has kazoo
 
@@ -43,10 +41,6 @@ def list_entries(env: Environment, directory: DirArgument) -> None:
 @app.command(
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
     changes=True,
-    examples=(
-        "pylogctl retry drain failed --exec 'bill --at {offset}'",
-        "pylogctl retry drain failed --all --exec 'pylogctl produce orders-failed --whole'",
-    ),
 )
 def drain(
     env: Environment,
@@ -63,6 +57,9 @@ def drain(
 
     A message leaves the store when CMD ends with status 0. One for which CMD fails stays, to be
     tried later. Status 6 if messages are left, with the reason.
+
+    $ pylogctl retry drain failed --exec 'bill --at {offset}'
+    $ pylogctl retry drain failed --all --exec 'pylogctl produce orders-failed --whole'
     """
     from broker.tools.retry import RetryingHandler  # late: as above
     from pylogctl.consume.exec import ExecCommand, retry_rules

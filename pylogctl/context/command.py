@@ -16,25 +16,28 @@ from pylogctl.context.document import CONTEXTS, ContextRow
 app = App()
 
 
-@app.command(OUTPUT, exits=(ExitStatus.CONFIG,), examples=("pylogctl context list",))
+@app.command(OUTPUT, exits=(ExitStatus.CONFIG,))
 def list_(env: Environment) -> None:
-    """List the contexts of all configuration files."""
+    """List the contexts of all configuration files.
+
+    $ pylogctl context list
+    """
     found = _read(env)
     current = contexts.current_name(env.environ, found)
     rows = (_row(found.by_name[name], current) for name in sorted(found.by_name))
     render(env, CONTEXTS, rows)
 
 
-@app.command(
-    OUTPUT,
-    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
-    examples=("pylogctl context show", "pylogctl context show prod --output json"),
-)
+@app.command(OUTPUT, exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND))
 def show(
     env: Environment,
     name: str | None = argument("[CONTEXT]", "Name. Default: the current one.", default=None),
 ) -> None:
-    """Show a context."""
+    """Show a context.
+
+    $ pylogctl context show
+    $ pylogctl context show prod --output json
+    """
     found = _read(env)
     current = contexts.current_name(env.environ, found)
     if name is None and current is None:
@@ -43,13 +46,13 @@ def show(
     render(env, CONTEXTS, [_row(found.find(name or current or ""), current)])
 
 
-@app.command(
-    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
-    changes=True,
-    examples=("pylogctl context use prod", "pylogctl context use -"),
-)
+@app.command(exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND), changes=True)
 def use(env: Environment, name: str = argument("CONTEXT", "Name; - for the one before.")) -> None:
-    """Have commands use a context from now on; -Z, -b and --context go over it."""
+    """Have commands use a context from now on; -Z, -b and --context go over it.
+
+    $ pylogctl context use prod
+    $ pylogctl context use -
+    """
     found = contexts.use(env.environ, _read(env), name)
     env.note(f"context '{found.name}' is current: {_cluster(found)}")
 
@@ -58,11 +61,6 @@ def use(env: Environment, name: str = argument("CONTEXT", "Name; - for the one b
     SECURITY[:-1],  # a descriptor is open in one run only
     exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
     changes=True,
-    examples=(
-        "pylogctl context add dev -Z localhost:2181/dev",
-        "pylogctl context add prod -b b1:9093 --tls-ca ca.pem --user me --password-file secret",
-        "pylogctl context add prod -Z zk1:2181,zk2:2181,zk3:2181 --protected",
-    ),
 )
 def add(
     env: Environment,
@@ -86,6 +84,10 @@ def add(
 
     The password of a user is never in it, but in a file of its own. In the configuration file a
     context may also have a timeout, and a colour of its name in questions.
+
+    $ pylogctl context add dev -Z localhost:2181/dev
+    $ pylogctl context add prod -b b1:9093 --tls-ca ca.pem --user me --password-file secret
+    $ pylogctl context add prod -Z zk1:2181,zk2:2181,zk3:2181 --protected
     """
     if (zookeeper is None) == (brokers is None):
         raise UsageError("give the cluster's ZooKeeper (-Z) or its brokers (-b)")
@@ -104,11 +106,12 @@ def add(
     env.note(f"context '{name}' added to {added.file}; try: pylogctl context use {name}")
 
 
-@app.command(
-    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND), examples=("pylogctl context current",)
-)
+@app.command(exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND))
 def current(env: Environment) -> None:
-    """Write the name of the current context; status 3 if none is."""
+    """Write the name of the current context; status 3 if none is.
+
+    $ pylogctl context current
+    """
     name = contexts.current_name(env.environ, _read(env))
     if name is None:
         raise CliError(
@@ -120,32 +123,31 @@ def current(env: Environment) -> None:
     env.write_line(name)
 
 
-@app.command(
-    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
-    changes=True,
-    examples=("pylogctl context rename prod prod-west",),
-)
+@app.command(exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT), changes=True)
 def rename(
     env: Environment,
     name: str = argument("CONTEXT", "Name."),
     new: str = argument("NEW", "Its name from now on."),
 ) -> None:
-    """Rename a context in its configuration file; what is current stays so."""
+    """Rename a context in its configuration file; what is current stays so.
+
+    $ pylogctl context rename prod prod-west
+    """
     found = _read(env).find(name)
     contexts.rename(env.environ, found, new)
     env.note(f"context '{name}' is '{new}' in {found.file}")
 
 
-@app.command(
-    TIMEOUT,
-    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND),
-    examples=("pylogctl context test", "pylogctl context test prod"),
-)
+@app.command(TIMEOUT, exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND))
 def test(
     env: Environment,
     name: str | None = argument("[CONTEXT]", "Name. Default: the current one.", default=None),
 ) -> None:
-    """Connect to the cluster of a context, and say which brokers it has."""
+    """Connect to the cluster of a context, and say which brokers it has.
+
+    $ pylogctl context test
+    $ pylogctl context test prod
+    """
     found = _read(env)
     chosen = name or contexts.current_name(env.environ, found)
     if chosen is None:
@@ -155,13 +157,12 @@ def test(
     env.note(f"context '{chosen}' works: {_cluster(found.find(chosen))} has brokers {ids or '-'}")
 
 
-@app.command(
-    exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
-    changes=True,
-    examples=("pylogctl context remove dev",),
-)
+@app.command(exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT), changes=True)
 def remove(env: Environment, name: str = argument("CONTEXT", "Name.")) -> None:
-    """Remove a context from its configuration file."""
+    """Remove a context from its configuration file.
+
+    $ pylogctl context remove dev
+    """
     found = _read(env).find(name)
     contexts.remove(env.environ, found)
     env.note(f"context '{name}' removed from {found.file}")

@@ -14,11 +14,6 @@ app = App()
 @app.command(
     SUMMARY + CONNECTION + PROGRESS + DRY_RUN,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl copy orders orders-backup --verify",
-        "pylogctl copy orders orders -o @-1h --from zk1:2181 --to zk2:2181",
-        "pylogctl copy orders test -n 1000 --to brokers=localhost:9092",
-    ),
 )
 def copy(
     env: Environment,
@@ -34,6 +29,10 @@ def copy(
     The target may be in another cluster. Payloads are copied byte for byte, compressed sets as
     they are, and the messages of a partition keep their order. What arrives while the copy runs is
     left alone. Status 0 means that consumers can read all of it.
+
+    $ pylogctl copy orders orders-backup --verify
+    $ pylogctl copy orders orders -o @-1h --from zk1:2181 --to zk2:2181
+    $ pylogctl copy orders test -n 1000 --to brokers=localhost:9092
     """
     from pylogctl.copy.run import run
 

@@ -82,7 +82,8 @@ _TIMEOUT_S = 30.0
 def producer_of_sets(env: Environment, side: Side) -> Producer:
     """Return a producer for the message sets of another log, which are sent as they are."""
     return Producer(
-        *side,
+        side.cluster,
+        side.connect,
         ProducerSettings(
             delivery_timeout_s=env.timeout_s(DEFAULT_DELIVERY_TIMEOUT_S),
             max_in_flight=MAX_IN_FLIGHT,

@@ -24,12 +24,7 @@ class FindingRow(Row):
 DOCTOR = Document("doctor/1", FindingRow, empty="no checks")
 
 
-@app.command(
-    OUTPUT + CONNECTION,
-    exits=(ExitStatus.FAILED,),
-    reports_failures=True,
-    examples=("pylogctl doctor", "pylogctl doctor --output json --broker localhost:9092"),
-)
+@app.command(OUTPUT + CONNECTION, exits=(ExitStatus.FAILED,), reports_failures=True)
 def doctor(env: Environment) -> int:
     """Check that everything needed is in place.
 
@@ -37,6 +32,9 @@ def doctor(env: Environment) -> int:
     are up, what they have lost with disks, their clocks, certificates, whether strangers may use
     them, and the rights of key files on this machine. Exit status 1 means that something needed is
     missing.
+
+    $ pylogctl doctor
+    $ pylogctl doctor --output json --broker localhost:9092
     """
     from pylogctl.doctor.checks import Verdict, run_checks
 

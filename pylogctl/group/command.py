@@ -36,12 +36,7 @@ _WaitInactive = Annotated[
 _ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain", "markdown", "name"]
 
 
-@app.command(
-    _READ_OPTIONS,
-    name="list",
-    exits=(ExitStatus.PARTIAL,),
-    examples=("pylogctl group list", "pylogctl group list --state active --output name"),
-)
+@app.command(_READ_OPTIONS, name="list", exits=(ExitStatus.PARTIAL,))
 def list_groups(
     env: Environment,
     state: Literal["active", "empty", "dead"] | None = selection.option(
@@ -51,21 +46,16 @@ def list_groups(
     """List groups with their state and lag.
 
     A broker that does not respond leaves gaps and makes the exit status 6.
+
+    $ pylogctl group list
+    $ pylogctl group list --state active --output name
     """
     from pylogctl.group import reads
 
     reads.list_groups(env, state)
 
 
-@app.command(
-    _READ_OPTIONS + shared.PROGRESS,
-    exits=(*_READS, ExitStatus.CORRUPT),
-    examples=(
-        "pylogctl group describe billing",
-        "pylogctl group describe billing --by member",
-        "pylogctl group describe billing --window 10s --count --output json",
-    ),
-)
+@app.command(_READ_OPTIONS + shared.PROGRESS, exits=(*_READS, ExitStatus.CORRUPT))
 def describe(
     env: Environment,
     group: _Group,
@@ -80,6 +70,10 @@ def describe(
 
     Partitions without an owner and members without a partition are shown as well. RATE and ETA
     are shown with --window.
+
+    $ pylogctl group describe billing
+    $ pylogctl group describe billing --by member
+    $ pylogctl group describe billing --window 10s --count --output json
     """
     from pylogctl.group import reads
 
@@ -87,13 +81,7 @@ def describe(
 
 
 @app.command(
-    _READ_OPTIONS + shared.PROGRESS,
-    exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.THRESHOLD),
-    examples=(
-        "pylogctl group lag billing",
-        "pylogctl group lag billing --fail-above 64MiB || page-someone",
-        "pylogctl group lag billing --window 60s --allowed-lag 64KiB",
-    ),
+    _READ_OPTIONS + shared.PROGRESS, exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.THRESHOLD)
 )
 def lag(
     env: Environment,
@@ -115,6 +103,10 @@ def lag(
     The status is judged by history: with --window the group is observed for so long. Without one a
     partition is OK or just has LAG, and AGE, RATE and ETA are not shown. A lag of up to 16 MiB is
     counted in messages too, more of it with --count.
+
+    $ pylogctl group lag billing
+    $ pylogctl group lag billing --fail-above 64MiB || page-someone
+    $ pylogctl group lag billing --window 60s --allowed-lag 64KiB
     """
     from pylogctl.group import reads
 
@@ -130,35 +122,31 @@ def lag(
     )
 
 
-@app.command(_READ_OPTIONS, exits=_READS, examples=("pylogctl group members billing",))
+@app.command(_READ_OPTIONS, exits=_READS)
 def members(env: Environment, group: _Group) -> None:
-    """Show the members of a group: subscription, time of joining, assigned partitions."""
+    """Show the members of a group: subscription, time of joining, assigned partitions.
+
+    $ pylogctl group members billing
+    """
     from pylogctl.group import reads
 
     reads.show_members(env, group)
 
 
-@app.command(
-    _READ_OPTIONS, exits=(*_READS, ExitStatus.CORRUPT), examples=("pylogctl group verify billing",)
-)
+@app.command(_READ_OPTIONS, exits=(*_READS, ExitStatus.CORRUPT))
 def verify(env: Environment, group: _Group) -> None:
     """Check that every partition has one live owner, and that no owner node is stale.
 
     Problems are written to stdout, and make the exit status 8.
+
+    $ pylogctl group verify billing
     """
     from pylogctl.group import reads
 
     reads.verify(env, group)
 
 
-@app.command(
-    shared.CLUSTER,
-    exits=_READS,
-    examples=(
-        "pylogctl group watch billing",
-        "pylogctl group watch billing --count 3 | jq .lag_bytes",
-    ),
-)
+@app.command(shared.CLUSTER, exits=_READS)
 def watch(
     env: Environment,
     group: _Group,
@@ -169,6 +157,9 @@ def watch(
 
     Rates and status are of the last 60 seconds. On a terminal it fills the screen; in a pipe each
     sample is a JSON object on one line.
+
+    $ pylogctl group watch billing
+    $ pylogctl group watch billing --count 3 | jq .lag_bytes
     """
     from pylogctl.group import reads
 
@@ -178,15 +169,7 @@ def watch(
     reads.watch(env, group, interval_s=interval_s, sample_count=count)
 
 
-@app.command(
-    _CHANGE_OPTIONS,
-    exits=_CHANGES,
-    examples=(
-        "pylogctl group reset billing --topic orders --to @-1h",
-        "pylogctl group reset billing --topic orders --to @2026-11-20T08:00 --execute -y",
-        "pylogctl group reset billing --all-topics --to shift:-100 --execute",
-    ),
-)
+@app.command(_CHANGE_OPTIONS, exits=_CHANGES)
 def reset(
     env: Environment,
     group: _Group,
@@ -210,6 +193,10 @@ def reset(
 
     A new offset that is not in the log or not on a message boundary is moved to a valid one, back
     rather than forward. A group with members is refused, as they would write over it.
+
+    $ pylogctl group reset billing --topic orders --to @-1h
+    $ pylogctl group reset billing --topic orders --to @2026-11-20T08:00 --execute -y
+    $ pylogctl group reset billing --all-topics --to shift:-100 --execute
     """
     from pylogctl.group import changes
 
@@ -232,14 +219,7 @@ def reset(
     )
 
 
-@app.command(
-    shared.OUTPUT[1:] + shared.CLUSTER,
-    exits=_READS,
-    examples=(
-        "pylogctl group export billing > offsets.jsonl",
-        "pylogctl group export --output zk07 > offsets.txt",
-    ),
-)
+@app.command(shared.OUTPUT[1:] + shared.CLUSTER, exits=_READS)
 def export(
     env: Environment,
     groups: list[str] | None = argument("[GROUP...]", "Groups. Default: all.", default=None),
@@ -250,22 +230,17 @@ def export(
         default="jsonl",
     ),
 ) -> None:
-    """Write the offsets of groups to stdout, in a form that `group import` reads."""
+    """Write the offsets of groups to stdout, in a form that `group import` reads.
+
+    $ pylogctl group export billing > offsets.jsonl
+    $ pylogctl group export --output zk07 > offsets.txt
+    """
     from pylogctl.group import reads
 
     reads.export(env, groups or [], output)
 
 
-@app.command(
-    _CHANGE_OPTIONS,
-    name="import",
-    exits=_CHANGES,
-    examples=(
-        "pylogctl group import --file offsets.txt",
-        "pylogctl group import billing --file offsets.jsonl --execute",
-        "pylogctl group export billing | pylogctl group import billing-test --file - --execute -y",
-    ),
-)
+@app.command(_CHANGE_OPTIONS, name="import", exits=_CHANGES)
 def import_offsets(
     env: Environment,
     file: str = option("--file FILE", "Offsets to read; - for stdin.", default=...),
@@ -279,20 +254,17 @@ def import_offsets(
     Reads the output of `group export`, a plan saved from `group reset --output json`, and lines of
     TOPIC PARTITION OFFSET. Groups that do not exist are created. If a line is malformed, its
     number is printed and nothing is changed.
+
+    $ pylogctl group import --file offsets.txt
+    $ pylogctl group import billing --file offsets.jsonl --execute
+    $ pylogctl group export billing | pylogctl group import billing-test --file - --execute -y
     """
     from pylogctl.group import changes
 
     changes.import_offsets(env, file, group, execute=execute, force=force, wait_s=wait_inactive)
 
 
-@app.command(
-    _CHANGE_OPTIONS,
-    exits=_CHANGES,
-    examples=(
-        "pylogctl group delete billing-test",
-        "pylogctl group delete billing-test --yes --confirm billing-test",
-    ),
-)
+@app.command(_CHANGE_OPTIONS, exits=_CHANGES)
 def delete(
     env: Environment,
     group: _Group,
@@ -304,17 +276,16 @@ def delete(
     """Delete a group: its offsets and all its nodes. A group with members is refused.
 
     The offsets are saved first, and the command that restores them is shown.
+
+    $ pylogctl group delete billing-test
+    $ pylogctl group delete billing-test --yes --confirm billing-test
     """
     from pylogctl.group import changes
 
     changes.delete(env, group, confirmed=confirmed, if_exists=if_exists)
 
 
-@app.command(
-    _CHANGE_OPTIONS,
-    exits=_READS,
-    examples=("pylogctl group rebalance billing", "pylogctl group rebalance billing -y --wait 1m"),
-)
+@app.command(_CHANGE_OPTIONS, exits=_READS)
 def rebalance(
     env: Environment,
     group: _Group,
@@ -324,6 +295,9 @@ def rebalance(
 
     Shows the owner of each partition before and after. The exit status is 7 if partitions still
     have no live owner when the time is up.
+
+    $ pylogctl group rebalance billing
+    $ pylogctl group rebalance billing -y --wait 1m
     """
     from pylogctl.group import changes
 

@@ -43,11 +43,7 @@ class VersionRow(Row):
 VERSIONS = Document("version/1", VersionRow, empty="no versions")
 
 
-@app.command(
-    PAGER,
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG),
-    examples=("pylogctl help log", "pylogctl help offsets"),
-)
+@app.command(PAGER, exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG))
 def help_(
     env: Environment,
     words: list[str] | None = argument(
@@ -57,7 +53,11 @@ def help_(
         default=None,
     ),
 ) -> None:
-    """Explain a command or a topic."""
+    """Explain a command or a topic.
+
+    $ pylogctl help log
+    $ pylogctl help offsets
+    """
     if words:
         _show_page(env, words)
         return
@@ -66,16 +66,16 @@ def help_(
     env.write_styled(command.get_help(ctx))
 
 
-@app.command(
-    PAGER,
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG),
-    examples=("pylogctl man", "pylogctl man log verify"),
-)
+@app.command(PAGER, exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG))
 def man(
     env: Environment,
     command: list[str] | None = argument("[COMMAND...]", "Command to explain.", default=None),
 ) -> None:
-    """Show a manual page."""
+    """Show a manual page.
+
+    $ pylogctl man
+    $ pylogctl man log verify
+    """
     _show_page(env, command or [])
 
 
@@ -89,17 +89,17 @@ def _show_page(env: Environment, words: list[str]) -> None:
         out.flush()
 
 
-@app.command(
-    DRY_RUN,
-    exits=(ExitStatus.FAILED,),
-    examples=("source <(pylogctl completion bash)", "pylogctl completion fish --install"),
-)
+@app.command(DRY_RUN, exits=(ExitStatus.FAILED,))
 def completion(
     env: Environment,
     shell: Shell = argument(None, "Which shell."),
     install: bool = flag("--install", "Write it to where the shell looks for it."),
 ) -> None:
-    """Print a shell completion script."""
+    """Print a shell completion script.
+
+    $ source <(pylogctl completion bash)
+    $ pylogctl completion fish --install
+    """
     script = SCRIPTS[shell]
     if not install:
         env.write(script.encode())
@@ -128,9 +128,13 @@ def _install_path(shell: Shell, environ: Mapping[str, str]) -> Path:
     return config / "fish" / "completions" / "pylogctl.fish"
 
 
-@app.command(OUTPUT, examples=("pylogctl version", "pylogctl --version --output json"))
+@app.command(OUTPUT)
 def version(env: Environment) -> None:
-    """Show versions of program and libraries."""
+    """Show versions of program and libraries.
+
+    $ pylogctl version
+    $ pylogctl --version --output json
+    """
     rows = [
         VersionRow("pylogctl", __version__),
         VersionRow("python", platform.python_version()),
@@ -145,9 +149,12 @@ def version(env: Environment) -> None:
     render(env, VERSIONS, rows)
 
 
-@app.command(OUTPUT + PROPERTIES, examples=("pylogctl -X list",))
+@app.command(OUTPUT + PROPERTIES)
 def properties(env: Environment) -> None:
-    """Show the properties that -X takes; stands for `pylogctl -X list` and `-X dump`."""
+    """Show the properties that -X takes; stands for `pylogctl -X list` and `-X dump`.
+
+    $ pylogctl -X list
+    """
     raise UsageError(
         "-X sets a property of a command, and no command was given", "try: pylogctl -X list"
     )

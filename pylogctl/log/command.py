@@ -56,15 +56,7 @@ Deep = Annotated[
 ]
 
 
-@app.command(
-    shared.OUTPUT + shared.PAGER,
-    exits=(*READS, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl log dump data/orders_0 -n 10",
-        "pylogctl log dump segment.kafka --output jsonl",
-        "pylogctl log dump data/orders_0 -o -5 -F '%o %s\\n'",
-    ),
-)
+@app.command(shared.OUTPUT + shared.PAGER, exits=(*READS, ExitStatus.UNSUPPORTED))
 def dump(
     env: Environment,
     files: Files,
@@ -77,10 +69,14 @@ def dump(
     payload: shared.PayloadOption = "utf8",
     message_format: shared.MessageFormatOption = None,
 ) -> None:
-    """Show the messages of segment files.
+    r"""Show the messages of segment files.
 
     The JSON forms can be produced again: payload_b64 has a payload that is not UTF-8.
     Ends with exit status 8 when a message or the end of a file is damaged.
+
+    $ pylogctl log dump data/orders_0 -n 10
+    $ pylogctl log dump segment.kafka --output jsonl
+    $ pylogctl log dump data/orders_0 -o -5 -F '%o %s\n'
     """
     messages = partial(dump_file, shallow=shallow)
     form = None if no_payload else payload
@@ -90,14 +86,7 @@ def dump(
         raise CliError(ExitStatus.CORRUPT, f"{counted(damaged_count, 'damaged message')} shown")
 
 
-@app.command(
-    shared.OUTPUT + shared.PAGER,
-    exits=(*READS, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl log grep 'oom|segfault' data/syslog_0",
-        "pylogctl log grep -i error data -o -64KiB -F '%t[%p] %o %s\\n'",
-    ),
-)
+@app.command(shared.OUTPUT + shared.PAGER, exits=(*READS, ExitStatus.UNSUPPORTED))
 def grep(
     env: Environment,
     pattern: str = argument("RE", "Regular expression, searched for in payloads."),
@@ -108,9 +97,12 @@ def grep(
     invert: bool = selection.flag("--invert", "Messages that do not match."),
     message_format: shared.MessageFormatOption = None,
 ) -> None:
-    """Show the messages of segment files whose payload matches.
+    r"""Show the messages of segment files whose payload matches.
 
     Messages that are damaged are passed over; `log verify` finds them.
+
+    $ pylogctl log grep 'oom|segfault' data/syslog_0
+    $ pylogctl log grep -i error data -o -64KiB -F '%t[%p] %o %s\n'
     """
     is_wanted = PayloadTest(pattern, ignore_case=ignore_case, invert=invert)
     messages = partial(dump_file, is_wanted=is_wanted)
@@ -118,13 +110,13 @@ def grep(
         show(env, paths, offset, messages, max_messages, "utf8", message_format)
 
 
-@app.command(
-    shared.OUTPUT + shared.PAGER,
-    exits=READS,
-    examples=("pylogctl log index data/orders_0", "pylogctl log index segment.kafka --output csv"),
-)
+@app.command(shared.OUTPUT + shared.PAGER, exits=READS)
 def index(env: Environment, files: Files) -> None:
-    """List where each message, or compressed set, of segment files starts."""
+    """List where each message, or compressed set, of segment files starts.
+
+    $ pylogctl log index data/orders_0
+    $ pylogctl log index segment.kafka --output csv
+    """
     with _segment_paths(env, files) as paths:
         show_index(env, paths)
 
@@ -175,14 +167,7 @@ def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = T
     return list(files)
 
 
-@app.command(
-    shared.OUTPUT + shared.PROGRESS,
-    exits=READS,
-    examples=(
-        "pylogctl log verify data/orders_0",
-        "pylogctl log verify data --jobs 4 --output jsonl | jq -r .file | sort -u",
-    ),
-)
+@app.command(shared.OUTPUT + shared.PROGRESS, exits=READS)
 def verify(
     env: Environment,
     files: Files,
@@ -203,6 +188,9 @@ def verify(
 
     One row for each problem. Exit status 8 means damage, 3 a missing file, 6 that some of the
     files could not be read.
+
+    $ pylogctl log verify data/orders_0
+    $ pylogctl log verify data --jobs 4 --output jsonl | jq -r .file | sort -u
     """
     started_s = env.clock.monotonic_s()
     with _segment_paths(env, files) as paths:
@@ -220,13 +208,13 @@ def verify(
     return report_verification(env, summary, env.clock.monotonic_s() - started_s)
 
 
-@app.command(
-    shared.OUTPUT + shared.PROGRESS,
-    exits=READS,
-    examples=("pylogctl log stat data/orders_0", "pylogctl log stat data --columns file,sizes"),
-)
+@app.command(shared.OUTPUT + shared.PROGRESS, exits=READS)
 def stat(env: Environment, files: Files) -> None:
-    """Measure segment files: sizes, codecs and compression."""
+    """Measure segment files: sizes, codecs and compression.
+
+    $ pylogctl log stat data/orders_0
+    $ pylogctl log stat data --columns file,sizes
+    """
 
     def rows_of(path: Path) -> Iterator[StatRow]:
         try:
@@ -253,10 +241,6 @@ def stat(env: Environment, files: Files) -> None:
 @app.command(
     shared.OUTPUT + shared.CHANGE,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.DECLINED),
-    examples=(
-        "pylogctl log recover data/orders_0",
-        "pylogctl log recover data/orders_0 --execute --yes --confirm 00000000000000000000.pylog",
-    ),
 )
 def recover(
     env: Environment,
@@ -271,6 +255,9 @@ def recover(
 
     Shows the plan and changes nothing without --execute. The broker does the same by itself when
     it starts after a crash.
+
+    $ pylogctl log recover data/orders_0
+    $ pylogctl log recover data/orders_0 --execute --yes --confirm 00000000000000000000.pylog
     """
     if archived := [path for path in files if is_archive(path)]:
         raise UsageError(f"'{archived[0]}' is an archive, which is never cut; unpack it first")
@@ -290,7 +277,6 @@ def recover(
 @app.command(
     shared.OUTPUT + shared.CHANGE,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
-    examples=("pylogctl log repair data/orders_0/00000000000000000000.pylog --to repaired.pylog",),
 )
 def repair(
     env: Environment,
@@ -301,6 +287,8 @@ def repair(
 
     Offsets are positions, so messages behind such a span have smaller ones in the copy: send it to
     a topic with `log replay`, or give it to Spark; do not put it into a broker's log.
+
+    $ pylogctl log repair data/orders_0/00000000000000000000.pylog --to repaired.pylog
     """
     done = rewrite.plan_repair(file, to) if env.settings.dry_run else rewrite.repair(file, to)
     render(env, REPAIR, [repair_row(one) for one in done.left_out])
@@ -313,7 +301,6 @@ def repair(
     shared.OUTPUT,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT),
     changes=True,
-    examples=("pylogctl log split data/orders_0/00000000000000000000.pylog --at 4096 --to parts",),
 )
 def split(
     env: Environment,
@@ -323,32 +310,29 @@ def split(
     ),
     to: Path = option("--to DIR", "Where the two segments go.", default=...),
 ) -> None:
-    """Write the messages of a segment file before a position, and those behind it, as two."""
+    """Write the messages of a segment file before a position, and those behind it, as two.
+
+    $ pylogctl log split data/orders_0/00000000000000000000.pylog --at 4096 --to parts
+    """
     render(env, SEGMENTS, [segment_row(path) for path in rewrite.split(file, at, to)])
 
 
-@app.command(
-    shared.OUTPUT,
-    exits=(*READS, ExitStatus.CONFLICT),
-    changes=True,
-    examples=("pylogctl log merge archive/orders_0-0 --to whole",),
-)
+@app.command(shared.OUTPUT, exits=(*READS, ExitStatus.CONFLICT), changes=True)
 def merge(
     env: Environment,
     files: FilesOnDisk,
     to: Path = option("--to DIR", "Where the segment goes.", default=...),
 ) -> None:
-    """Write segment files of one log that follow one another, also archived ones, as one."""
+    """Write segment files of one log that follow one another, also archived ones, as one.
+
+    $ pylogctl log merge archive/orders_0-0 --to whole
+    """
     render(env, SEGMENTS, [segment_row(rewrite.merge(segment_files(env, files), to))])
 
 
 @app.command(
     shared.SUMMARY + shared.CONNECTION + shared.CONFIRM + shared.PROGRESS + shared.DRY_RUN,
     exits=READS,
-    examples=(
-        "pylogctl log replay archive/orders_0-0 -t orders-again",
-        "pylogctl log replay data/orders_0 -t orders-again -p 0 -o 4096",
-    ),
 )
 def replay(
     env: Environment,
@@ -365,6 +349,9 @@ def replay(
 
     In order, to one partition, byte for byte; compressed sets as they are stored. Status 0 means
     that consumers can read all of it. Ends at a damaged message with status 8.
+
+    $ pylogctl log replay archive/orders_0-0 -t orders-again
+    $ pylogctl log replay data/orders_0 -t orders-again -p 0 -o 4096
     """
     from pylogctl.log.replay import replay as replay_files
 
@@ -376,10 +363,6 @@ def replay(
     shared.OUTPUT + shared.PROGRESS + shared.CONNECTION,
     exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
     changes=True,
-    examples=(
-        "pylogctl log move 'orders[0-1]' --to /disk2/pylog",
-        "pylogctl log move 'orders[0-1]' --to /disk2/pylog --on-broker 3 --output json",
-    ),
 )
 def move(
     env: Environment,
@@ -395,6 +378,9 @@ def move(
 
     The partition is read and written meanwhile; at the end its appends wait for a moment. A broker
     that is killed has one whole log afterwards, in one directory or the other.
+
+    $ pylogctl log move 'orders[0-1]' --to /disk2/pylog
+    $ pylogctl log move 'orders[0-1]' --to /disk2/pylog --on-broker 3 --output json
     """
     from pylogctl.log.move import move as move_log
 
@@ -402,13 +388,7 @@ def move(
 
 
 @app.command(
-    shared.OUTPUT + shared.PROGRESS + shared.CONNECTION,
-    exits=(*READS, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl log compare orders",
-        "pylogctl log compare --path /disk1/pylog --path /backup/broker-2 orders",
-        "pylogctl log compare --path one/orders_0 --path other/orders_0",
-    ),
+    shared.OUTPUT + shared.PROGRESS + shared.CONNECTION, exits=(*READS, ExitStatus.UNSUPPORTED)
 )
 def compare(
     env: Environment,
@@ -427,6 +407,10 @@ def compare(
     Brokers compute digests of ranges of their logs, so nothing else crosses the network. Names the
     first byte that differs, its segment and the brokers. Exit status 8 means that copies differ, 6
     that some could not be read.
+
+    $ pylogctl log compare orders
+    $ pylogctl log compare --path /disk1/pylog --path /backup/broker-2 orders
+    $ pylogctl log compare --path one/orders_0 --path other/orders_0
     """
     from pylogctl.log.compare import compare_paths, compare_replicas
 

@@ -10,14 +10,7 @@ from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 app = shared.App()
 
 
-@app.command(
-    shared.CLUSTER,
-    exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT),
-    examples=(
-        "pylogctl metrics serve",
-        "pylogctl metrics serve --port 0.0.0.0:9308 --interval 30s --window 10m",
-    ),
-)
+@app.command(shared.CLUSTER, exits=(ExitStatus.CONFIG, ExitStatus.CONFLICT))
 def serve(
     env: Environment,
     port: ListenAddress | None = option(
@@ -38,6 +31,9 @@ def serve(
     Groups need not know of it, and may be of other makes: what they have committed is compared with
     the ends of the logs. ZooKeeper and brokers are asked once each --interval, however often it is
     scraped.
+
+    $ pylogctl metrics serve
+    $ pylogctl metrics serve --port 0.0.0.0:9308 --interval 30s --window 10m
     """
     from pylogctl.metrics.groups import serve_groups
 

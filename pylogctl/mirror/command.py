@@ -17,12 +17,6 @@ _PLAN = (shared.SUMMARY[0], *shared.OUTPUT[1:])
     _PLAN + shared.REGISTRY + shared.SECURITY + shared.PROPERTIES + shared.TIMEOUT + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.CONFLICT, ExitStatus.CORRUPT),
     first="--from --to --include --exclude --topic-map -g --metrics-port",
-    examples=(
-        "pylogctl mirror run --from zk1:2181 --to zk2:2181 --dry-run",
-        "pylogctl mirror run --from zk1:2181 --to zk2:2181 --yes",
-        "pylogctl mirror run --from zk1:2181 --to brokers=b2:9092 --include 'app\\..*' "
-        "--topic-map 's/^/dc1./' --yes",
-    ),
 )
 def run(
     env: Environment,
@@ -34,12 +28,17 @@ def run(
     from_cluster: shared.FromOption = None,
     to_cluster: shared.ToOption = None,
 ) -> int:
-    """Mirror topics until stopped by a signal.
+    r"""Mirror topics until stopped by a signal.
 
     Message sets are copied unchanged, in the order of their partition. Offsets are committed in the
     source after the target has acknowledged, so that no message is lost when a mirror is killed.
     Several mirrors of one group share the partitions. With --dry-run it shows which topics would be
     mirrored, and the names of their target topics.
+
+    $ pylogctl mirror run --from zk1:2181 --to zk2:2181 --dry-run
+    $ pylogctl mirror run --from zk1:2181 --to zk2:2181 --yes
+    $ pylogctl mirror run --from zk1:2181 --to brokers=b2:9092 --include 'app\..*' --topic-map \
+        's/^/dc1./' --yes
     """
     from pylogctl.mirror.run import run as run_mirror
 
@@ -51,11 +50,6 @@ def run(
 @app.command(
     shared.OUTPUT + shared.CLUSTER,
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
-    examples=(
-        "pylogctl mirror status --from zk1:2181",
-        "pylogctl mirror status --from zk1:2181 --interval 10s",
-        "pylogctl mirror status --from zk1:2181 --fail-above 64MiB",
-    ),
 )
 def status(
     env: Environment,
@@ -73,6 +67,10 @@ def status(
 
     Of the topics that the group consumes or has offsets of; with --include, of all that match.
     The last error of each topic is shown too, also of a mirror that has ended.
+
+    $ pylogctl mirror status --from zk1:2181
+    $ pylogctl mirror status --from zk1:2181 --interval 10s
+    $ pylogctl mirror status --from zk1:2181 --fail-above 64MiB
     """
     from pylogctl.mirror.plan import show_status
 
@@ -83,10 +81,6 @@ def status(
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
-    examples=(
-        "pylogctl mirror verify --from zk1:2181 --to zk2:2181",
-        "pylogctl mirror verify --from brokers=b1:9092 --to brokers=b2:9092 -o @-1d",
-    ),
 )
 def verify(
     env: Environment,
@@ -108,6 +102,9 @@ def verify(
 
     The order and the partitions of messages are ignored. Status 8 means that the target lacks
     messages of the source.
+
+    $ pylogctl mirror verify --from zk1:2181 --to zk2:2181
+    $ pylogctl mirror verify --from brokers=b1:9092 --to brokers=b2:9092 -o @-1d
     """
     from pylogctl.mirror.plan import make_selection
     from pylogctl.mirror.verify import verify as verify_topics

@@ -22,20 +22,19 @@ _Topic = Annotated[str, argument("TOPIC", "Topic.")]
     exits=_RUNS,
     dumps_properties=True,
     first="--messages --duration --size --payload-file --batch -z --threads --rate --warmup",
-    examples=(
-        "pylogctl perf produce bench --messages 1000000 --size 200 --batch 50",
-        "pylogctl perf produce bench --duration 1m --size 100..2000 --rate 5MiB/s "
-        "-X request.required.acks=1",
-        "pylogctl perf produce bench --payload-file app.log --codec snappy --output json",
-    ),
 )
 def produce(env: Environment, topic: _Topic, choice: ProduceChoice) -> int:
-    """Send messages as fast as possible and measure it.
+    r"""Send messages as fast as possible and measure it.
 
     The clock stops when all messages are readable. A latency is the time from sending a batch
     until its acknowledgement is read; with -X max.in.flight.requests=1 each is awaited before the
     next is sent. The overhead is the growth of the topic's logs beyond the payloads, per message;
     it is wrong if others produce to the topic meanwhile.
+
+    $ pylogctl perf produce bench --messages 1000000 --size 200 --batch 50
+    $ pylogctl perf produce bench --duration 1m --size 100..2000 --rate 5MiB/s -X \
+        request.required.acks=1
+    $ pylogctl perf produce bench --payload-file app.log --codec snappy --output json
     """
     from pylogctl.perf.run import produce as run
 
@@ -46,12 +45,6 @@ def produce(env: Environment, topic: _Topic, choice: ProduceChoice) -> int:
     shared.OUTPUT + shared.CONNECTION + shared.PROPERTIES + shared.PROGRESS,
     exits=_READS,
     dumps_properties=True,
-    examples=(
-        "pylogctl perf consume bench",
-        "pylogctl perf consume bench --messages 1000000 -X fetch.size=200000 --output json",
-        "pylogctl perf consume bench --duration 1m -o end --threads 2",
-        "pylogctl perf consume bench --simple -p 1-0 -X fetch.size=200000",
-    ),
 )
 def consume(env: Environment, topic: _Topic, choice: ReadChoice) -> int:
     """Read messages as fast as possible, decode every one, and measure it.
@@ -61,6 +54,11 @@ def consume(env: Environment, topic: _Topic, choice: ReadChoice) -> int:
     --messages is not reached. The clock stops with the last message. A latency is the time a reader
     waits for the next chunk; one request is always in flight. With --simple it is that of a request
     and its response.
+
+    $ pylogctl perf consume bench
+    $ pylogctl perf consume bench --messages 1000000 -X fetch.size=200000 --output json
+    $ pylogctl perf consume bench --duration 1m -o end --threads 2
+    $ pylogctl perf consume bench --simple -p 1-0 -X fetch.size=200000
     """
     from pylogctl.perf.run import consume as run
 
@@ -72,10 +70,6 @@ def consume(env: Environment, topic: _Topic, choice: ReadChoice) -> int:
     exits=_READS,
     dumps_properties=True,
     changes=True,
-    examples=(
-        "pylogctl perf e2e bench --rate 10000/s --size 200",
-        "pylogctl perf e2e bench --rate 500/s --duration 1m -X request.required.acks=1",
-    ),
 )
 def e2e(env: Environment, topic: _Topic, choice: PacedChoice) -> int:
     """Measure how long messages take from producer to consumer at a fixed rate.
@@ -85,6 +79,9 @@ def e2e(env: Environment, topic: _Topic, choice: PacedChoice) -> int:
     message is decoded here: a pause counts for every message that was due in it. Messages due at
     the same time are sent as one batch. Both processes need enough processor time: LATE-MS is how
     late a message was sent at most.
+
+    $ pylogctl perf e2e bench --rate 10000/s --size 200
+    $ pylogctl perf e2e bench --rate 500/s --duration 1m -X request.required.acks=1
     """
     from pylogctl.perf.run import e2e as run
 

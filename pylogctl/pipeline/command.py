@@ -42,14 +42,6 @@ app = shared.App()
     exits=READS,
     changes=False,
     first="--to --format --include --path --from --date-field --avro-schemas --into-table --local",
-    examples=(
-        "pylogctl pipeline load web --to /data/web --dry-run",
-        "pylogctl pipeline load web orders --to /data/lake --date-field .ts",
-        "pylogctl pipeline load web --to /data/web --from @-2d",
-        "pylogctl pipeline load --path data --to /data/old --format json --local",
-        "pylogctl pipeline load web --into-table delta:/data/web --spark-conf "
-        "spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0",
-    ),
 )
 def load(
     env: Environment,
@@ -78,10 +70,17 @@ def load(
     loss: LossChoice,
     engine: EngineChoice,
 ) -> None:
-    """Load the messages since the last load into files or a table, each once.
+    r"""Load the messages since the last load into files or a table, each once.
 
     Data and offsets become visible together. After a load that was killed, the next one starts at
     the end of the last complete load. With --local the same files are written without Spark.
+
+    $ pylogctl pipeline load web --to /data/web --dry-run
+    $ pylogctl pipeline load web orders --to /data/lake --date-field .ts
+    $ pylogctl pipeline load web --to /data/web --from @-2d
+    $ pylogctl pipeline load --path data --to /data/old --format json --local
+    $ pylogctl pipeline load web --into-table delta:/data/web --spark-conf \
+        spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0
     """
     from pylogctl.pipeline.spark import checked_engine
 
@@ -129,14 +128,7 @@ def load(
         run_load(env, request, chosen)
 
 
-@app.command(
-    shared.OUTPUT + shared.PROGRESS + shared.DRY_RUN,
-    exits=READS,
-    examples=(
-        "pylogctl pipeline compact /data/lake --dry-run",
-        "pylogctl pipeline compact /data/lake --keep 24 --file-size 256MiB",
-    ),
-)
+@app.command(shared.OUTPUT + shared.PROGRESS + shared.DRY_RUN, exits=READS)
 def compact(
     env: Environment,
     *,
@@ -158,6 +150,9 @@ def compact(
 
     The new load takes the place of the others in one step: if the command is killed, all loads are
     as before, or joined. A query that is reading the old files fails.
+
+    $ pylogctl pipeline compact /data/lake --dry-run
+    $ pylogctl pipeline compact /data/lake --keep 24 --file-size 256MiB
     """
     from pylogctl.pipeline.spark import checked_engine
 
@@ -186,12 +181,6 @@ Topic = Annotated[
     changes=False,  # only with --to-topic
     first="-t --path --from --until --json-payloads --schema --into --to-topic --into-table "
     "--master",
-    examples=(
-        "pylogctl pipeline sql \"SELECT count(*) FROM web WHERE text LIKE '%error%'\" -t web",
-        'pylogctl pipeline sql "SELECT user, sum(price) AS total FROM orders GROUP BY user" '
-        "-t orders --json-payloads --sort -total",
-        'pylogctl pipeline sql "SELECT * FROM web" --path /var/lib/pylog --into web.parquet',
-    ),
 )
 def sql(
     env: Environment,
@@ -211,7 +200,7 @@ def sql(
     target: TargetChoice,
     spark: SparkChoice,
 ) -> None:
-    """Query topics with SQL.
+    r"""Query topics with SQL.
 
     Each topic is a view of its name, in backquotes if the name has a dot or a hyphen, with the
     columns topic, partition, offset, next_offset, inner_index, value, crc, and text: the payload as
@@ -225,6 +214,11 @@ def sql(
 
     Spark's own parser checks the statement as soon as Spark has started, which takes seconds, and
     before any message is read.
+
+    $ pylogctl pipeline sql "SELECT count(*) FROM web WHERE text LIKE '%error%'" -t web
+    $ pylogctl pipeline sql "SELECT user, sum(price) AS total FROM orders GROUP BY user" -t \
+        orders --json-payloads --sort -total
+    $ pylogctl pipeline sql "SELECT * FROM web" --path /var/lib/pylog --into web.parquet
     """
     from pylogctl.pipeline.spark import check_spark
 
@@ -245,15 +239,6 @@ def sql(
     changes=False,  # only with --to-topic
     first="--size --session --key-field --time-field --pattern --top --path --stream "
     "--into --to-topic",
-    examples=(
-        "pylogctl pipeline window web --size 1m --key-field .status --time-field .time",
-        "pylogctl pipeline window sshd --size 1d --sort -messages --time-format '%b %d %T' "
-        "--pattern '^(?P<time>\\w+ +\\d+ [\\d:]+) .*Failed password .* from (?P<key>\\S+)'",
-        "pylogctl pipeline window orders --size 1h --top 10 --top-by sum --key-field .user "
-        "--time-field .ts --value-field .price",
-        "pylogctl pipeline window web --session 30m --key-field .user --time-field .time --stream "
-        "--watermark 10m --checkpoint /var/lib/sessions --to-topic sessions",
-    ),
 )
 def window(
     env: Environment,
@@ -267,13 +252,21 @@ def window(
     target: TargetChoice,
     spark: SparkChoice,
 ) -> None:
-    """Count messages per key in windows of the messages' own time, and sum a number of them.
+    r"""Count messages per key in windows of the messages' own time, and sum a number of them.
 
     Messages without a time are not counted. A stream emits each window once, when the watermark has
     passed its end; later messages of that window are not counted. A restarted stream continues from
     its checkpoint: files have each window once, a topic or standard output at least once. A
     checkpoint can only be used with the options it was made with, except --watermark; --from can be
     left out.
+
+    $ pylogctl pipeline window web --size 1m --key-field .status --time-field .time
+    $ pylogctl pipeline window sshd --size 1d --sort -messages --time-format '%b %d %T' --pattern \
+        '^(?P<time>\w+ +\d+ [\d:]+) .*Failed password .* from (?P<key>\S+)'
+    $ pylogctl pipeline window orders --size 1h --top 10 --top-by sum --key-field .user \
+        --time-field .ts --value-field .price
+    $ pylogctl pipeline window web --session 30m --key-field .user --time-field .time --stream \
+        --watermark 10m --checkpoint /var/lib/sessions --to-topic sessions
     """
     from pylogctl.pipeline.spark import check_spark
 
@@ -293,13 +286,6 @@ def window(
     changes=False,  # only with --to-topic
     first="--table --key-field --time-field --pattern --within --path --stream "
     "--into --to-topic --master",
-    examples=(
-        "pylogctl pipeline join orders payments --key-field .order --time-field .ts --within 1h",
-        "pylogctl pipeline join web --table users.csv --table-column id --key-field .user "
-        "--how left --output jsonl",
-        "pylogctl pipeline join orders payments --key-field .order --time-field .ts --within 1h "
-        "--stream --watermark 10m --checkpoint /var/lib/paid --into paid.parquet",
-    ),
 )
 def join(
     env: Environment,
@@ -314,12 +300,18 @@ def join(
     target: TargetChoice,
     spark: SparkChoice,
 ) -> None:
-    """Join the messages of a topic with those of another topic, or with a table.
+    r"""Join the messages of a topic with those of another topic, or with a table.
 
     Keys are extracted from payloads and compared as text. Where the topics name them differently,
     --key-field and --time-field have two, such as .id,.order; one --pattern may match both. A join
     of two streams needs --watermark and --within; without them Spark would keep all messages for
     ever.
+
+    $ pylogctl pipeline join orders payments --key-field .order --time-field .ts --within 1h
+    $ pylogctl pipeline join web --table users.csv --table-column id --key-field .user --how left \
+        --output jsonl
+    $ pylogctl pipeline join orders payments --key-field .order --time-field .ts --within 1h \
+        --stream --watermark 10m --checkpoint /var/lib/paid --into paid.parquet
     """
     from pylogctl.pipeline.spark import check_spark
 
@@ -339,10 +331,6 @@ def join(
 @app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(*READS, ExitStatus.PARTIAL, ExitStatus.THRESHOLD, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl pipeline audit audit --time-field .ts --fail-above 0",
-        "pylogctl pipeline audit audit --load /data/lake --include 'web|orders' --output json",
-    ),
 )
 def audit(
     env: Environment,
@@ -362,6 +350,9 @@ def audit(
 
     A window is compared when the grace time after its end has passed. Messages missing from the
     loads are late until the loads have reached the end of the topic, and then lost.
+
+    $ pylogctl pipeline audit audit --time-field .ts --fail-above 0
+    $ pylogctl pipeline audit audit --load /data/lake --include 'web|orders' --output json
     """
     from pylogctl.pipeline.spark import check_spark
 
@@ -382,10 +373,6 @@ def audit(
         ExitStatus.CORRUPT,
         ExitStatus.CONFIG,
     ),
-    examples=(
-        "pylogctl pipeline verify /data/kafka --master spark://host:7077",
-        "pylogctl pipeline verify archive/*/*.pylog.gz --output jsonl",
-    ),
 )
 def verify(
     env: Environment,
@@ -400,6 +387,9 @@ def verify(
 
     The output and exit statuses are those of `log verify`. All machines must have access to the
     files under the same paths.
+
+    $ pylogctl pipeline verify /data/kafka --master spark://host:7077
+    $ pylogctl pipeline verify archive/*/*.pylog.gz --output jsonl
     """
     from pylogctl.pipeline.spark import check_spark
 

@@ -21,13 +21,6 @@ app = App()
         ExitStatus.SIGPIPE,
     ),
     first="-p -K -z -n --jsonl -L --whole --rate --verify --receipt",
-    examples=(
-        "printf 'a\\nb\\nc\\n' | pylogctl produce t",
-        "journalctl -f | pylogctl produce syslog --rate 5000/s",
-        "pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L",
-        "pylogctl produce logs --verify --output json access.log error.log",
-        "pylogctl produce orders --audit audit --time-field .ts < orders.jsonl",
-    ),
     dumps_properties=True,
 )
 def produce(
@@ -39,10 +32,16 @@ def produce(
         "[FILE]...", "Input, in order; - is stdin. Default: stdin.", default=None
     ),
 ) -> int:
-    """Write messages from stdin or files to a topic.
+    r"""Write messages from stdin or files to a topic.
 
     Each line is a message, byte for byte, unless a framing says otherwise. Status 0 means that
     consumers can read all of it.
+
+    $ printf 'a\nb\nc\n' | pylogctl produce t
+    $ journalctl -f | pylogctl produce syslog --rate 5000/s
+    $ pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L
+    $ pylogctl produce logs --verify --output json access.log error.log
+    $ pylogctl produce orders --audit audit --time-field .ts < orders.jsonl
     """
     from pylogctl.produce.plan import make_plan
     from pylogctl.produce.run import run

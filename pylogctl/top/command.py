@@ -13,16 +13,7 @@ app = shared.App()
 _View = Literal["overview", "brokers", "topics", "groups", "replication", "requests"]
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION,
-    examples=(
-        "pylogctl top",
-        "pylogctl top --view groups --filter billing",
-        "pylogctl top --view topics --into orders",
-        "pylogctl top --view topics --sort=-bytes_in --batch 1",
-        "pylogctl top --batch 10 --interval 1s --output json | jq '.data[].bytes_in'",
-    ),
-)
+@app.command(shared.OUTPUT + shared.CONNECTION)
 def top(
     env: Environment,
     view: _View = option("--view", "What to show first.", default="overview"),
@@ -43,6 +34,12 @@ def top(
     choose what is shown, see `?` there; elsewhere one look is written as text, or those of --batch.
     Brokers are asked once an interval. Rates are differences between two looks. Groups need
     ZooKeeper, and are read each 5 seconds.
+
+    $ pylogctl top
+    $ pylogctl top --view groups --filter billing
+    $ pylogctl top --view topics --into orders
+    $ pylogctl top --view topics --sort=-bytes_in --batch 1
+    $ pylogctl top --batch 10 --interval 1s --output json | jq '.data[].bytes_in'
     """
     from pylogctl.top.run import run
     from pylogctl.top.views import VIEWS, Place, compile_filter

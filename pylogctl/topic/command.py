@@ -57,22 +57,21 @@ def _span(env: Environment, offset: list[str] | None) -> Span:
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
     name="list",
     exits=(ExitStatus.PARTIAL, ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl topic list",
-        "pylogctl topic list --include 'app\\..*' --count",
-        "pylogctl topic list --output name | xargs pylogctl topic describe",
-    ),
 )
 def list_topics(
     env: Environment,
     patterns: Annotated[TopicPatterns, shared.TOPIC_PATTERNS_07] = shared.ALL_TOPICS,
     count: bool = flag("--count", "Count messages too, by reading all of them."),
 ) -> None:
-    """List topics with their size.
+    r"""List topics with their size.
 
     Sizes and offsets are in bytes. STATE marks topics with partitions that have no leader
     (OFFLINE), or a replica that is not in sync (UNDER-REPLICATED). A broker that does not respond,
     or a partition without a leader, leaves gaps and makes the exit status 6.
+
+    $ pylogctl topic list
+    $ pylogctl topic list --include 'app\..*' --count
+    $ pylogctl topic list --output name | xargs pylogctl topic describe
     """
     from pylogctl.cli.selection import topic_filter
     from pylogctl.topic import reads
@@ -80,11 +79,7 @@ def list_topics(
     reads.list_topics(env, topic_filter(patterns), with_count=count)
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION,
-    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND),
-    examples=("pylogctl topic describe syslog", "pylogctl topic describe a b --output jsonl"),
-)
+@app.command(shared.OUTPUT + shared.CONNECTION, exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND))
 def describe(env: Environment, topics: _Topics) -> None:
     """Show the partitions of topics: broker, state, offsets, segments, size and age.
 
@@ -92,6 +87,9 @@ def describe(env: Environment, topics: _Topics) -> None:
     leaders, leader epochs, in-sync replicas, and how many bytes each follower is behind; offsets,
     segments and age with --columns. A broker that does not respond, or a partition without a
     leader, leaves gaps and makes the exit status 6.
+
+    $ pylogctl topic describe syslog
+    $ pylogctl topic describe a b --output jsonl
     """
     from pylogctl.topic import reads
 
@@ -101,12 +99,6 @@ def describe(env: Environment, topics: _Topics) -> None:
 @app.command(
     shared.OUTPUT + shared.CLUSTER + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl topic create orders --partitions 4",
-        "pylogctl topic create orders --partitions-per-broker 2 --broker 0 --broker 2",
-        "pylogctl topic create orders --partitions 6 --replication-factor 3 "
-        "--set min.insync.replicas=2",
-    ),
 )
 def create(
     env: Environment,
@@ -136,6 +128,10 @@ def create(
     created by its first message, with a broker's own number of partitions (num.partitions), on each
     broker that gets one, as in Kafka 0.7. With --replication-factor each partition gets as many
     copies, and another of them leads it when its leader goes.
+
+    $ pylogctl topic create orders --partitions 4
+    $ pylogctl topic create orders --partitions-per-broker 2 --broker 0 --broker 2
+    $ pylogctl topic create orders --partitions 6 --replication-factor 3 --set min.insync.replicas=2
     """
     from pylogctl.cli.connections import Absence, open_for_requests
     from pylogctl.topic.changes import create_topic
@@ -197,10 +193,6 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl topic alter orders --partitions 12",
-        "pylogctl topic alter orders --replication-factor 3",
-    ),
 )
 def alter(
     env: Environment,
@@ -218,6 +210,9 @@ def alter(
     replicas goes on after the command, as `topic reassign status` shows. A topic without replicas
     gets some from its home brokers, all of which must be live. Settings of topics: pylogctl config
     set --topic.
+
+    $ pylogctl topic alter orders --partitions 12
+    $ pylogctl topic alter orders --replication-factor 3
     """
     from broker.admin import reassignment
     from broker.admin.topic_changes import per_broker_of_replicated
@@ -263,10 +258,6 @@ def alter(
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl topic elect",
-        "pylogctl topic elect orders --unclean --yes --confirm orders",
-    ),
 )
 def elect(
     env: Environment,
@@ -282,6 +273,9 @@ def elect(
 
     With --unclean, one topic's partitions without a leader get one that lacks messages; the topic
     must allow it (unclean.leader.election.enable).
+
+    $ pylogctl topic elect
+    $ pylogctl topic elect orders --unclean --yes --confirm orders
     """
     from broker.protocol.cluster_requests import ElectionKind
     from pylogctl.cli.connections import Absence, open_for_requests
@@ -308,12 +302,6 @@ class ReassignAction(StrEnum):
     shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     name="reassign",
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl topic reassign plan orders --to 1,2,3 --output json > plan.json",
-        "pylogctl topic reassign execute --plan plan.json --throttle 50MB/s",
-        "pylogctl topic reassign throttle --throttle 10MB/s",
-        "pylogctl topic reassign status",
-    ),
 )
 def reassign_replicas(
     env: Environment,
@@ -330,6 +318,11 @@ def reassign_replicas(
     what plan would show; status shows what is under way, and how far; cancel gives partitions
     their former replicas back. --throttle limits how fast each broker copies to replicas that are
     being added, until these are in sync; throttle changes that limit for all that is under way.
+
+    $ pylogctl topic reassign plan orders --to 1,2,3 --output json > plan.json
+    $ pylogctl topic reassign execute --plan plan.json --throttle 50MB/s
+    $ pylogctl topic reassign throttle --throttle 10MB/s
+    $ pylogctl topic reassign status
     """
     from broker.admin.reassignment import make_plan
     from broker.admin.replicas import replicas_of
@@ -376,11 +369,6 @@ def _broker_ids(text: str | None) -> list[int]:
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
-    examples=(
-        "pylogctl topic delete orders --data --dry-run",
-        "pylogctl topic delete orders --data --yes --confirm orders",
-        "pylogctl topic delete abandoned",
-    ),
 )
 def delete(
     env: Environment,
@@ -400,6 +388,10 @@ def delete(
     data is gone; to delete a topic with its messages, add --data. A topic with replicas is deleted
     by the controller on all brokers, on those that are away once they are back. Deleted messages
     cannot be restored. Offsets of groups that stay stored are void once the topic is created again.
+
+    $ pylogctl topic delete orders --data --dry-run
+    $ pylogctl topic delete orders --data --yes --confirm orders
+    $ pylogctl topic delete abandoned
     """
     from pylogctl.cli.connections import Absence, open_for_requests, zookeeper_session
     from pylogctl.topic.changes import delete_topics
@@ -425,11 +417,6 @@ def delete(
 @app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
-    examples=(
-        "pylogctl topic offsets syslog",
-        "pylogctl topic offsets syslog --at -100",
-        "pylogctl topic offsets syslog --at @-1h:end -p 0 --columns start --no-header",
-    ),
 )
 def offsets(
     env: Environment,
@@ -444,6 +431,10 @@ def offsets(
     """Find the offsets that an expression means in each partition now.
 
     By time they are as precise as segments are: at most one segment too early.
+
+    $ pylogctl topic offsets syslog
+    $ pylogctl topic offsets syslog --at -100
+    $ pylogctl topic offsets syslog --at @-1h:end -p 0 --columns start --no-header
     """
     from pylogctl.topic import reads
 
@@ -454,11 +445,6 @@ def offsets(
 @app.command(
     shared.OUTPUT + shared.CONNECTION,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
-    examples=(
-        "pylogctl topic sample syslog",
-        "pylogctl topic sample syslog -n 20 -o @-1h",
-        "pylogctl topic sample frames -p 0 --payload hex --output jsonl",
-    ),
 )
 def sample(
     env: Environment,
@@ -475,6 +461,10 @@ def sample(
 
     They are evenly spaced, starting with the first one. In a range of more than 1 MiB, positions
     are chosen and only the messages at them are read: a large message is likelier than a small one.
+
+    $ pylogctl topic sample syslog
+    $ pylogctl topic sample syslog -n 20 -o @-1h
+    $ pylogctl topic sample frames -p 0 --payload hex --output jsonl
     """
     from pylogctl.topic import reads
 
@@ -490,11 +480,6 @@ def sample(
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
     exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
-    examples=(
-        "pylogctl topic count syslog",
-        "pylogctl topic count syslog -o @-1h -p 0",
-        "pylogctl topic count syslog orders --output csv",
-    ),
 )
 def count(
     env: Environment,
@@ -507,6 +492,10 @@ def count(
     """Count the messages of each partition, by reading all of them.
 
     Messages inside compressed sets are counted one by one. The last line is the total.
+
+    $ pylogctl topic count syslog
+    $ pylogctl topic count syslog -o @-1h -p 0
+    $ pylogctl topic count syslog orders --output csv
     """
     from pylogctl.topic import reads
 

@@ -11,15 +11,7 @@ from pylogctl.cli.options import CONNECTION, SUMMARY, App
 app = App()
 
 
-@app.command(
-    SUMMARY + CONNECTION,
-    exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG),
-    examples=(
-        "pylogctl web",
-        "pylogctl web --listen 127.0.0.1:0 --allow-changes --broker localhost:9092",
-        "pylogctl web --listen 0.0.0.0:8080 --token-file token --public-host logs.example.com",
-    ),
-)
+@app.command(SUMMARY + CONNECTION, exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG))
 def web(
     env: Environment,
     listen: str = option(
@@ -47,6 +39,10 @@ def web(
 
     Reads only, unless changes are allowed; ends with a signal. The API is below /api/v1;
     /api/v1/openapi.json describes it. Prints one line once it is ready, with the address to open.
+
+    $ pylogctl web
+    $ pylogctl web --listen 127.0.0.1:0 --allow-changes --broker localhost:9092
+    $ pylogctl web --listen 0.0.0.0:8080 --token-file token --public-host logs.example.com
     """
     try:
         import jinja2  # noqa: F401 - whether the extra is there

@@ -34,28 +34,24 @@ _TreeArgument = Annotated[
 _Value = Annotated[str, argument("VALUE", "The value, as it is; - reads it from standard input.")]
 
 
-@app.command(
-    _READ_OPTIONS,
-    exits=_READS,
-    examples=("pylogctl zk ls /brokers/ids", "pylogctl zk ls -l -R /consumers"),
-)
+@app.command(_READ_OPTIONS, exits=_READS)
 def ls(
     env: Environment,
     path: _TreeArgument = "/",
     long: bool = flag("-l, --long", "Show version, size, children and times."),
     recursive: bool = flag("-R, --recursive", "Show everything below."),
 ) -> None:
-    """List the children of a node."""
+    """List the children of a node.
+
+    $ pylogctl zk ls /brokers/ids
+    $ pylogctl zk ls -l -R /consumers
+    """
     from pylogctl.zk import reads
 
     reads.list_children(env, path, is_long=long, recursive=recursive)
 
 
-@app.command(
-    _READ_OPTIONS,
-    exits=_READS,
-    examples=("pylogctl zk tree /brokers --data", "pylogctl zk tree --output jsonl"),
-)
+@app.command(_READ_OPTIONS, exits=_READS)
 def tree(
     env: Environment,
     path: _TreeArgument = "/",
@@ -63,17 +59,17 @@ def tree(
     data: bool = flag("--data", "Show values too."),
     raw: bool = flag("--raw", "Do not decode the values of known nodes."),
 ) -> None:
-    """Draw a node and everything below it."""
+    """Draw a node and everything below it.
+
+    $ pylogctl zk tree /brokers --data
+    $ pylogctl zk tree --output jsonl
+    """
     from pylogctl.zk import reads
 
     reads.show_tree(env, path, depth, data=data or raw, raw=raw)
 
 
-@app.command(
-    _READ_OPTIONS,
-    exits=_READS,
-    examples=("pylogctl zk get /brokers/ids/0", "pylogctl zk get /brokers/ids/0 --output json"),
-)
+@app.command(_READ_OPTIONS, exits=_READS)
 def get(
     env: Environment,
     path: PathArgument,
@@ -85,6 +81,9 @@ def get(
     """Write the value of a node, byte for byte.
 
     On a terminal control characters are shown as escapes, unless --raw is given.
+
+    $ pylogctl zk get /brokers/ids/0
+    $ pylogctl zk get /brokers/ids/0 --output json
     """
     from pylogctl.zk import reads
 
@@ -93,31 +92,24 @@ def get(
     reads.get(env, path, as_hex=as_hex, as_json=as_json, raw=raw, show_stat=show_stat)
 
 
-@app.command(
-    _READ_OPTIONS,
-    exits=_READS,
-    examples=(
-        "pylogctl zk find / orders",
-        "pylogctl zk find /consumers 'box-17' --data --output name",
-    ),
-)
+@app.command(_READ_OPTIONS, exits=_READS)
 def find(
     env: Environment,
     path: PathArgument,
     pattern: str = argument("RE", "Regular expression that a part of the path matches."),
     data: bool = flag("--data", "Also find nodes whose value matches."),
 ) -> None:
-    """Find nodes by their paths or values."""
+    """Find nodes by their paths or values.
+
+    $ pylogctl zk find / orders
+    $ pylogctl zk find /consumers 'box-17' --data --output name
+    """
     from pylogctl.zk import reads
 
     reads.find(env, path, pattern, in_data=data)
 
 
-@app.command(
-    _READ_OPTIONS,
-    exits=_READS,
-    examples=("pylogctl zk watch /brokers/ids", "pylogctl zk watch -R /consumers --output jsonl"),
-)
+@app.command(_READ_OPTIONS, exits=_READS)
 def watch(
     env: Environment,
     path: PathArgument,
@@ -126,72 +118,67 @@ def watch(
     """Write a line for each change of a node and its children, until stopped.
 
     Changes in quick succession are one.
+
+    $ pylogctl zk watch /brokers/ids
+    $ pylogctl zk watch -R /consumers --output jsonl
     """
     from pylogctl.zk import reads
 
     reads.watch(env, path, recursive=recursive)
 
 
-@app.command(
-    _READ_OPTIONS, exits=_READS, examples=("pylogctl zk sessions", "pylogctl zk sessions /brokers")
-)
+@app.command(_READ_OPTIONS, exits=_READS)
 def sessions(env: Environment, path: _TreeArgument = "/") -> None:
-    """List the sessions with ephemeral nodes: who is registered by which."""
+    """List the sessions with ephemeral nodes: who is registered by which.
+
+    $ pylogctl zk sessions
+    $ pylogctl zk sessions /brokers
+    """
     from pylogctl.zk import reads
 
     reads.sessions(env, path)
 
 
-@app.command(
-    _READ_OPTIONS,
-    exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG),
-    examples=("pylogctl zk health -Z zk1,zk2,zk3",),
-)
+@app.command(_READ_OPTIONS, exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG))
 def health(env: Environment) -> None:
-    """Ask each server how it is: by four-letter words, or its admin server at port 8080."""
+    """Ask each server how it is: by four-letter words, or its admin server at port 8080.
+
+    $ pylogctl zk health -Z zk1,zk2,zk3
+    """
     from pylogctl.zk import reads
 
     reads.health(env)
 
 
-@app.command(
-    _CHANGE_OPTIONS,
-    exits=_CHANGES,
-    examples=(
-        "pylogctl zk set /consumers/billing/offsets/orders/0-0 4096",
-        "pylogctl zk set /app/limits - --if-version 3 < limits.json",
-    ),
-)
+@app.command(_CHANGE_OPTIONS, exits=_CHANGES)
 def set_(
     env: Environment,
     path: PathArgument,
     value: _Value,
     if_version: int | None = option("--if-version N", "Only if the node has this version.", min=0),
 ) -> None:
-    """Replace the value of a node; the former one is saved."""
+    """Replace the value of a node; the former one is saved.
+
+    $ pylogctl zk set /consumers/billing/offsets/orders/0-0 4096
+    $ pylogctl zk set /app/limits - --if-version 3 < limits.json
+    """
     from pylogctl.zk import changes
 
     changes.set_value(env, path, changes.value_of(env, value), version=if_version)
 
 
-@app.command(
-    _CHANGE_OPTIONS, exits=_CHANGES, examples=("pylogctl zk create /app/limits '{\"rate\":10}'",)
-)
+@app.command(_CHANGE_OPTIONS, exits=_CHANGES)
 def create(env: Environment, path: PathArgument, value: _Value = "") -> None:
-    """Create a persistent node, and its parents where they are missing."""
+    """Create a persistent node, and its parents where they are missing.
+
+    $ pylogctl zk create /app/limits '{"rate":10}'
+    """
     from pylogctl.zk import changes
 
     changes.create(env, path, changes.value_of(env, value))
 
 
-@app.command(
-    _CHANGE_OPTIONS,
-    exits=_CHANGES,
-    examples=(
-        "pylogctl zk rm -R /consumers/billing --dry-run",
-        "pylogctl zk rm -R /consumers/billing --yes --confirm /consumers/billing",
-    ),
-)
+@app.command(_CHANGE_OPTIONS, exits=_CHANGES)
 def rm(
     env: Environment,
     path: PathArgument,
@@ -200,30 +187,28 @@ def rm(
         "--confirm PATH", "The path again; with --yes nothing is asked."
     ),
 ) -> None:
-    """Delete a node; its value is saved."""
+    """Delete a node; its value is saved.
+
+    $ pylogctl zk rm -R /consumers/billing --dry-run
+    $ pylogctl zk rm -R /consumers/billing --yes --confirm /consumers/billing
+    """
     from pylogctl.zk import changes
 
     changes.remove(env, path, recursive=recursive, confirmed=confirmed)
 
 
-@app.command(
-    REGISTRY + TIMEOUT, exits=_READS, examples=("pylogctl zk export /consumers > consumers.jsonl",)
-)
+@app.command(REGISTRY + TIMEOUT, exits=_READS)
 def export(env: Environment, path: _TreeArgument = "/") -> None:
-    """Write a node and everything below it as lines of JSON, with exact values."""
+    """Write a node and everything below it as lines of JSON, with exact values.
+
+    $ pylogctl zk export /consumers > consumers.jsonl
+    """
     from pylogctl.zk import changes
 
     changes.export(env, path)
 
 
-@app.command(
-    _CHANGE_OPTIONS,
-    exits=_CHANGES,
-    examples=(
-        "pylogctl zk import --file consumers.jsonl",
-        "pylogctl zk import --file consumers.jsonl --execute",
-    ),
-)
+@app.command(_CHANGE_OPTIONS, exits=_CHANGES)
 def import_(
     env: Environment,
     file: str = inputs.option(
@@ -234,20 +219,16 @@ def import_(
     """Create and set nodes as an export has them.
 
     Nodes that the export lacks stay; ephemeral ones are skipped, as only a session can make them.
+
+    $ pylogctl zk import --file consumers.jsonl
+    $ pylogctl zk import --file consumers.jsonl --execute
     """
     from pylogctl.zk import changes
 
     changes.import_nodes(env, file, execute=execute)
 
 
-@app.command(
-    _READ_OPTIONS,
-    exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.CONFIG),
-    examples=(
-        "pylogctl zk diff /consumers consumers.jsonl",
-        "pylogctl zk diff /config zk-of-the-other-site:2181",
-    ),
-)
+@app.command(_READ_OPTIONS, exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.CONFIG))
 def diff(
     env: Environment,
     path: PathArgument,
@@ -256,51 +237,44 @@ def diff(
     """Compare a node and everything below it with an export or another ZooKeeper.
 
     Ends with status 8 if they differ.
+
+    $ pylogctl zk diff /consumers consumers.jsonl
+    $ pylogctl zk diff /config zk-of-the-other-site:2181
     """
     from pylogctl.zk import changes
 
     changes.diff(env, path, other)
 
 
-@app.command(
-    _CHANGE_OPTIONS,
-    exits=(*_CHANGES, ExitStatus.CONFIG),
-    examples=(
-        "pylogctl zk secure --zk-credential zk.secret --dry-run",
-        "pylogctl zk secure -Z zk1:2181/kafka --zk-credential zk.secret --yes",
-    ),
-)
+@app.command(_CHANGE_OPTIONS, exits=(*_CHANGES, ExitStatus.CONFIG))
 def secure(env: Environment) -> None:
     """Close the brokers' nodes to all but the user of the credential.
 
     All brokers must run with zookeeper.set.acl=true already. /consumers and /mirrors stay open;
     interrupted, it goes on when run again.
+
+    $ pylogctl zk secure --zk-credential zk.secret --dry-run
+    $ pylogctl zk secure -Z zk1:2181/kafka --zk-credential zk.secret --yes
     """
     from pylogctl.zk import changes
 
     changes.change_acls_of_brokers(env, is_secured=True)
 
 
-@app.command(
-    _CHANGE_OPTIONS,
-    exits=(*_CHANGES, ExitStatus.CONFIG),
-    examples=("pylogctl zk open --zk-credential zk.secret",),
-)
+@app.command(_CHANGE_OPTIONS, exits=(*_CHANGES, ExitStatus.CONFIG))
 def open_(env: Environment) -> None:
     """Open the brokers' nodes to all clients, the way back from `zk secure`.
 
     All brokers must run with zookeeper.set.acl=false, and still with the credential.
+
+    $ pylogctl zk open --zk-credential zk.secret
     """
     from pylogctl.zk import changes
 
     changes.change_acls_of_brokers(env, is_secured=False)
 
 
-@app.command(
-    SUMMARY,
-    exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG, ExitStatus.REMOTE),
-    examples=("pylogctl zk start --data /var/lib/pylogctl/zookeeper", "pylogctl zk start --port 0"),
-)
+@app.command(SUMMARY, exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG, ExitStatus.REMOTE))
 def start(
     env: Environment,
     data: Path = option("--data DIR", "Data directory.", default=Path("data/zookeeper")),
@@ -311,6 +285,9 @@ def start(
     Prints one line once it is ready; its log is zookeeper.log in the data directory. It is
     ZooKeeper's own server, from the jars that come with PySpark, for development and single
     machines; it is started again if it ends, and ends with this command.
+
+    $ pylogctl zk start --data /var/lib/pylogctl/zookeeper
+    $ pylogctl zk start --port 0
     """
     from broker.zk.embedded import EmbeddedZooKeeper
     from pylogctl.cli.process import graceful_stop
