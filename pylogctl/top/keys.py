@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -28,23 +29,19 @@ HELP = [
     "  Q  Ctrl-C       end",
 ]
 
-_SEQUENCES = {
-    b"\x1b[A": "up",
-    b"\x1bOA": "up",
-    b"\x1b[B": "down",
-    b"\x1bOB": "down",
-    b"\x1b[C": ">",
-    b"\x1bOC": ">",
-    b"\x1b[D": "<",
-    b"\x1bOD": "<",
-    b"\x1b[5~": "pgup",
-    b"\x1b[6~": "pgdn",
-    b"\x1b[H": "home",
-    b"\x1bOH": "home",
-    b"\x1b[1~": "home",
-    b"\x1b[F": "end",
-    b"\x1bOF": "end",
-    b"\x1b[4~": "end",
+_SEQUENCE = re.compile(rb"\x1b(?:[\[O]([^a-zA-Z~]*[a-zA-Z~])|(?![\[O])(?=.))", re.DOTALL)
+"""An escape: of a key's sequence, or by itself, if another character follows."""
+_OF_SEQUENCES = {
+    b"A": "up",
+    b"B": "down",
+    b"C": ">",
+    b"D": "<",
+    b"5~": "pgup",
+    b"6~": "pgdn",
+    b"H": "home",
+    b"1~": "home",
+    b"F": "end",
+    b"4~": "end",
 }
 _CONTROLS = {"\r": "enter", "\n": "enter", "\x7f": "backspace", "\b": "backspace"}
 
@@ -75,37 +72,24 @@ class KeyReader:
         data, self._rest = self._rest + data, b""
         keys: list[str] = []
         while data:
-            if not data.startswith(b"\x1b"):
-                text, escape, rest = data.partition(b"\x1b")
-                keys += (_CONTROLS.get(one, one) for one in self._decode(text))
-                data = escape + rest
-                continue
-            found = next((one for one in _SEQUENCES if data.startswith(one)), None)
-            if found is not None:
-                keys.append(_SEQUENCES[found])
-                data = data[len(found) :]
-            elif data == b"\x1b" or (data[1:2] in (b"[", b"O") and not _end_of(data)):
+            text, escape, rest = data.partition(b"\x1b")
+            keys += (_CONTROLS.get(one, one) for one in self._decode(text))
+            data = escape + rest
+            match = _SEQUENCE.match(data)
+            if match is None:  # more of it is to come
                 self._rest = data
                 return keys
-            elif data[1:2] in (b"[", b"O"):
-                data = data[_end_of(data) :]  # a key that means nothing here
-            else:
+            if match[1] is None:
                 keys.append("esc")
-                data = data[1:]
+            elif match[1] in _OF_SEQUENCES:  # else a key that means nothing here
+                keys.append(_OF_SEQUENCES[match[1]])
+            data = data[match.end() :]
         return keys
 
     def flush(self) -> list[str]:
         """Return the keys of an escape that nothing has followed for a while."""
         rest, self._rest = self._rest, b""
         return ["esc", *map(chr, rest[1:])] if rest else []
-
-
-def _end_of(data: bytes) -> int:
-    """Return how long the control sequence at the start is, 0 if its last byte is not there."""
-    for length, byte in enumerate(data[2:], start=3):
-        if byte in b"~" or chr(byte).isalpha():
-            return length
-    return 0
 
 
 @dataclass
