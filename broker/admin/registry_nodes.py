@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from broker.errors import (
     ArgumentError,
@@ -27,7 +27,9 @@ from broker.errors import (
 from broker.zk import paths, values
 from broker.zk.nodes import DeleteNode, NodeStat
 from broker.zk.paths import Protection, protection_of, resolve
-from broker.zk.session import Session
+
+if TYPE_CHECKING:
+    from broker.zk.session import Session
 
 _NODES_AT_ONCE = 64  # each may have a value of a megabyte
 _SYSTEM_NODES = "/zookeeper"

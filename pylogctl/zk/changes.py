@@ -1,4 +1,4 @@
-"""The work of the commands of `pylogctl zk` that write nodes, and of exports and comparisons.
+"""Changes of nodes by `pylogctl zk`, and of their ACLs; the tree that one is compared with.
 
 A change is planned, shown, confirmed and made; what it replaces is saved before. What was shown is
 what is made: a plan is kept in a temporary file, as a tree may have more nodes than memory holds.
@@ -14,31 +14,23 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from broker.admin import registry_nodes
 from broker.admin.registry_nodes import Action, NodeChange, change_acls, check_brokers, compare_acls
-from broker.errors import CoordinationError, RegistryConflictError
+from broker.errors import CoordinationError
 from broker.files import write_atomically
 from broker.units import counted
-from broker.zk.session import Session
 from pylogctl.cli.columns import Document
-from pylogctl.cli.confirmation import confirm, confirm_name, new_undo_file, tell_undo
+from pylogctl.cli.confirmation import confirm, new_undo_file, tell_undo
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session
 from pylogctl.cli.context import at_cluster, read_contexts
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
-from pylogctl.zk.document import (
-    ACLS,
-    CHANGES,
-    CHANGES_OF_VALUES,
-    DIFF,
-    AclRow,
-    ChangeRow,
-    DifferenceRow,
-    change_row,
-    difference_row,
-)
+from pylogctl.zk.document import ACLS, AclRow, ChangeRow, change_row
+
+if TYPE_CHECKING:
+    from broker.zk.session import Session
 
 _RECONNECT_S = 1.0
 _DONE: dict[Action, str] = {"create": "created", "set": "set", "delete": "deleted"}
@@ -48,91 +40,21 @@ def value_of(env: Environment, text: str) -> bytes:
     """Return the value of a command line, exactly: `-` stands for that of standard input."""
     if text != "-":
         return text.encode("utf-8", "surrogateescape")
-    with _opened(env, text) as found:
+    with opened(env, text) as found:
         return found.read()
 
 
-def set_value(env: Environment, path: str, value: bytes, *, version: int | None) -> None:
-    """Replace the value of a node, of this version if one is given."""
-    with zookeeper_session(env) as session:
-        before, stat = session.get(path)
-        if version not in (None, stat.version):
-            raise RegistryConflictError(f"node {path} has version {stat.version}, not {version}")
-        is_ephemeral = stat.ephemeral_owner != 0
-        change = NodeChange(path, "set", before, value, stat.version, is_ephemeral)
-        _carry_out(env, session, CHANGES_OF_VALUES, [change], _asks(env, "set", path))
-
-
-def create(env: Environment, path: str, value: bytes) -> None:
-    """Create a persistent node and its missing parents."""
-    with zookeeper_session(env, may_be_new=True) as session:
-        changes = registry_nodes.plan_creation(session, path, value)
-        _carry_out(env, session, CHANGES_OF_VALUES, changes, _asks(env, "create", path))
-
-
-def remove(env: Environment, path: str, *, recursive: bool, confirmed: str | None) -> None:
-    """Delete a node, with all below it if `recursive`, after its path is confirmed."""
-    with zookeeper_session(env) as session:
-        if path == "/":
-            raise UsageError("'/' is the whole tree; name a node below it")
-        if not recursive and (names := session.children(path)):
-            raise CliError(
-                ExitStatus.CONFLICT,
-                f"node {path} has {len(names)} children",
-                "-R deletes them, too",
-                code="NODE_NOT_EMPTY",
-            )
-        session.get(path)  # must exist
-        changes = registry_nodes.plan_removal(registry_nodes.read_tree(session, path))
-        _carry_out(
-            env, session, CHANGES, changes, lambda _: confirm_name(env, "zk rm", path, confirmed)
-        )
-
-
-def export(env: Environment, path: str) -> None:
-    """Write a node and all below it, a line each."""
-    node_count = 0
-    with zookeeper_session(env) as session:
-        for node in registry_nodes.read_tree(session, path):
-            env.write(registry_nodes.encode_node(node))
-            node_count += 1
-    env.note(f"{counted(node_count, 'node')} exported")
-
-
-def import_nodes(env: Environment, file: str, *, execute: bool) -> None:
-    """Make nodes as an export has them; only show the plan without `execute`."""
-    with _opened(env, file) as lines, zookeeper_session(env, may_be_new=True) as session:
-        changes = registry_nodes.plan_import(session, registry_nodes.decode_lines(lines))
-        ask = _asks(env, "import", file)
-        _carry_out(env, session, CHANGES_OF_VALUES, changes, ask, is_shown_only=not execute)
-
-
-def diff(env: Environment, path: str, other: str) -> None:
-    """Compare a node and all below it with an export, or with another ZooKeeper."""
-    found: Counter[str] = Counter()
-    with zookeeper_session(env) as session, _other_tree(env, path, other) as records:
-        here = map(registry_nodes.as_record, registry_nodes.read_tree(session, path))
-
-        def rows() -> Iterator[DifferenceRow]:
-            for one in registry_nodes.compare(here, records):
-                row = difference_row(one)
-                found[row.difference] += 1
-                yield row
-
-        render(env, DIFF, rows())
-    if found:
-        differing = counted(found.total(), "node")
-        raise CliError(ExitStatus.CORRUPT, f"{differing} at or below '{path}' differ")
-
-
 @contextmanager
-def _other_tree(
+def other_tree(
     env: Environment, path: str, other: str
 ) -> Iterator[Iterable[registry_nodes.NodeRecord]]:
+    """Yield the nodes of an export, or of another ZooKeeper, at and below a path."""
     is_address = other != "-" and not Path(other).exists() and ":" in other
     if is_address or other in read_contexts(env.environ).by_name:
         timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
         there = at_cluster(env, other, takes_brokers=False)
+        from broker.zk.session import Session  # late: kazoo
+
         session = Session(
             there.zookeeper, request_timeout_s=timeout_s, security=zookeeper_security(there)
         )
@@ -143,13 +65,13 @@ def _other_tree(
             session.stop()
         return
     below = "/" if path == "/" else f"{path}/"
-    with _opened(env, other) as lines:
+    with opened(env, other) as lines:
         records = registry_nodes.decode_lines(lines)
         yield (one for one in records if one.path == path or one.path.startswith(below))
 
 
 @contextmanager
-def _opened(env: Environment, file: str) -> Iterator[BinaryIO]:
+def opened(env: Environment, file: str) -> Iterator[BinaryIO]:
     """Open a file for reading; `-` is standard input."""
     if file == "-":
         yield env.streams.stdin or io.BytesIO()
@@ -158,7 +80,7 @@ def _opened(env: Environment, file: str) -> Iterator[BinaryIO]:
         yield named
 
 
-def _asks(env: Environment, verb: str, what: str) -> Callable[[Counter[Action]], None]:
+def asks(env: Environment, verb: str, what: str) -> Callable[[Counter[Action]], None]:
     """Return the question of a command, which says how many nodes it changes."""
 
     def ask(counts: Counter[Action]) -> None:
@@ -168,7 +90,7 @@ def _asks(env: Environment, verb: str, what: str) -> Callable[[Counter[Action]],
     return ask
 
 
-def _carry_out(
+def carry_out(
     env: Environment,
     session: Session,
     document: Document,

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+from broker.admin import registry_nodes
+from broker.admin.registry_nodes import Node, NodeChange, read_nodes, read_tree
+from broker.endpoints import join_address
+from broker.errors import RegistryConflictError
+from broker.patterns import Pattern
+from broker.units import counted, format_time
+from broker.zk.health import ServerHealth, server_health
+from broker.zk.known_nodes import decode_node
+from broker.zk.paths import parse_connect_string
+from pylogctl.cli.confirmation import confirm_name
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session
 from pylogctl.cli.declarations import argument, flag, inputs, option, safety
-from pylogctl.cli.environment import Environment, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
+from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.options import (
     CONFIRM,
     DRY_RUN,
@@ -18,9 +34,28 @@ from pylogctl.cli.options import (
     App,
     ExecuteOption,
 )
+from pylogctl.cli.process import graceful_stop
+from pylogctl.cli.render import render
+from pylogctl.zk import document
+from pylogctl.zk.changes import (
+    asks,
+    carry_out,
+    change_acls_of_brokers,
+    opened,
+    other_tree,
+    value_of,
+)
+from pylogctl.zk.document import describe_value, node_columns
 from pylogctl.zk.paths import checked_path
 
+if TYPE_CHECKING:
+    from broker.zk.session import Session
+
 app = App()
+
+_POLL_S = 0.2
+_CHILDREN_ONLY = 1
+_DRAWN_AT_ONCE = 64
 
 _READS = (ExitStatus.NOT_FOUND,)
 _READ_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT)
@@ -46,9 +81,22 @@ def ls(
     $ pylogctl zk ls /brokers/ids
     $ pylogctl zk ls -l -R /consumers
     """
-    from pylogctl.zk import reads
 
-    reads.list_children(env, path, is_long=long, recursive=recursive)
+    def rows(session: Session) -> Iterator[document.ChildRow]:
+        nodes = session.walk(path, max_depth=None if recursive else _CHILDREN_ONLY)
+        next(nodes)  # the node itself
+        children = (child for _, child in nodes)
+        if long or env.settings.output:
+            for node in read_nodes(session, children):
+                yield document.ChildRow(name_of(node.path), node_columns(node.stat))
+        else:
+            yield from (document.ChildRow(name_of(child)) for child in children)
+
+    def name_of(child: str) -> str:
+        return child if recursive else child.rpartition("/")[2]
+
+    with zookeeper_session(env) as session:
+        render(env, document.LS_LONG if long else document.LS, rows(session))
 
 
 @app.command(_READ_OPTIONS, exits=_READS)
@@ -64,9 +112,11 @@ def tree(
     $ pylogctl zk tree /brokers --data
     $ pylogctl zk tree --output jsonl
     """
-    from pylogctl.zk import reads
-
-    reads.show_tree(env, path, depth, data=data or raw, raw=raw)
+    with zookeeper_session(env) as session:
+        if env.settings.output is None and not env.settings.columns:
+            _draw(env, session, path, depth, data=data or raw, raw=raw)
+        else:
+            render(env, document.TREE, _tree_rows(session, path, depth, raw=raw))
 
 
 @app.command(_READ_OPTIONS, exits=_READS)
@@ -85,11 +135,23 @@ def get(
     $ pylogctl zk get /brokers/ids/0
     $ pylogctl zk get /brokers/ids/0 --output json
     """
-    from pylogctl.zk import reads
-
     if as_hex + as_json + raw + show_stat > 1:
         raise UsageError("only one of --raw, --json, --hex and --stat is possible")
-    reads.get(env, path, as_hex=as_hex, as_json=as_json, raw=raw, show_stat=show_stat)
+    with zookeeper_session(env) as session:
+        value, stat = session.get(path)
+    if env.settings.output or env.settings.columns or show_stat:
+        render(
+            env,
+            document.GET_STAT if show_stat else document.GET,
+            [document.value_row(path, value, stat)],
+        )
+        return
+    written = _written(value, path, as_hex=as_hex, as_json=as_json)
+    if env.streams.stdout_is_tty and not raw:
+        written = printable_bytes(written, keep="\t\n")
+    env.write(written)
+    if env.streams.stdout_is_tty and not raw:
+        env.write(b"\n")
 
 
 @app.command(_READ_OPTIONS, exits=_READS)
@@ -104,9 +166,30 @@ def find(
     $ pylogctl zk find / orders
     $ pylogctl zk find /consumers 'box-17' --data --output name
     """
-    from pylogctl.zk import reads
+    matches = Pattern(pattern).search
 
-    reads.find(env, path, pattern, in_data=data)
+    def is_found(node: Node) -> bool:
+        text = node.value.decode("utf-8", "replace")
+        return bool(matches(node.path) or matches(text))
+
+    with zookeeper_session(env) as session:
+        if data:
+            nodes: Iterable[Node] = filter(is_found, read_tree(session, path))
+        else:
+            nodes = read_nodes(session, (one for _, one in session.walk(path) if matches(one)))
+        render(
+            env,
+            document.FIND,
+            (
+                document.FoundRow(
+                    one.path,
+                    describe_value(one.path, one.value),
+                    node_columns(one.stat),
+                    decode_node(one.path, one.value),
+                )
+                for one in nodes
+            ),
+        )
 
 
 @app.command(_READ_OPTIONS, exits=_READS)
@@ -122,9 +205,27 @@ def watch(
     $ pylogctl zk watch /brokers/ids
     $ pylogctl zk watch -R /consumers --output jsonl
     """
-    from pylogctl.zk import reads
+    from broker.zk.tree_watch import TreeWatch  # late: kazoo
 
-    reads.watch(env, path, recursive=recursive)
+    with zookeeper_session(env) as session, graceful_stop() as stop:
+        tree = TreeWatch(session, path, max_depth=None if recursive else _CHILDREN_ONLY)
+        env.report(f"watching {counted(tree.node_count, 'node')}")
+        header_env = env
+        while not stop.is_set:
+            env.check_reader()
+            for event in tree.events(_POLL_S):
+                value = None if event.value is None else describe_value(event.path, event.value)
+                fields = None if event.value is None else decode_node(event.path, event.value)
+                row = document.EventRow(
+                    env.clock.time_ms(), event.action, event.path, event.stat.version, value, fields
+                )
+                if env.settings.output is None and not env.settings.columns:
+                    words = (format_time(row.time or 0), f"{row.event:<7}", row.path, value or "")
+                    env.write_line("  ".join(words).rstrip())
+                else:
+                    render(header_env, document.WATCH, [row])
+                    header_env = _as_next(env)
+                env.flush()
 
 
 @app.command(_READ_OPTIONS, exits=_READS)
@@ -134,9 +235,12 @@ def sessions(env: Environment, path: _TreeArgument = "/") -> None:
     $ pylogctl zk sessions
     $ pylogctl zk sessions /brokers
     """
-    from pylogctl.zk import reads
-
-    reads.sessions(env, path)
+    found: dict[int, list[Node]] = {}
+    with zookeeper_session(env) as session:
+        for node in read_tree(session, path):
+            if node.is_ephemeral:
+                found.setdefault(node.stat.ephemeral_owner, []).append(node)
+    render(env, document.SESSIONS, (_session_row(owner, nodes) for owner, nodes in found.items()))
 
 
 @app.command(_READ_OPTIONS, exits=(ExitStatus.PARTIAL, ExitStatus.CONFIG))
@@ -145,9 +249,24 @@ def health(env: Environment) -> None:
 
     $ pylogctl zk health -Z zk1,zk2,zk3
     """
-    from pylogctl.zk import reads
+    hosts = parse_connect_string(env.zookeeper).hosts
+    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+    security = zookeeper_security(env)
+    tls = None if security is None else security.tls
 
-    reads.health(env)
+    def ask() -> Iterator[tuple[str, ServerHealth]]:
+        for host, port in hosts:
+            yield join_address(host, port), server_health(host, port, timeout_s=timeout_s, tls=tls)
+
+    found = dict(ask())
+    render(env, document.HEALTH, [_health_row(server, one) for server, one in found.items()])
+    down = [f"{server}: {one.problem}" for server, one in found.items() if one.problem]
+    if down:
+        raise CliError(
+            ExitStatus.PARTIAL if len(down) < len(found) else ExitStatus.UNREACHABLE,
+            f"{len(down)} of {counted(len(found), 'server')} of ZooKeeper cannot serve",
+            *down,
+        )
 
 
 @app.command(_CHANGE_OPTIONS, exits=_CHANGES)
@@ -162,9 +281,14 @@ def set_(
     $ pylogctl zk set /consumers/billing/offsets/orders/0-0 4096
     $ pylogctl zk set /app/limits - --if-version 3 < limits.json
     """
-    from pylogctl.zk import changes
-
-    changes.set_value(env, path, changes.value_of(env, value), version=if_version)
+    after = value_of(env, value)
+    with zookeeper_session(env) as session:
+        before, stat = session.get(path)
+        if if_version not in (None, stat.version):
+            raise RegistryConflictError(f"node {path} has version {stat.version}, not {if_version}")
+        is_ephemeral = stat.ephemeral_owner != 0
+        change = NodeChange(path, "set", before, after, stat.version, is_ephemeral)
+        carry_out(env, session, document.CHANGES_OF_VALUES, [change], asks(env, "set", path))
 
 
 @app.command(_CHANGE_OPTIONS, exits=_CHANGES)
@@ -173,9 +297,10 @@ def create(env: Environment, path: PathArgument, value: _Value = "") -> None:
 
     $ pylogctl zk create /app/limits '{"rate":10}'
     """
-    from pylogctl.zk import changes
-
-    changes.create(env, path, changes.value_of(env, value))
+    content = value_of(env, value)
+    with zookeeper_session(env, may_be_new=True) as session:
+        changes = registry_nodes.plan_creation(session, path, content)
+        carry_out(env, session, document.CHANGES_OF_VALUES, changes, asks(env, "create", path))
 
 
 @app.command(_CHANGE_OPTIONS, exits=_CHANGES)
@@ -192,9 +317,25 @@ def rm(
     $ pylogctl zk rm -R /consumers/billing --dry-run
     $ pylogctl zk rm -R /consumers/billing --yes --confirm /consumers/billing
     """
-    from pylogctl.zk import changes
-
-    changes.remove(env, path, recursive=recursive, confirmed=confirmed)
+    with zookeeper_session(env) as session:
+        if path == "/":
+            raise UsageError("'/' is the whole tree; name a node below it")
+        if not recursive and (names := session.children(path)):
+            raise CliError(
+                ExitStatus.CONFLICT,
+                f"node {path} has {len(names)} children",
+                "-R deletes them, too",
+                code="NODE_NOT_EMPTY",
+            )
+        session.get(path)  # must exist
+        changes = registry_nodes.plan_removal(read_tree(session, path))
+        carry_out(
+            env,
+            session,
+            document.CHANGES,
+            changes,
+            lambda _: confirm_name(env, "zk rm", path, confirmed),
+        )
 
 
 @app.command(REGISTRY + TIMEOUT, exits=_READS)
@@ -203,9 +344,12 @@ def export(env: Environment, path: _TreeArgument = "/") -> None:
 
     $ pylogctl zk export /consumers > consumers.jsonl
     """
-    from pylogctl.zk import changes
-
-    changes.export(env, path)
+    node_count = 0
+    with zookeeper_session(env) as session:
+        for node in read_tree(session, path):
+            env.write(registry_nodes.encode_node(node))
+            node_count += 1
+    env.note(f"{counted(node_count, 'node')} exported")
 
 
 @app.command(_CHANGE_OPTIONS, exits=_CHANGES)
@@ -223,9 +367,10 @@ def import_(
     $ pylogctl zk import --file consumers.jsonl
     $ pylogctl zk import --file consumers.jsonl --execute
     """
-    from pylogctl.zk import changes
-
-    changes.import_nodes(env, file, execute=execute)
+    with opened(env, file) as lines, zookeeper_session(env, may_be_new=True) as session:
+        changes = registry_nodes.plan_import(session, registry_nodes.decode_lines(lines))
+        ask = asks(env, "import", file)
+        carry_out(env, session, document.CHANGES_OF_VALUES, changes, ask, is_shown_only=not execute)
 
 
 @app.command(_READ_OPTIONS, exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.CONFIG))
@@ -241,9 +386,20 @@ def diff(
     $ pylogctl zk diff /consumers consumers.jsonl
     $ pylogctl zk diff /config zk-of-the-other-site:2181
     """
-    from pylogctl.zk import changes
+    found: Counter[str] = Counter()
+    with zookeeper_session(env) as session, other_tree(env, path, other) as records:
+        here = map(registry_nodes.as_record, read_tree(session, path))
 
-    changes.diff(env, path, other)
+        def rows() -> Iterator[document.DifferenceRow]:
+            for one in registry_nodes.compare(here, records):
+                row = document.difference_row(one)
+                found[row.difference] += 1
+                yield row
+
+        render(env, document.DIFF, rows())
+    if found:
+        differing = counted(found.total(), "node")
+        raise CliError(ExitStatus.CORRUPT, f"{differing} at or below '{path}' differ")
 
 
 @app.command(_CHANGE_OPTIONS, exits=(*_CHANGES, ExitStatus.CONFIG))
@@ -256,9 +412,7 @@ def secure(env: Environment) -> None:
     $ pylogctl zk secure --zk-credential zk.secret --dry-run
     $ pylogctl zk secure -Z zk1:2181/kafka --zk-credential zk.secret --yes
     """
-    from pylogctl.zk import changes
-
-    changes.change_acls_of_brokers(env, is_secured=True)
+    change_acls_of_brokers(env, is_secured=True)
 
 
 @app.command(_CHANGE_OPTIONS, exits=(*_CHANGES, ExitStatus.CONFIG))
@@ -269,9 +423,7 @@ def open_(env: Environment) -> None:
 
     $ pylogctl zk open --zk-credential zk.secret
     """
-    from pylogctl.zk import changes
-
-    changes.change_acls_of_brokers(env, is_secured=False)
+    change_acls_of_brokers(env, is_secured=False)
 
 
 @app.command(SUMMARY, exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG, ExitStatus.REMOTE))
@@ -289,18 +441,101 @@ def start(
     $ pylogctl zk start --data /var/lib/pylogctl/zookeeper
     $ pylogctl zk start --port 0
     """
-    from broker.zk.embedded import EmbeddedZooKeeper
-    from pylogctl.cli.process import graceful_stop
+    from broker.zk.embedded import EmbeddedZooKeeper  # late: kazoo
     from pylogctl.cli.service import announce_ready
-    from pylogctl.zk.document import READY, ReadyRow
 
     server = EmbeddedZooKeeper(data, port=port, is_kept_up=True)
     with graceful_stop() as stop:
         server.start()
         try:
             log = str(data / "zookeeper.log")
-            announce_ready(env, READY, ReadyRow(server.connect, os.getpid(), str(data), log))
+            announce_ready(
+                env, document.READY, document.ReadyRow(server.connect, os.getpid(), str(data), log)
+            )
             while not stop.wait(0.5):
                 pass
         finally:
             server.stop()
+
+
+def _tree_rows(
+    session: Session, path: str, depth: int | None, *, raw: bool
+) -> Iterator[document.TreeRow]:
+    top = path.rstrip("/").count("/")
+    for one, value, stat in read_nodes(
+        session, (p for _, p in session.walk(path, max_depth=depth))
+    ):
+        text, level = describe_value(one, value, raw=raw), one.rstrip("/").count("/") - top
+        yield document.TreeRow(one, level, text, node_columns(stat), decode_node(one, value))
+
+
+def _draw(
+    env: Environment, session: Session, top: str, max_depth: int | None, *, data: bool, raw: bool
+) -> None:
+    branch, corner, bar = (
+        ("├── ", "└── ", "│   ") if env.unicode_output else ("|-- ", "`-- ", "|   ")
+    )
+    # each open level has a bar if a later node continues it, else a blank
+    continues: list[bool] = []
+    nodes = session.branches(top, max_depth=max_depth)
+    while some := list(islice(nodes, _DRAWN_AT_ONCE)):
+        values = session.get_many(path for _, path, _ in some) if data else {}
+        for depth, path, is_last in some:
+            continues = [*continues[:depth], not is_last]
+            indent = "".join(bar if more else "    " for more in continues[1:depth])
+            mark = (corner if is_last else branch) if depth else ""
+            name = path.rpartition("/")[2] if depth else path
+            value = describe_value(path, values[path][0], raw=raw) if path in values else ""
+            env.write_line(f"{indent}{mark}{name}{f'  {value}' if value else ''}")
+
+
+def _written(value: bytes, path: str, *, as_hex: bool, as_json: bool) -> bytes:
+    if as_hex:
+        return value.hex().encode()
+    if not as_json:
+        return value
+    try:
+        return json.dumps(json.loads(value), indent=2).encode()
+    except ValueError as error:
+        raise UsageError(f"the value of '{path}' is not JSON: {error}") from error
+
+
+def _as_next(env: Environment) -> Environment:
+    """Return the environment for the records after the first, which need no header."""
+    output = "jsonl" if env.output == "json" else env.output
+    return env.changed(settings=env.settings._replace(output=output, no_header=True))
+
+
+def _session_row(owner: int, nodes: list[Node]) -> document.SessionRow:
+    brokers, members = [], []
+    for node in nodes:
+        match (decode_node(node.path, node.value) or {}).get("kind"), node.path.split("/"):
+            case "broker", [*_, broker_id]:
+                brokers.append(broker_id)
+            case "member", [_, _, group, _, consumer_id]:
+                members.append(f"{group}/{consumer_id}")
+    paths = [node.path for node in nodes]
+    return document.SessionRow(f"0x{owner & (1 << 64) - 1:x}", len(nodes), brokers, members, paths)
+
+
+def _health_row(server: str, found: ServerHealth) -> document.HealthRow:
+    facts = found.facts
+
+    def number(name: str) -> int | None:
+        text = facts.get(name, "")
+        return int(text) if text.isdigit() else None
+
+    return document.HealthRow(
+        server,
+        "down" if found.problem else "ok",
+        facts.get("server_state"),
+        list(found.answered_by),
+        number("num_alive_connections"),
+        number("outstanding_requests"),
+        number("znode_count"),
+        number("ephemerals_count"),
+        number("watch_count"),
+        facts.get("version", "").partition("-")[0].partition(",")[0] or None,
+        found.problem,
+        facts,
+    )

@@ -10,7 +10,7 @@ import pytest
 
 from broker.zk.session import Session
 from pylogctl.cli.environment import ExitStatus
-from pylogctl.zk import changes
+from pylogctl.zk import command
 from tests.support.command_line import Invoke
 
 pytestmark = pytest.mark.zookeeper
@@ -210,7 +210,7 @@ def test_rm_when_nodes_change_after_the_plan_was_shown_then_deletes_only_what_it
         session.create("/a/new", b"mine")
         session.set("/a/bytes", b"newer")
 
-    monkeypatch.setattr(changes, "confirm_name", answer)
+    monkeypatch.setattr(command, "confirm_name", answer)
     result = invoke("zk", "rm", "-R", "/a", "-Z", zookeeper)
     assert result.status == ExitStatus.PARTIAL
     assert values_of(session, "/a") == {"/a": b"", "/a/bytes": b"newer", "/a/new": b"mine"}
