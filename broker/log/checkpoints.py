@@ -123,7 +123,6 @@ class HighWatermarks:
         self._table = table
         self._directories = table.directories
         self._stored: dict[DataDirectory, dict[TopicPartition, int]] = {}
-        self._seen: list[tuple[object, ...]] = []  # all that those written last are made of
         self._task: PeriodicTask | None = None
 
     def load(self) -> None:
@@ -154,26 +153,20 @@ class HighWatermarks:
     def write(self) -> dict[DataDirectory, OSError]:
         """Write those of the directories where one has changed, and return the failures."""
         places = self._directories.place_of
-        seen: list[tuple[object, ...]] = [
-            (log, log.high_watermark, log.is_replicated, places.get(log.partition))
-            for log in self._table.all()
-        ]
-        if seen == self._seen:
-            return {}
+        present: dict[DataDirectory | None, dict[TopicPartition, int]] = {}
+        for log in self._table.all():
+            if log.is_replicated:
+                of_place = present.setdefault(places.get(log.partition), {})
+                of_place[log.partition] = log.high_watermark
         failures = {}
         for directory in self._directories.online:
-            offsets = {
-                log.partition: log.high_watermark
-                for log in self._table.all()
-                if log.is_replicated and places.get(log.partition) is directory
-            }
+            offsets = present.get(directory, {})
             if offsets != self._stored.get(directory, {}):
                 try:
                     write_high_watermarks(directory.path, offsets)
                     self._stored[directory] = offsets
                 except OSError as error:
                     failures[directory] = error
-        self._seen = [] if failures else seen
         return failures
 
     def _write_or_log(self) -> None:

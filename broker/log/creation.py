@@ -25,12 +25,15 @@ from broker.topic import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogMaker:
-    """What all logs of a broker share, to make one of the segments in a directory."""
+@dataclass(frozen=True, slots=True)
+class LogCreation:
+    """Creates the topics and logs of one broker."""
 
+    table: LogTable
     settings: LogSettings
     parts: LogParts
+    deletions: LogDeletions
+    high_watermarks: HighWatermarks
 
     def make(
         self,
@@ -57,23 +60,13 @@ class LogMaker:
             unsynced_directories=unsynced,
         )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogCreation:
-    """Creates the topics and logs of one broker."""
-
-    table: LogTable
-    maker: LogMaker
-    deletions: LogDeletions
-    high_watermarks: HighWatermarks
-
     def get_or_create(self, topic: str, index: int) -> Log:
         """Return a partition's log, created if the topic has such a partition on this broker."""
         table, topics = self.table, self.table.topics
         log = table.get(topic, index)
         if log is not None:
             return log
-        validate_topic_name(topic, self.maker.settings.broker.max_topic_name_length)
+        validate_topic_name(topic, self.settings.broker.max_topic_name_length)
         with table.lock:
             log = table.get(topic, index)
             if log is not None:
@@ -103,7 +96,7 @@ class LogCreation:
         With `has_replicas` the controller has created it, and given it a creation id.
         """
         topics = self.table.topics
-        validate_new_topic(topic, partition_count, self.maker.settings.broker.max_topic_name_length)
+        validate_new_topic(topic, partition_count, self.settings.broker.max_topic_name_length)
         with self.table.lock:
             topics.validate_not_deleting(topic)
             if topic in topics:
@@ -167,7 +160,7 @@ class LogCreation:
         try:
             data_directory.make_log_directory(partition)
             validate_no_link(directory)
-            log = self.maker.make(partition, directory, [], NOTHING_FLUSHED)
+            log = self.make(partition, directory, [], NOTHING_FLUSHED)
         except OSError as error:
             raise errors.StorageError(
                 f"cannot create {partition}: {directory}: {reason_of(error)}"

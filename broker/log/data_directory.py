@@ -24,7 +24,7 @@ import fcntl
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -311,25 +311,19 @@ class DataDirectory:
             self._durable_homes.add(home)
         return directory
 
-    def log_directories(self) -> dict[LogKey, Path]:
+    def logs(self) -> dict[TopicPartition, Path]:
         """Return the directories of all logs; others are ignored with a warning."""
-        found: dict[LogKey, Path] = {}
+        found: dict[TopicPartition, Path] = {}
         with os.scandir(self.path) as entries:
             for entry in entries:
                 key = parse_log_directory_name(entry.name) if entry.is_dir() else None
                 if key is not None:
-                    found[key] = Path(entry.path)
+                    found[TopicPartition(key[0], self._broker_id, key[1])] = Path(entry.path)
                 elif not _is_own(entry.name):
                     logger.warning("%s is not a log: ignored", entry.path)
-        return found
-
-    def replica_directories(self) -> dict[TopicPartition, Path]:
-        """Return the directories of the logs of other homes."""
         root = self.path / REPLICAS_NAME
-        if not root.exists():
-            return {}
-        found = {}
-        for home in (one for one in root.iterdir() if one.name.isdecimal()):
+        homes = [one for one in root.iterdir() if one.name.isdecimal()] if root.exists() else []
+        for home in homes:
             for path in home.iterdir():
                 key = parse_log_directory_name(path.name) if path.is_dir() else None
                 if key is not None:
@@ -345,10 +339,7 @@ class DataDirectory:
         """Return the explicit partition counts by topic; `ConfigError` if the file is damaged."""
         path = self.path / _PARTITION_COUNTS_NAME
         try:
-            lines = path.read_bytes().decode().split("\n")
-            if lines[0] != _COUNTS_FIRST_LINE or lines[-1] != "":
-                raise ValueError("its first line or its end is wrong")
-            pairs = [line.rsplit(" ", 1) for line in lines[1:-1]]
+            pairs = [line.rsplit(" ", 1) for line in read_lines(path, _COUNTS_FIRST_LINE)]
             return {topic: int(count) for topic, count in pairs}
         except FileNotFoundError:
             return {}
@@ -360,10 +351,10 @@ class DataDirectory:
 
     def write_partition_counts(self, counts: Mapping[str, int]) -> None:
         """Replace the explicit partition counts by topic; on an error the old ones remain."""
-        lines = [_COUNTS_FIRST_LINE, *(f"{topic} {counts[topic]}" for topic in sorted(counts)), ""]
+        lines = [f"{topic} {count}" for topic, count in sorted(counts.items())]
         path = self.path / _PARTITION_COUNTS_NAME
         try:
-            write_atomically(path, "\n".join(lines).encode())
+            write_lines(path, _COUNTS_FIRST_LINE, lines)
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
@@ -479,21 +470,18 @@ UNKNOWN = RecoveryPoint(None, None)
 
 def write_recovery_points(directory: Path, points: Mapping[LogKey, RecoveryPoint]) -> None:
     """Replace the recovery points in a directory of logs; on an `OSError` the old ones remain."""
-    lines = [_FIRST_LINE]
+    lines = []
     for (topic, index), point in sorted(points.items()):
         offset, since_ms = (-1 if number is None else number for number in point)
         lines.append(f"{topic} {index} {offset} {since_ms}")
-    write_atomically(directory / CHECKPOINT_NAME, ("\n".join(lines) + "\n").encode())
+    write_lines(directory / CHECKPOINT_NAME, _FIRST_LINE, lines)
 
 
 def read_recovery_points(directory: Path) -> dict[LogKey, RecoveryPoint] | None:
     """Return the recovery points in a directory of logs, None without a readable checkpoint."""
     path = directory / CHECKPOINT_NAME
     try:
-        lines = path.read_bytes().decode().split("\n")
-        if lines[0] != _FIRST_LINE or lines[-1] != "":
-            raise ValueError("its first line or its end is wrong")
-        return dict(map(_parse_recovery_point, lines[1:-1]))
+        return dict(map(_parse_recovery_point, read_lines(path, _FIRST_LINE)))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -505,6 +493,19 @@ def _parse_recovery_point(line: str) -> tuple[LogKey, RecoveryPoint]:
     topic, index, *numbers = line.rsplit(" ", 3)
     offset, since_ms = (None if int(one) < 0 else int(one) for one in numbers)
     return (topic, int(index)), RecoveryPoint(offset, since_ms)
+
+
+def write_lines(path: Path, first_line: str, lines: Iterable[str]) -> None:
+    """Replace a file of lines below one that names its form; on an `OSError` it stays."""
+    write_atomically(path, "\n".join((first_line, *lines, "")).encode())
+
+
+def read_lines(path: Path, first_line: str) -> list[str]:
+    """Return the lines of such a file below the first; `ValueError` if it is damaged."""
+    first, *lines, end = path.read_bytes().decode().split("\n")
+    if first != first_line or end:
+        raise ValueError("its first line or its end is wrong")
+    return lines
 
 
 def write_counted_lines(path: Path, lines: Sequence[str]) -> None:

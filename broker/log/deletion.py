@@ -254,8 +254,8 @@ class LogDeletions:
 
     def move_topics_aside(self, directory: DataDirectory, topics: Collection[str]) -> None:
         """Move the logs of topics aside; caller holds `removal_lock`."""
-        found = directory.log_directories()
-        self.move_aside(directory, [path for (topic, _), path in found.items() if topic in topics])
+        own = (one for one in directory.logs().items() if one[0].home == self._table.home)
+        self.move_aside(directory, [path for partition, path in own if partition.topic in topics])
 
     def move_aside(self, directory: DataDirectory, paths: Iterable[Path]) -> None:
         """Move log directories in a data directory aside."""

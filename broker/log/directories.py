@@ -305,7 +305,7 @@ class DataDirectories:
         Returns the logs by data directory, and the former directories of logs that were moved.
         Raises `LogCorruptError` if a partition is in two directories.
         """
-        found = self.for_each(self._logs_in)
+        found = self.for_each(DataDirectory.logs)
         left_behind: dict[DataDirectory, list[Path]] = {one: [] for one in found}
         for directory, logs in found.items():
             for partition, path in logs.items():
@@ -345,13 +345,6 @@ class DataDirectories:
                 continue
             except OSError as error:
                 logger.warning("cannot remove %s: %s", note, error)
-
-    def _logs_in(self, directory: DataDirectory) -> dict[TopicPartition, Path]:
-        own = {
-            TopicPartition(topic, self._broker_id, index): path
-            for (topic, index), path in directory.log_directories().items()
-        }
-        return own | directory.replica_directories()
 
     def add(self, partition: TopicPartition, directory: DataDirectory) -> None:
         """Note the directory of a partition that is new or was moved."""

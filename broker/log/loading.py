@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from broker.errors import LogCorruptError, StorageError
-from broker.log.checkpoints import HighWatermarks
-from broker.log.creation import LogMaker, refuse_until_ordered
+from broker.log.creation import LogCreation, refuse_until_ordered
 from broker.log.data_directory import (
     NOTHING_FLUSHED,
     UNKNOWN,
@@ -17,7 +16,6 @@ from broker.log.data_directory import (
     RecoveryPoint,
     read_recovery_points,
 )
-from broker.log.deletion import LogDeletions
 from broker.log.log import Log
 from broker.log.recovery import (
     Recovery,
@@ -72,18 +70,20 @@ class _Contents:
         self.kept_ends |= other.kept_ends
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Loader:
     """Fills the table of logs, and what is known of topics, from the data directories."""
 
-    table: LogTable
-    maker: LogMaker
-    deletions: LogDeletions
-    high_watermarks: HighWatermarks
+    creation: LogCreation
+
+    @property
+    def table(self) -> LogTable:
+        """Return the table that is filled."""
+        return self.creation.table
 
     def load(self) -> Loaded:
         """Open all logs; those that cannot be used are offline then."""
-        directories, clock = self.table.directories, self.maker.parts.clock
+        directories, clock = self.table.directories, self.creation.parts.clock
         found = self._find_logs()
         was_clean = all(one.failure is None and one.is_clean() for one in directories.all)
         started_s = clock.monotonic_s()
@@ -115,7 +115,7 @@ class Loader:
 
     def _find_logs(self) -> dict[DataDirectory, dict[TopicPartition, Path]]:
         """Finish the deletions and moves of the last run; return the directories of all logs."""
-        directories, deletions = self.table.directories, self.deletions
+        directories, deletions = self.table.directories, self.creation.deletions
         directories.for_each(deletions.finish_in)
         deleted = deletions.unfinished()
         if deleted:
@@ -129,7 +129,7 @@ class Loader:
         self.table.topics.load()
         if deleted:
             deletions.forget(deleted)
-        self.high_watermarks.load()
+        self.creation.high_watermarks.load()
         return found
 
     def _begin_incarnation(self, log: Log, start_offset: int) -> None:
@@ -183,7 +183,7 @@ class Loader:
                 if of_parent is None
                 else of_parent.get((partition.topic, partition.index), NOTHING_FLUSHED)
             )
-            high_watermark = self.high_watermarks.loaded(directory, partition)
+            high_watermark = self.creation.high_watermarks.loaded(directory, partition)
             try:
                 self._load_log(partition, path, point, high_watermark, contents, is_clean=is_clean)
             except (LogCorruptError, StorageError, OSError) as error:
@@ -212,7 +212,7 @@ class Loader:
                 partition,
                 segments,
                 recovery_point=point.offset,
-                time_ms=self.maker.parts.clock.time_ms(),
+                time_ms=self.creation.parts.clock.time_ms(),
                 has_copies=has_copies,
             )
             contents.kept_ends[partition] = min(
@@ -231,7 +231,7 @@ class Loader:
                 "them: %s",
                 *(partition, *hole, directory),
             )
-        log = self.maker.make(partition, directory, segments, point)
+        log = self.creation.make(partition, directory, segments, point)
         if creation_id is not None:
             refuse_until_ordered(log)
             epochs = EpochFile(directory, read_epochs(directory))
@@ -252,7 +252,7 @@ class Loader:
         if end_offset == 0:
             return
         lost = f"from offset {segments[-1].next_offset} to" if segments else "up to offset"
-        reuses = self.maker.settings.broker.reuse_lost_offsets
+        reuses = self.creation.settings.broker.reuse_lost_offsets
         logger.warning(
             "%s has lost its messages %s %d, which were flushed, while the broker was down: %s; %s",
             *(partition, lost, end_offset, directory),
@@ -261,4 +261,6 @@ class Loader:
             else f"new messages start at {end_offset}",
         )
         if not reuses:
-            restore_end(directory, segments, end_offset, time_ms=self.maker.parts.clock.time_ms())
+            restore_end(
+                directory, segments, end_offset, time_ms=self.creation.parts.clock.time_ms()
+            )

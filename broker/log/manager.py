@@ -21,7 +21,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.errors import StorageError
 from broker.log.checkpoints import Checkpoints, HighWatermarks
-from broker.log.creation import LogCreation, LogMaker
+from broker.log.creation import LogCreation
 from broker.log.data_directory import DataDirectory
 from broker.log.deletion import LogDeletions
 from broker.log.directories import DataDirectories
@@ -76,22 +76,16 @@ class LogManager:
         self.deletions = LogDeletions(self.table, self.checkpoints)
         self.moves = Moves(self.table, self.deletions, self.checkpoints)
         self.retention = Retention(self.table, self.settings, clock)
-        self._maker = LogMaker(
-            settings=self.settings,
-            parts=LogParts(
-                clock=clock,
-                files=self.files,
-                disk=self._disk,
-                schedule_flush=self._flusher.schedule,
-                flush_stats=self.flush_stats,
-                note_truncation=self.checkpoints.before_truncation,
-            ),
+        parts = LogParts(
+            clock=clock,
+            files=self.files,
+            disk=self._disk,
+            schedule_flush=self._flusher.schedule,
+            flush_stats=self.flush_stats,
+            note_truncation=self.checkpoints.before_truncation,
         )
         self.creation = LogCreation(
-            table=self.table,
-            maker=self._maker,
-            deletions=self.deletions,
-            high_watermarks=self._high_watermarks,
+            *(self.table, self.settings, parts, self.deletions, self._high_watermarks)
         )
 
     def open(self) -> list[Recovery]:
@@ -122,12 +116,7 @@ class LogManager:
         return list(self.loaded.recoveries)
 
     def _load(self) -> None:
-        loader = Loader(
-            table=self.table,
-            maker=self._maker,
-            deletions=self.deletions,
-            high_watermarks=self._high_watermarks,
-        )
+        loader = Loader(self.creation)
         self.loaded = loader.load()
         self.directories.for_each(DataDirectory.mark_in_use)
         loader.leave_directories_offline()

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from broker.errors import StorageError, WrongPartitionError
-from broker.log.data_directory import UNKNOWN, DataDirectory, LogKey, RecoveryPoint
+from broker.log.data_directory import UNKNOWN, DataDirectory, RecoveryPoint
 from broker.log.directories import DataDirectories
 from broker.log.log import Log
 from broker.log.log_parts import Listeners
@@ -51,36 +51,33 @@ class LogTable:
         self.offline: dict[TopicPartition, OfflineLog] = {}
         self.replica_creation_ids: dict[TopicPartition, str] = {}
         """The creation ids of the topics of replicated partitions, at home or not."""
-        self._own: dict[LogKey, Log] = {}
-        self._replicas: dict[TopicPartition, Log] = {}
-        self._awaited: WeakValueDictionary[LogKey, Listeners] = WeakValueDictionary()
+        self._logs: dict[tuple[str, int, int], Log] = {}  # by partition, which is such a tuple
+        self._awaited: WeakValueDictionary[TopicPartition, Listeners] = WeakValueDictionary()
         self._awaited_lock = Lock()
 
     def get(self, topic: str, index: int) -> Log | None:
         """Return the log of a partition with this broker as its home, None if it has none yet."""
-        return self._own.get((topic, index))
+        return self._logs.get((topic, self.home, index))
 
     def find(self, partition: TopicPartition) -> Log | None:
         """Return the log of a partition of any home, None if this broker has none."""
-        if partition.home == self.home:
-            return self._own.get((partition.topic, partition.index))
-        return self._replicas.get(partition)
+        return self._logs.get(partition)
 
-    def awaited(self, topic: str, index: int) -> Listeners:
+    def awaited(self, partition: TopicPartition) -> Listeners:
         """Return what is called when a missing log at home is added, or its topic deleted."""
         with self._awaited_lock:
-            return self._awaited.setdefault((topic, index), Listeners())
+            return self._awaited.setdefault(partition, Listeners())
 
     def notify_deleted(self, topic: str) -> None:
         """Tell those that await a log of a topic that it is deleted."""
         with self._awaited_lock:
-            awaited = [one for key, one in self._awaited.items() if key[0] == topic]
+            awaited = [one for key, one in self._awaited.items() if key.topic == topic]
         for one in awaited:
             one.notify()
 
     def all(self) -> list[Log]:
-        """Return all logs, those of other homes last."""
-        return [*self._own.values(), *self._replicas.values()]
+        """Return all logs."""
+        return list(self._logs.values())
 
     @property
     def has_replicas(self) -> bool:
@@ -97,33 +94,29 @@ class LogTable:
 
     def has_own(self, topic: str) -> bool:
         """Return whether a partition of a topic has a log here, and this broker as its home."""
-        return any(own_topic == topic for own_topic, _ in self._own)
+        return any(key[:2] == (topic, self.home) for key in self._logs)
 
     def add(self, log: Log) -> None:
         """Add a log that was opened or created."""
         partition = log.partition
+        self._logs[partition] = log
         if partition.home == self.home:
-            key = partition.topic, partition.index
-            self._own[key] = log
-            self.topics.add_partition(*key)
+            self.topics.add_partition(partition.topic, partition.index)
             with self._awaited_lock:
-                awaited = self._awaited.get(key)
+                awaited = self._awaited.get(partition)
             if awaited is not None:
                 awaited.notify()
-        else:
-            self._replicas[partition] = log
 
     def remove(self, partition: TopicPartition) -> Log | None:
         """Remove and return the log of a partition, None if there is none."""
-        if partition.home == self.home:
-            return self._own.pop((partition.topic, partition.index), None)
-        return self._replicas.pop(partition, None)
+        return self._logs.pop(partition, None)
 
     def remove_topic(self, topic: str) -> list[Log]:
         """Remove all partitions of a topic with this broker as their home; return their logs."""
         for one in [one for one in self.offline if (one.topic, one.home) == (topic, self.home)]:
             del self.offline[one]
-        return [self._own.pop(key) for key in [key for key in self._own if key[0] == topic]]
+        own = [key for key in self._logs if key[:2] == (topic, self.home)]
+        return [self._logs.pop(key) for key in own]
 
     def leave_offline(
         self, partition: TopicPartition, point: RecoveryPoint, error: StorageError

@@ -350,7 +350,7 @@ def compare_paths(
         logs[""] = [FileCopy(str(path), found) for path, found in given.items()]
     for data_dir, broker_id in data_dirs.items():
         high_watermarks = read_high_watermarks(data_dir)
-        for partition, directory in _logs_in(data_dir, broker_id):
+        for partition, directory in sorted(DataDirectory(data_dir, broker_id).logs().items()):
             if (topics and partition.topic not in topics) or (
                 wanted is not None and not wanted.matches(partition)
             ):
@@ -370,13 +370,6 @@ def compare_paths(
             "name data directories of several brokers, directories of logs, or segments",
         )
     _compare_all(env, logs, "", [])
-
-
-def _logs_in(data_dir: Path, broker_id: int) -> list[tuple[TopicPartition, Path]]:
-    directory = DataDirectory(data_dir, broker_id)
-    own = directory.log_directories()
-    found = {TopicPartition(key[0], broker_id, key[1]): path for key, path in own.items()}
-    return sorted((found | directory.replica_directories()).items())
 
 
 def _compare_all(

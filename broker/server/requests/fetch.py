@@ -301,7 +301,7 @@ class FetchHandler:
             )
         self._check_partition(partition.topic, partition.index)
         at_home = TopicPartition(partition.topic, self.broker.config.broker_id, partition.index)
-        return MissingLog(at_home, self.broker.logs.table.awaited(at_home.topic, at_home.index))
+        return MissingLog(at_home, self.broker.logs.table.awaited(at_home))
 
     def is_enough(self, request: ReadRequest, found: list[Found]) -> bool:
         """Return whether a read need not wait: enough is readable, or a partition has an error."""

@@ -120,7 +120,7 @@ def test_marker_when_marked_clean_then_clean_until_in_use(tmp_path: Path) -> Non
         assert not directory.is_clean()
 
 
-def test_log_directories_when_foreign_ones_are_there_then_skipped_with_a_warning(
+def test_logs_when_foreign_ones_are_there_then_skipped_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("events_0", "events_1", "lost+found"):
@@ -128,8 +128,10 @@ def test_log_directories_when_foreign_ones_are_there_then_skipped_with_a_warning
     (tmp_path / "notes_3").touch()
     (tmp_path / "recovery-point-checkpoint.tmp").touch()  # left by a full disk
     with locked(tmp_path) as directory:
-        found = directory.log_directories()
-    assert found == {("events", n): tmp_path / f"events_{n}" for n in (0, 1)}
+        found = directory.logs()
+    assert {(one.topic, one.index): path for one, path in found.items()} == {
+        ("events", n): tmp_path / f"events_{n}" for n in (0, 1)
+    }
     assert "lost+found is not a log" in caplog.text
     assert "notes_3 is not a log" in caplog.text
     assert "checkpoint" not in caplog.text

@@ -145,5 +145,5 @@ def test_log_when_in_a_data_directory_then_no_start_wonders_about_it(
 ) -> None:
     note(log, 1)
 
-    assert DataDirectory(tmp_path, 7).log_directories() == {}
+    assert DataDirectory(tmp_path, 7).logs() == {}
     assert "is not a log" not in caplog.text
