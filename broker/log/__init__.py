@@ -38,8 +38,6 @@ Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
                        behind damage
     segment.py         segment files: their descriptors, sparse boundary index and the system calls
                        on them
-    table.py           the logs of one broker by partition, and the locks under which the set of
+    table.py           the topics and logs of one broker, and the locks under which the set of
                        them changes
-    topics.py          the topics in a broker's data directories, the settings they have now, and
-                       their creation ids
 """

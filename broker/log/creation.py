@@ -14,8 +14,7 @@ from broker.log.deletion import LogDeletions
 from broker.log.log import Log, LogParts
 from broker.log.replica_files import EpochFile, read_epochs, write_creation_id
 from broker.log.segment import Segment, reason_of
-from broker.log.table import LogTable
-from broker.log.topics import LogSettings
+from broker.log.table import LogSettings, LogTable
 from broker.topic import (
     MAX_PARTITIONS,
     TopicPartition,

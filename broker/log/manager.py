@@ -32,8 +32,7 @@ from broker.log.moves import Moves
 from broker.log.recovery import Recovery
 from broker.log.retention import Retention
 from broker.log.segment import Disk, SegmentFiles, reason_of
-from broker.log.table import LogTable
-from broker.log.topics import HomeTopics, LogSettings
+from broker.log.table import HomeTopics, LogSettings, LogTable
 from broker.stats import FLUSH_BOUNDS_S, SharedStats
 from broker.times import parse_times_of_day, seconds_to_next
 from broker.topic_settings import TopicOverrides

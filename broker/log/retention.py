@@ -25,8 +25,7 @@ from broker.files import DIRECTORY_MODE, open_file, sync_directory
 from broker.log.data_directory import ARCHIVE_SUFFIX
 from broker.log.log import Log
 from broker.log.segment import Segment
-from broker.log.table import LogTable
-from broker.log.topics import LogSettings
+from broker.log.table import LogSettings, LogTable
 from broker.protocol.checksum import crc32
 from broker.stats import ELECTION_BOUNDS_S, Histogram
 from broker.topic import TopicPartition

@@ -1,4 +1,9 @@
-"""The logs of one broker by partition, and the locks under which the set of them changes.
+"""The topics and logs of one broker, and the locks under which the set of them changes.
+
+A topic gets another creation id each time it is created. By the id in the registry consumers know
+that a topic was deleted and created again, and that stored offsets are of the former one. A file in
+each data directory has a line `ID TOPIC` for each creation, of which the last one of a topic
+counts.
 
 Lock order; a thread that holds one takes only those further down:
 
@@ -14,19 +19,245 @@ Readers take none: they look up in dictionaries, and copy one before they iterat
 
 from __future__ import annotations
 
+import logging
+import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from broker.errors import StorageError, WrongPartitionError
-from broker.log.data_directory import UNKNOWN, DataDirectory, RecoveryPoint
+from broker.cluster_state import creation_key
+from broker.config import BrokerConfig
+from broker.errors import StorageError, UnknownTopicError, WrongPartitionError
+from broker.files import open_file, write_all, write_atomically
+from broker.log.data_directory import CREATION_IDS_NAME, UNKNOWN, DataDirectory, RecoveryPoint
 from broker.log.directories import DataDirectories
 from broker.log.log import Log
 from broker.log.log_parts import Listeners
-from broker.log.topics import HomeTopics
 from broker.topic import TopicPartition
+from broker.topic_settings import NO_OVERRIDES, TopicConfig, TopicOverrides, topic_config
+
+logger = logging.getLogger(__name__)
+
+
+class LogSettings:
+    """The settings of a broker and of its topics, which can change while it runs."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.broker = config
+        self.overrides: Mapping[str, TopicOverrides] = {}
+        """Also of topics that do not exist."""
+
+    def replace(self, config: BrokerConfig, overrides: Mapping[str, TopicOverrides]) -> None:
+        """Use other settings from now on."""
+        self.broker, self.overrides = config, overrides
+
+    def of(self, topic: str) -> TopicConfig:
+        """Return the settings that a topic has now."""
+        return topic_config(self.broker, topic, self.overrides.get(topic, NO_OVERRIDES))
+
+
+class HomeTopics:
+    """The topics of one broker: their partition counts and creation ids.
+
+    Changed by one thread at a time. The explicit counts of all topics are stored in every
+    directory.
+    """
+
+    def __init__(self, settings: LogSettings, directories: DataDirectories) -> None:
+        self.on_new: Callable[[str], object] = _ignore
+        """Called when there is a new topic, with no lock held."""
+        self.on_deleted: Callable[[str], object] = _ignore
+        """Called when there is a topic less, before its files are removed."""
+        self.on_removed: Callable[[str], object] = _ignore
+        """Called when a deletion has ended, and the name can be used again, with no lock held."""
+        self.creation_ids = CreationIds(directories)
+        self.deleting: set[str] = set()
+        """Topics whose deletion has begun, or failed half-way: they take no data until it ends."""
+        self._settings = settings
+        self._directories = directories
+        self._explicit: dict[str, int] = {}
+        self._found: dict[str, int] = {}
+
+    def load(self) -> None:
+        """Read the explicit counts; the largest where directories differ."""
+        directories = self._directories
+        stored = {one: one.read_partition_counts() for one in directories.online}
+        for directory, counts in stored.items():
+            if directories.was_away(directory):
+                # it may know topics that were deleted since: those that it has no log of
+                here = directories.own_topics(directory)
+                counts = {topic: n for topic, n in counts.items() if topic in here}
+            for topic, count in counts.items():
+                self._explicit[topic] = max(count, self._explicit.get(topic, 0))
+        for directory, counts in stored.items():
+            if counts != self._explicit:
+                try:
+                    directory.write_partition_counts(self._explicit)
+                except StorageError as error:  # a full disk: the others have them
+                    logger.warning("%s", error)
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has on this broker, or would have if created.
+
+        The count it was created with; else the configured one, or that on disk if larger. A setting
+        of the topic comes before these, but partitions that exist stay.
+        """
+        explicit = self._explicit.get(topic)
+        overrides = self._settings.overrides.get(topic, NO_OVERRIDES)
+        if explicit is not None and "partition_count" not in overrides:
+            return explicit
+        configured = self._settings.of(topic).partition_count
+        return max(configured, explicit or 0, self._found.get(topic, 0))
+
+    def add_partition(self, topic: str, index: int) -> None:
+        """Record that a partition exists."""
+        self._found[topic] = max(self._found.get(topic, 0), index + 1)
+
+    def set_explicit(self, topic: str, count: int) -> None:
+        """Set and store the explicit count of a topic."""
+        explicit = {**self._explicit, topic: count}
+        try:
+            for directory in self._directories.online:
+                directory.write_partition_counts(explicit)
+        except StorageError:
+            with suppress(StorageError):  # the next start would find the topic created
+                self.save()
+            raise
+        self._explicit = explicit
+
+    def fix(self, topic: str) -> None:
+        """Make a topic's present count explicit, so that the broker's settings do not change it."""
+        if topic not in self._explicit:
+            self.set_explicit(topic, self.partition_count(topic))
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Remove topics with their explicit counts; `save` makes that permanent."""
+        gone = set(topics)
+        for topic in gone:
+            self._found.pop(topic, None)
+        self._explicit = {name: n for name, n in self._explicit.items() if name not in gone}
+
+    def save(self) -> None:
+        """Store the explicit counts, after `forget`."""
+        for directory in self._directories.online:
+            directory.write_partition_counts(self._explicit)
+
+    def announce(self, topic: str) -> None:
+        """Report a new topic; the caller holds no lock."""
+        self.on_new(topic)
+        if topic not in self:  # another thread deleted it and called back before this
+            self.on_deleted(topic)
+
+    def validate_not_deleting(self, topic: str) -> None:
+        """Validate that a topic takes data, as it is not being deleted."""
+        if topic in self.deleting:
+            raise UnknownTopicError(f"topic '{topic}' is being deleted")
+
+    def creation_id(self, topic: str) -> str | None:
+        """Return the id of a topic's creation, None if it is older than such ids."""
+        return self.creation_ids.of(topic)
+
+    def creation_key(self, topic: str) -> int:
+        """Return the part of a term that tells a topic from a former one of its name."""
+        return creation_key(self.creation_id(topic) or "")
+
+    def names(self) -> list[str]:
+        """Return the topics that have a partition or an explicit count, sorted."""
+        return sorted({*self._explicit, *list(self._found)})
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._explicit or topic in self._found
+
+
+def _ignore(_topic: str) -> None:
+    """The default of the callbacks."""
+
+
+_ID_BYTES = 8
+
+
+class _IdFile:
+    """The file in one data directory."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / CREATION_IDS_NAME
+        self._lines: list[str] = []
+        self._end = 0
+        """The end of the whole lines; a crash or a full disk can leave part of one behind it."""
+
+    def read(self) -> dict[str, str]:
+        """Return the ids by topic."""
+        try:
+            content = self._path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        *whole, rest = content.decode(errors="replace").split("\n")
+        self._lines = [*(f"{line}\n" for line in whole), *filter(None, [rest])]
+        self._end = content.rfind(b"\n") + 1
+        return {topic: one for one, _, topic in (line.partition(" ") for line in whole)}
+
+    def correct(self, ids: Mapping[str, str]) -> None:
+        """Make the file hold these ids and no others, unless the disk refuses."""
+        lines = [f"{one} {topic}\n" for topic, one in ids.items()]
+        if sorted(lines) == sorted(self._lines):
+            return
+        content = "".join(lines).encode()
+        try:
+            write_atomically(self._path, content)
+            self._end = len(content)
+        except OSError as error:  # a full disk: lines of other topics do no harm
+            logger.warning("cannot correct %s: %s", self._path, error)
+
+    def append(self, topic: str, creation_id: str) -> None:
+        line = f"{creation_id} {topic}\n".encode()
+        try:
+            fd = open_file(self._path, os.O_WRONLY | os.O_CREAT)
+            try:
+                os.lseek(fd, self._end, os.SEEK_SET)
+                write_all(fd, line)
+                os.ftruncate(fd, self._end + len(line))
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
+        self._end += len(line)
+
+
+class CreationIds:
+    """Ids of one broker's topics, stored in every directory; changed by one thread at a time."""
+
+    def __init__(self, directories: DataDirectories) -> None:
+        self._directories = directories
+        self._ids: dict[str, str] = {}
+        self._files: dict[DataDirectory, _IdFile] = {}
+
+    def load(self, topics: Collection[str]) -> None:
+        """Read the ids of existing topics, and drop the lines of others."""
+        directories = self._directories
+        # the first counts where directories differ, so those that were away come last
+        for directory in sorted(directories.online, key=directories.was_away):
+            file = self._files[directory] = _IdFile(directory.path)
+            self._ids = {**file.read(), **self._ids}
+        self._ids = {topic: one for topic, one in self._ids.items() if topic in topics}
+        for file in self._files.values():
+            file.correct(self._ids)
+
+    def add(self, topic: str) -> None:
+        """Give a topic that is about to be created an id."""
+        # Not flushed: a topic that loses its id in a power failure counts as one without, and its
+        # records in the registry stay.
+        creation_id = os.urandom(_ID_BYTES).hex()
+        for directory in self._directories.online:
+            self._files[directory].append(topic, creation_id)
+        self._ids[topic] = creation_id
+
+    def of(self, topic: str) -> str | None:
+        """Return the id of a topic, None if it was created before brokers kept ids."""
+        return self._ids.get(topic)
 
 
 class OfflineLog(NamedTuple):

@@ -7,8 +7,7 @@ simulation (`tests/simulation/`) with models of both.
                     response
     leader.py       the leader of a partition: followers' progress, the high watermark, the in-sync
                     replicas
-    replica.py      one replica of a partition on this broker: whether it leads, follows, or does
-                    neither
     replica_log.py  the log of a replica as the state machines of replication use it
-    replicas.py     the replicas of a broker, and which pushes of controllers they accept
+    replicas.py     the replicas of a broker, the role of each, and which pushes of controllers they
+                    accept
 """

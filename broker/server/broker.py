@@ -24,10 +24,10 @@ from broker.security.principal import Principal
 from broker.security.rules import NO_VERSION, RuleSet, StoredRules, parse_super_users
 from broker.security.users import SCRAM, SCRAM_PLUS, Users
 from broker.security.warnings import warnings_of
-from broker.server.cluster.clocks import Clocks
 from broker.server.cluster.cluster_keys import ClusterKeyStore
 from broker.server.cluster.cluster_membership import ClusterMembership
 from broker.server.cluster.cluster_view import ClusterView
+from broker.server.cluster.peer_watch import Clocks
 from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.cluster.state_change_log import StateChangeLog
@@ -51,7 +51,7 @@ from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.server.cluster.settings import Overrides
+    from broker.server.cluster.followed import Overrides
 
 logger = logging.getLogger(__name__)
 

@@ -20,11 +20,9 @@ known_nodes.py          the nodes that brokers and consumers write, decoded into
 node_reader.py          reads nodes of ZooKeeper over one socket, for shell completion
 nodes.py                what ZooKeeper says of a node, and changes of nodes that are made in one
                         step
-own_broker.py           the nodes by which others know one broker: its id node, and that for
-                        replication
 paths.py                the paths of all nodes in ZooKeeper, and the connect string
-registration.py         keeping one broker registered: its id node and a node for each of its
-                        topics
+registration.py         keeping one broker registered: its id node, that for replication, and
+                        one for each of its topics
 registry.py             the registry: the brokers and topics in ZooKeeper, and this process's
                         own broker among them
 replicated_topics.py    the replicated topics in ZooKeeper: their nodes, read by brokers and
@@ -38,10 +36,9 @@ settings.py             the settings of topics, brokers and users in ZooKeeper, 
                         apply while they run
 tls.py                  connections to ZooKeeper over TLS, which kazoo would make without saying
                         what is wrong with them
-tree_watch.py           changes below a node, as they happen
 values.py               the values of nodes in ZooKeeper: encoders and decoders
 watched_reads.py        reads of nodes that are watched: each node once, however often it is
-                        read, until it changes
+                        read, until it changes; changes below a node
 watched_registry.py     the brokers and topics of the registry in memory, kept up to date by
                         watches
 """

@@ -205,7 +205,7 @@ def watch(
     $ pylogctl zk watch /brokers/ids
     $ pylogctl zk watch -R /consumers --output jsonl
     """
-    from broker.zk.tree_watch import TreeWatch  # late: kazoo
+    from broker.zk.watched_reads import TreeWatch  # late: kazoo
 
     with zookeeper_session(env) as session, graceful_stop() as stop:
         tree = TreeWatch(session, path, max_depth=None if recursive else _CHILDREN_ONLY)

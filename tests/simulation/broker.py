@@ -40,11 +40,10 @@ from broker.protocol.fetch_sessions import (
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader
-from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition
-from broker.replication.replicas import Replicas
-from broker.server.cluster.clocks import doubt_of
-from broker.server.cluster.throttle import Throttle
+from broker.replication.replicas import Replica, Replicas, ReplicaSettings, RoleChange
+from broker.server.cluster.peer_watch import doubt_of
+from broker.server.cluster.replica_fetcher import Throttle
 from broker.topic import TopicPartition
 from tests.simulation.checker import CLOCK_S, Checker, Created, is_past_retention
 from tests.simulation.disk import SimulatedLog

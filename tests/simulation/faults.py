@@ -17,9 +17,8 @@ from broker.protocol.fetch_sessions import FetchSessions
 from broker.replica_records import UnknownReplica
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.leader import Leader
-from broker.replication.replica import Replica, RoleChange
 from broker.replication.replica_log import FetchAnswer, FetchPosition
-from broker.replication.replicas import Applied, Replicas
+from broker.replication.replicas import Applied, Replica, Replicas, RoleChange
 from broker.topic import TopicPartition
 from tests.simulation.broker import Broker, Options
 from tests.simulation.registry import Registry

@@ -412,7 +412,7 @@ BARE_THREADS = {
     "broker/zk/child.py",  # imports nothing of the library
     "broker/spark/runtime/interruption.py",  # its exceptions are of the caller
     "broker/server/cluster/followed.py",  # a timer that sets an event
-    "broker/server/cluster/replica_records.py",  # a timer, whose function is `logged`
+    "broker/server/cluster/replica_manager.py",  # a timer, whose function is `logged`
     "pylogctl/cli/progress.py",  # a timer that writes a note
 }
 

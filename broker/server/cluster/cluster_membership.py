@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from broker.security.rules import StoredRules
     from broker.server.cluster.controller_requests import ControllerRequests
     from broker.server.cluster.controller_thread import ControllerThread
-    from broker.server.cluster.followed import OpenNodesFollower, RulesFollower
-    from broker.server.cluster.settings import Overrides, SettingsFollower
+    from broker.server.cluster.followed import (
+        OpenNodesFollower,
+        Overrides,
+        RulesFollower,
+        SettingsFollower,
+    )
     from broker.zk.registry import Registry
     from broker.zk.watched_registry import WatchedRegistry
 
@@ -85,8 +89,11 @@ class ClusterMembership:
             self.keys.open(directories.first_path(), directories.cluster_id() or "", None)
             return
         # late: kazoo, which a broker may do without
-        from broker.server.cluster.followed import OpenNodesFollower, RulesFollower
-        from broker.server.cluster.settings import SettingsFollower
+        from broker.server.cluster.followed import (
+            OpenNodesFollower,
+            RulesFollower,
+            SettingsFollower,
+        )
         from broker.zk.registry import Registry
         from broker.zk.security import security_of
 
@@ -166,7 +173,7 @@ class ClusterMembership:
         registry = self.registry
         if registry is None:
             return None
-        from broker.zk.own_broker import recorded_topics  # late: kazoo
+        from broker.zk.registration import recorded_topics  # late: kazoo
 
         self.replicas.table.registered_epoch = lambda: registry.broker_epoch
         self.replicas.orders.registry_id = lambda: registry.registry_id

@@ -19,12 +19,15 @@ from broker.cluster_state import LAST_EPOCH, IsrChange, ReplicatedPartition, Sto
 from broker.log.manager import LogManager
 from broker.protocol.replica_requests import PushEpochs, PushStatesRequest
 from broker.replication.leader import resignation
-from broker.replication.replica import RoleChange
-from broker.server.cluster.disk_threads import BACKGROUND_COUNT, DiskThreads
+from broker.replication.replicas import RoleChange
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.replica_fetcher import ReplicaFetchers
+from broker.server.cluster.replica_fetcher import (
+    BACKGROUND_COUNT,
+    DiskThreads,
+    ReplicaFetchers,
+    Throttle,
+)
 from broker.server.cluster.replica_table import HostedReplica, ReplicaTable
-from broker.server.cluster.throttle import Throttle
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition

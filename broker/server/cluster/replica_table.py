@@ -15,8 +15,7 @@ from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.replication.follower import Follower
 from broker.replication.leader import Leader
-from broker.replication.replica import Replica, ReplicaSettings
-from broker.replication.replicas import Replicas
+from broker.replication.replicas import Replica, Replicas, ReplicaSettings
 from broker.server.cluster.state_change_log import NoteChanges
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition

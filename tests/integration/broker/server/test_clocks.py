@@ -12,7 +12,7 @@ from broker.config import BrokerConfig
 from broker.protocol.codec import encode
 from broker.protocol.requests import EARLIEST_TIME
 from broker.server.broker import Broker
-from broker.server.cluster.clocks import doubt_of
+from broker.server.cluster.peer_watch import doubt_of
 from tests.integration.broker.factories import PeerFactory
 from tests.integration.broker.server.test_clock_jump import TEN_DAYS_MS, SettableClock
 from tests.support.waiting import wait_until

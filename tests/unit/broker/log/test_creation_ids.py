@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import StorageError
-from broker.log.topics import CreationIds
+from broker.log.table import CreationIds
 from tests.support.log_fixtures import directories_at
 
 
@@ -77,7 +77,7 @@ def test_creation_ids_when_a_line_was_written_in_part_then_the_next_one_takes_it
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("broker.log.topics.write_all", write_part)
+        patch.setattr("broker.log.table.write_all", write_part)
         with pytest.raises(StorageError, match="No space left"):
             ids.add("b")
     ids.add("c")

@@ -22,8 +22,7 @@ from broker.errors import (
 )
 from broker.replication.follower import Follower
 from broker.replication.leader import Leader
-from broker.replication.replica import Replica, ReplicaSettings, RoleChange
-from broker.replication.replicas import Applied, Replicas
+from broker.replication.replicas import Applied, Replica, Replicas, ReplicaSettings, RoleChange
 from broker.topic import TopicPartition
 from tests.support.replica_log import MemoryLog
 

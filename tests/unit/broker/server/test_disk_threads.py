@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Event
 
-from broker.server.cluster.disk_threads import BACKGROUND_COUNT, DiskThreads
+from broker.server.cluster.replica_fetcher import BACKGROUND_COUNT, DiskThreads
 
 
 def test_run_when_calls_in_the_background_wait_for_a_disk_then_does_not_wait_for_them() -> None:
