@@ -10,8 +10,7 @@ from broker.client.registry_cluster import RegisteredCluster, partitions_at
 from broker.errors import RegistryUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_topic_name
-from broker.zk.registry import Registry
-from broker.zk.watched_registry import RegistryChange, WatchedRegistry
+from broker.zk.registry import Registry, RegistryChange, WatchedRegistry
 
 
 class _Replicated(NamedTuple):

@@ -18,14 +18,13 @@ Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
                        logs
     format.py          the format of a log: names of segments, their bytes, and which position an
                        offset has in them
-    loading.py         loading all logs of a broker at its start, recovered where they were not
-                       closed cleanly
     log.py             the log of one partition: append, read, roll, flush and truncate
     log_parts.py       parts of a log: listeners of its offsets, what no flush has made durable, and
                        incarnations
     log_segments.py    the segments of one log: opening and cutting their files, and what is known
                        of bad ones
-    manager.py         all logs of one broker, from its start to its stop
+    manager.py         all logs of one broker, from its start to its stop; loading them, recovered
+                       where they were not closed cleanly
     moves.py           moves of logs between the data directories of a broker, which serves them
                        meanwhile
     recovery.py        recovery: loading the segments of a log, and truncating a log that was not

@@ -23,8 +23,8 @@ nodes.py                what ZooKeeper says of a node, and changes of nodes that
 paths.py                the paths of all nodes in ZooKeeper, and the connect string
 registration.py         keeping one broker registered: its id node, that for replication, and
                         one for each of its topics
-registry.py             the registry: the brokers and topics in ZooKeeper, and this process's
-                        own broker among them
+registry.py             the registry: the brokers and topics in ZooKeeper, in memory too, and
+                        this process's own broker among them
 replicated_topics.py    the replicated topics in ZooKeeper: their nodes, read by brokers and
                         written by the controller
 replicated_values.py    the values of nodes of replicated topics: JSON in the form of Kafka 0.8
@@ -39,6 +39,4 @@ tls.py                  connections to ZooKeeper over TLS, which kazoo would mak
 values.py               the values of nodes in ZooKeeper: encoders and decoders
 watched_reads.py        reads of nodes that are watched: each node once, however often it is
                         read, until it changes; changes below a node
-watched_registry.py     the brokers and topics of the registry in memory, kept up to date by
-                        watches
 """

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
         RulesFollower,
         SettingsFollower,
     )
-    from broker.zk.registry import Registry
-    from broker.zk.watched_registry import WatchedRegistry
+    from broker.zk.registry import Registry, WatchedRegistry
 
 logger = logging.getLogger(__name__)
 

@@ -26,8 +26,7 @@ from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.zk.registry import Registry
-    from broker.zk.watched_registry import RegistryChange, WatchedRegistry
+    from broker.zk.registry import Registry, RegistryChange, WatchedRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -395,7 +394,7 @@ class ClusterView:
 
 def follow_registry(registry: Registry, view: ClusterView) -> WatchedRegistry:
     """Return the thread that keeps a view up to date with the registry of a registered broker."""
-    from broker.zk.watched_registry import WatchedRegistry  # late: kazoo, as the registry
+    from broker.zk.registry import WatchedRegistry  # late: kazoo, as the registry
 
     def apply(change: RegistryChange) -> None:
         brokers = None
