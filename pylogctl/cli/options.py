@@ -462,39 +462,33 @@ class App:
         return add
 
 
+@dataclass(eq=False)
 class AcceptingCommand:
     """A command function with shared options; see `App.command`.
 
     Its parameters are made when they are asked for, as most commands of a group are not called.
     """
 
-    def __init__(
-        self,
-        function: _CommandFunction,
-        options: tuple[inspect.Parameter, ...],
-        facts: Facts,
-        *,
-        asks: frozenset[str],
-        reports_failures: bool,
-    ) -> None:
-        text, *examples = (inspect.getdoc(function) or "").split("\n$ ")
+    function: _CommandFunction
+    options: tuple[inspect.Parameter, ...]
+    declared: Facts
+    asks: frozenset[str]
+    reports_failures: bool
+
+    def __post_init__(self) -> None:
+        text, *examples = (inspect.getdoc(self.function) or "").split("\n$ ")
         self.__doc__ = text.rstrip()
-        self.__name__ = function.__name__
+        self.__name__ = self.function.__name__
         self.__annotations__: dict[str, Any] = {}  # Typer would evaluate the function's in vain
         self.examples = tuple(" ".join(re.split(r"\s*\\\n\s*", one.rstrip())) for one in examples)
-        names = {option.name for option in options}
-        self._function = function
-        self._names = names
-        self._has_context = not names.isdisjoint(_ADDRESSES)
-        self._shared = (*options, *(CONTEXT if self._has_context else ()), *GENERAL)
-        self._declared = facts._replace(examples=self.examples)
-        self._asks = asks
-        self._reports_failures = reports_failures
+        self._names = {option.name for option in self.options}
+        self._has_context = not self._names.isdisjoint(_ADDRESSES)
+        self._shared = (*self.options, *(CONTEXT if self._has_context else ()), *GENERAL)
 
     @functools.cached_property
     def _parameters(self) -> tuple[dict[str, OptionGroup], list[inspect.Parameter]]:
         """The groups among the function's parameters, and its own options."""
-        named = parameters_of(self._function)[1:]
+        named = parameters_of(self.function)[1:]
         groups = groups_of(named)
         return groups, [option for one in named for option in expanded(one, groups)]
 
@@ -507,16 +501,17 @@ class AcceptingCommand:
     def facts(self) -> Facts:
         """The facts that were declared, and those that follow from the options."""
         groups, own = self._parameters
-        optional = dict(self._declared.optional)
+        optional = dict(self.declared.optional)
         for group in groups.values():
             optional.update(group.optional)
         of_options = (
             ()
-            if self._reports_failures
+            if self.reports_failures
             else chain(*(_EXITS.get(option.name, ()) for option in self._shared))
         )
-        return self._declared._replace(
-            exits=(*self._declared.exits, *of_options),
+        return self.declared._replace(
+            exits=(*self.declared.exits, *of_options),
+            examples=self.examples,
             choices=choices_of((*own, *self._shared)),
             optional=optional,
         )
@@ -535,7 +530,7 @@ class AcceptingCommand:
             env = in_context(env, context, takes_brokers=takes_brokers)
         if self._names >= _ADDRESSES:
             env = with_found_broker(env)
-        changes_cluster = self._has_context and _changes_cluster(values, self._declared.changes)
+        changes_cluster = self._has_context and _changes_cluster(values, self.declared.changes)
         target = at_cluster(env, values.get("to_cluster"))
         values = with_groups(values, self._parameters[0])
         if env.settings.properties:
@@ -544,10 +539,10 @@ class AcceptingCommand:
             from pylogctl.cli.fields import show_fields  # late: few runs ask for them
 
             show_fields(env, ctx.command_path)
-        elif self._asks.isdisjoint(env.settings.properties):
+        elif self.asks.isdisjoint(env.settings.properties):
             if changes_cluster:
                 confirm_context(target, ctx.command_path)
-            status = self._function(env, **values)
+            status = self.function(env, **values)
             if status or env.left_out:
                 raise typer.Exit(status or ExitStatus.PARTIAL)
         else:
