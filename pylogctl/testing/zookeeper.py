@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 
 from broker.threads import start_once
@@ -230,14 +231,14 @@ class MemoryZooKeeper:
                 session.send(_REPLY.pack(_WATCH_XID, -1, 0) + event)
 
 
+@dataclass(eq=False)
 class _Session:
     """A session of a client; `sock` is None while it is not connected."""
 
-    def __init__(self, id: int, timeout_s: float) -> None:
-        self.id = id
-        self.timeout_s = timeout_s
-        self.heard_s = time.monotonic()
-        self.sock: socket.socket | None = None
+    id: int
+    timeout_s: float
+    heard_s: float = field(default_factory=time.monotonic)
+    sock: socket.socket | None = None
 
     def send(self, frame: bytes) -> None:
         if self.sock is not None:
@@ -245,15 +246,15 @@ class _Session:
                 self.sock.sendall(_buffer(frame))
 
 
+@dataclass
 class _Reader:
     """The fields of a request."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
+    data: bytes
+    _at: int = 0
 
     def take(self, layout: struct.Struct) -> tuple[int, ...]:
-        found = layout.unpack_from(self._data, self._at)
+        found = layout.unpack_from(self.data, self._at)
         self._at += layout.size
         return found
 
@@ -262,12 +263,12 @@ class _Reader:
 
     def flag(self) -> bool:
         self._at += 1
-        return bool(self._data[self._at - 1])
+        return bool(self.data[self._at - 1])
 
     def buffer(self) -> bytes:
         start = self._at + _INT.size
         self._at = start + max(0, self.number())
-        return self._data[start : self._at]
+        return self.data[start : self._at]
 
     def text(self) -> str:
         return self.buffer().decode()

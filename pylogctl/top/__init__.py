@@ -3,8 +3,8 @@
 command.py   `pylogctl top`: its options
 document.py  the rows of the views of `pylogctl top`, and the documents that show them
 keys.py      the keys of `pylogctl top`: read from the bytes of a terminal, and what they change
-looks.py     asks brokers and ZooKeeper for what `pylogctl top` shows: each in its thread, one
-             at a time
+looks.py     asks brokers and ZooKeeper for what `pylogctl top` shows, each look in a thread of
+             its own
 run.py       `pylogctl top` at work: on a terminal until it is ended, or as a number of looks
              for scripts
 screen.py    the screen of `pylogctl top`: lines of text, from what is known and what a user has

@@ -173,19 +173,6 @@ class ListQuery(Struct, forbid_unknown_fields=True):
     cursor: Annotated[str, Meta(max_length=2000, description="`next` of the list before")] = ""
 
 
-class MessagesQuery(Struct, forbid_unknown_fields=True, rename={"place": "from", "shown_as": "as"}):
-    """Which messages, and how they are shown."""
-
-    partition: Annotated[list[_Name], Meta(max_length=200)] = []
-    place: _Place = "end"
-    direction: Literal["older", "newer"] = "older"
-    cursor: Annotated[str, Meta(max_length=6000, description="of the page before")] = ""
-    limit: _Limit = 50
-    max_bytes: Annotated[int, Meta(ge=1, le=65536, description="of each value")] = 4096
-    filter: Annotated[str, Meta(max_length=200, description="text that values contain")] = ""
-    shown_as: Literal["auto", "text", "json", "hex", "base64"] = "auto"
-
-
 class LiveQuery(Struct, forbid_unknown_fields=True, rename={"shown_as": "as"}):
     """Which messages are streamed, and how they are shown."""
 
@@ -193,6 +180,15 @@ class LiveQuery(Struct, forbid_unknown_fields=True, rename={"shown_as": "as"}):
     max_bytes: Annotated[int, Meta(ge=1, le=65536, description="of each value")] = 4096
     filter: Annotated[str, Meta(max_length=200, description="text that values contain")] = ""
     shown_as: Literal["auto", "text", "json", "hex", "base64"] = "auto"
+
+
+class MessagesQuery(LiveQuery, rename={"place": "from", "shown_as": "as"}):
+    """Which messages, and how they are shown."""
+
+    place: _Place = "end"
+    direction: Literal["older", "newer"] = "older"
+    cursor: Annotated[str, Meta(max_length=6000, description="of the page before")] = ""
+    limit: _Limit = 50
 
 
 class EventsQuery(Struct, forbid_unknown_fields=True):

@@ -13,10 +13,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -74,37 +74,27 @@ class Streams:
 
 
 class _EventStream(StreamingResponse):
-    """A stream that is counted as long as it is open."""
+    """A stream with what is released at its end."""
 
-    def __init__(self, events: AsyncIterator[bytes], on_end: Callable[[], None]) -> None:
+    def __init__(self, events: AsyncIterator[bytes], closing: ExitStack) -> None:
         super().__init__(events, media_type=_MEDIA_TYPE)
-        self._on_end = on_end
+        self._closing = closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
+        with self._closing:
             await super().__call__(scope, receive, send)
-        finally:
-            self._on_end()
 
 
 def _stream_of(
-    request: Request, events: AsyncIterator[bytes], on_end: Callable[[], None] = lambda: None
+    call: Call, events: AsyncIterator[bytes], on_end: Callable[[], None] = lambda: None
 ) -> Response:
-    if request.method == "HEAD":
-        on_end()
-        return Response(media_type=_MEDIA_TYPE)
-    streams: Streams = request.app.state.streams
-    try:
-        close = streams.open(request.state.session)
-    except ProblemError:
-        on_end()
-        raise
-
-    def end() -> None:
-        close()
-        on_end()
-
-    return _EventStream(events, end)
+    with ExitStack() as closing:
+        closing.callback(on_end)
+        if call.method == "HEAD":
+            return Response(media_type=_MEDIA_TYPE)
+        streams: Streams = call.app.state.streams
+        closing.callback(streams.open(call.state.session))
+        return _EventStream(events, closing.pop_all())
 
 
 def event(data: bytes, *, name: str = "", id: str = "") -> bytes:
@@ -169,43 +159,33 @@ async def live(call: Call, query: docs.LiveQuery, topic: str) -> Response:
 
     loop = asyncio.get_running_loop()
     tail = await call.read(open_tail)
-    return _stream_of(call, tail.events(), tail.close)
+    return _stream_of(call, tail.events(), tail.reader.close)
 
 
 def _problem(detail: str) -> bytes:
     return event(msgspec.json.encode({"detail": detail}), name="problem")
 
 
+@dataclass(eq=False)
 class _Tail:
     """Reads messages by a thread, and keeps some for a client."""
 
-    def __init__(
-        self,
-        reader: Reader,
-        positions: dict[TopicPartition, MessagePosition],
-        query: docs.LiveQuery,
-        loop: asyncio.AbstractEventLoop,
-        skipped_bytes: int,
-    ) -> None:
-        self._reader = reader
-        self._positions = positions
-        self._query = query
-        self._loop = loop
-        self._skipped_bytes = skipped_bytes
-        self._wake = asyncio.Event()
-        self._lock = threading.Lock()  # guards what follows
-        self._events: list[bytes] = []
-        self._bytes = 0
-        self._missed = 0
-        self._is_done = False
-
-    def close(self) -> None:
-        self._reader.close()
+    reader: Reader
+    positions: dict[TopicPartition, MessagePosition]
+    query: docs.LiveQuery
+    loop: asyncio.AbstractEventLoop
+    skipped_bytes: int
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)  # guards what follows
+    _events: list[bytes] = field(default_factory=list)
+    _bytes: int = 0
+    _missed: int = 0
+    _is_done: bool = False
 
     async def events(self) -> AsyncIterator[bytes]:
         yield _RETRY
-        if self._skipped_bytes:  # retention has removed what the client was to read next
-            yield self._gap(0, self._skipped_bytes)
+        if self.skipped_bytes:  # retention has removed what the client was to read next
+            yield self._gap(0, self.skipped_bytes)
         start_once(self._read, name="web-tail")
         end_s = time.monotonic() + _END_S
         while time.monotonic() < end_s:
@@ -227,15 +207,15 @@ class _Tail:
 
     def _gap(self, missed: int, missed_bytes: int) -> bytes:
         data = msgspec.json.encode({"missed": missed, "bytes": missed_bytes})
-        return event(data, name="gap", id=cursor_of(self._positions))
+        return event(data, name="gap", id=cursor_of(self.positions))
 
     def _read(self) -> None:
         last = b""
         try:
-            for one in self._reader:
+            for one in self.reader:
                 at = MessagePosition(one.offset, one.inner)
                 # a compressed set is read as a whole
-                if at >= self._positions.get(one.partition, at):
+                if at >= self.positions.get(one.partition, at):
                     self._add(Row(one.partition, *at, one.value, "", one.next_offset))
         except BrokerError as error:
             last = _problem(str(error))
@@ -255,12 +235,12 @@ class _Tail:
             else MessagePosition(row.offset, row.inner + 1)
         )
         with self._lock:
-            self._positions[row.partition] = after
+            self.positions[row.partition] = after
             if self._missed or len(self._events) >= BUFFERED or self._bytes > _BUFFERED_BYTES:
                 self._missed += 1
                 return
-            document = message_document(row, self._query.shown_as, self._query.max_bytes)
-            data = event(msgspec.json.encode(document), id=cursor_of(self._positions))
+            document = message_document(row, self.query.shown_as, self.query.max_bytes)
+            data = event(msgspec.json.encode(document), id=cursor_of(self.positions))
             self._events.append(data)
             self._bytes += len(data)
             is_first = len(self._events) == 1
@@ -269,6 +249,6 @@ class _Tail:
 
     def _notify(self) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._wake.set)
+            self.loop.call_soon_threadsafe(self._wake.set)
         except RuntimeError:  # the server has ended
-            self._reader.close()
+            self.reader.close()

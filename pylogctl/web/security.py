@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlsplit
 
@@ -72,33 +73,25 @@ class TokenAuthentication:
         return hmac.compare_digest(digest, self._digest)
 
 
+@dataclass(eq=False)
 class Guard:
-    """ASGI middleware around the whole application."""
+    """ASGI middleware around the whole application.
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        respond_error: Callable[[Request, ProblemError], ASGIApp],
-        hosts: Collection[str],
-        authenticate: TokenAuthentication | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Guard `app`.
+    Attributes:
+        app: what is guarded.
+        respond_error: returns the response to a request that is refused.
+        hosts: the values of `Host` that are this server, in lower case.
+        authenticate: None if everybody may ask.
+        clock: seconds.
+    """
 
-        Args:
-            app: what is guarded.
-            respond_error: returns the response to a request that is refused.
-            hosts: the values of `Host` that are this server, in lower case.
-            authenticate: None if everybody may ask.
-            clock: seconds.
-        """
-        self._app = app
-        self._respond_error = respond_error
-        self._hosts = frozenset(hosts)
-        self._authenticate = authenticate
-        self._clock = clock
-        self._secret = secrets.token_bytes(32)
-        self._failures: dict[str, list[float]] = {}  # times, by address
+    app: ASGIApp
+    respond_error: Callable[[Request, ProblemError], ASGIApp]
+    hosts: Collection[str]
+    authenticate: TokenAuthentication | None = None
+    clock: Callable[[], float] = time.monotonic
+    _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    _failures: dict[str, list[float]] = field(default_factory=dict)  # times, by address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
@@ -128,7 +121,7 @@ class Guard:
                     headers.append("Set-Cookie", f"{cookie}{_COOKIE_OPTIONS}")
             await send(message)
 
-        app = self._app
+        app = self.app
         try:
             self._check(request)
             if state["logs_in"]:  # the token is not to stay in the address
@@ -141,7 +134,7 @@ class Guard:
                 else:
                     app = RedirectResponse(address, 303)
         except ProblemError as error:
-            app = self._respond_error(request, error)
+            app = self.respond_error(request, error)
         await app(scope, _limited(receive), send_guarded)
 
     def _check(self, request: Request) -> None:
@@ -152,7 +145,7 @@ class Guard:
         if head_bytes > MAX_HEAD_BYTES:
             raise ProblemError(431, f"the request's head is larger than {MAX_HEAD_BYTES} bytes")
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             raise ProblemError(
                 421,
                 f"this server is not {' and '.join(map(repr, hosts)) or 'without a name'}",
@@ -172,21 +165,21 @@ class Guard:
         self._check_user(request)
 
     def _check_user(self, request: Request) -> None:
-        if self._authenticate is None:
+        if self.authenticate is None:
             return
         link_token = _link_token(request)
-        if link_token and self._authenticate.is_right(link_token):
+        if link_token and self.authenticate.is_right(link_token):
             request.state.logs_in, request.state.user = True, "token"
             return
         cookie = request.cookies.get(_login_name(request), "")
         if hmac.compare_digest(cookie.encode(), self._login(request.state.session).encode()):
             request.state.user = "token"
             return
-        if (user := self._authenticate(request.headers)) is not None:
+        if (user := self.authenticate(request.headers)) is not None:
             request.state.user = user
             return
         address = request.client.host if request.client else ""
-        now_s = self._clock()
+        now_s = self.clock()
         failures = [one for one in self._failures.pop(address, ()) if now_s - one < 60]
         is_limited = len(failures) >= _FAILURES_PER_MINUTE
         is_wrong = "authorization" in request.headers
