@@ -158,5 +158,5 @@ def _decode_epoch(value: bytes) -> int:
 
 @_advised()
 def _decode_controller(value: bytes) -> int:
-    problem = f"node {paths.CONTROLLER} is malformed"
-    return parsed(problem, value, lambda found: int(found["brokerid"]))
+    with parsed(f"node {paths.CONTROLLER} is malformed", value) as found:
+        return int(found["brokerid"])

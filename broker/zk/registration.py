@@ -18,6 +18,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from broker import errors
+from broker.cluster_state import UNKNOWN_BROKER_EPOCH, LiveBroker
 from broker.endpoints import Endpoint
 from broker.errors import RegistryAccessError
 from broker.zk import paths, values
@@ -102,12 +103,11 @@ class OwnBroker:
 
     def _replication_node(self, info: values.BrokerInfo) -> tuple[str, bytes]:
         peer = self.endpoints[0] if self.endpoints else info
-        return paths.replicated_broker(info.id), encode_replicated_broker(
-            *(peer.host, peer.port, self.rack),
-            is_clean=self.is_clean,
-            has_replicas=self.has_replicas(),
-            endpoints=self.endpoints,
+        broker = LiveBroker(
+            *(info.id, peer.host, peer.port, UNKNOWN_BROKER_EPOCH, self.is_clean, self.rack),
+            *(self.has_replicas(), self.endpoints),
         )
+        return paths.replicated_broker(info.id), encode_replicated_broker(broker)
 
     def _try_to_create(self, info: values.BrokerInfo, deadline_s: float) -> bool:
         """Create the id node, or find that it is ours; return False to try again."""

@@ -6,8 +6,9 @@ Decoders raise `CoordinationError` for a malformed value.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
 
 from broker import errors
 from broker.cluster_state import (
@@ -23,8 +24,6 @@ from broker.endpoints import Endpoint, parse_endpoints
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.values import decode_partition_name, parsed
-
-_T = TypeVar("_T")
 
 
 def encode_assignment(assignment: TopicAssignment) -> bytes:
@@ -43,49 +42,33 @@ def encode_assignment(assignment: TopicAssignment) -> bytes:
 
 def encode_state(state: PartitionState) -> bytes:
     """Return the value of a partition's state, as Kafka 0.8 writes it."""
-    return _json(
-        {
-            "version": 1,
-            "leader": state.leader,
-            "leader_epoch": state.leader_epoch,
-            "isr": list(state.isr),
-            "controller_epoch": state.controller_epoch,
-        }
-    )
+    return _json({"version": 1, **state._asdict()})  # whose fields have the names of Kafka's
 
 
-def encode_replicated_broker(
-    host: str,
-    port: int,
-    rack: str,
-    *,
-    is_clean: bool,
-    has_replicas: bool = False,
-    endpoints: Iterable[Endpoint] = (),
-) -> bytes:
+def encode_replicated_broker(broker: LiveBroker) -> bytes:
     """Return the value of a broker's registration for replication; `host` is for other brokers."""
     node: dict[str, object] = {
         "version": 1,
-        "host": host,
-        "port": port,
-        "is_clean": is_clean,
-        "rack": rack,
-        "has_replicas": has_replicas,
+        "host": broker.host,
+        "port": broker.port,
+        "is_clean": broker.is_clean,
+        "rack": broker.rack,
+        "has_replicas": broker.has_replicas,
     }
-    if named := list(map(str, endpoints)):
+    if named := list(map(str, broker.endpoints)):
         node["endpoints"] = named
     return json.dumps(node).encode()
 
 
 def decode_endpoints(broker_id: int, value: bytes) -> tuple[Endpoint, ...]:
     """Parse the endpoints in a broker's registration for replication, which may have none."""
-    return _parsed(paths.replicated_broker(broker_id), value, _endpoints)
+    with _parsed(paths.replicated_broker(broker_id), value) as found:
+        return _endpoints(found)
 
 
 def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBroker:
     """Parse a broker's registration for replication; `epoch` is the zxid of its creation."""
-
-    def parse(found: Any) -> LiveBroker:
+    with _parsed(paths.replicated_broker(broker_id), value) as found:
         host, rack = str(found["host"]), str(found.get("rack", ""))
         return LiveBroker(
             broker_id,
@@ -98,13 +81,10 @@ def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBr
             _endpoints(found),
         )
 
-    return _parsed(paths.replicated_broker(broker_id), value, parse)
-
 
 def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment:
     """Parse a replicated topic's node, of the given version."""
-
-    def parse(found: Any) -> TopicAssignment:
+    with _parsed(paths.replicated_topic(topic), value) as found:
         replicas = {
             TopicPartition(topic, *decode_partition_name(name)): _ids(ids)
             for name, ids in found["partitions"].items()
@@ -117,18 +97,13 @@ def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment
         }
         return TopicAssignment(topic, str(found["creation_id"]), replicas, version, kept)
 
-    return _parsed(paths.replicated_topic(topic), value, parse)
-
 
 def decode_state(partition: TopicPartition, value: bytes) -> PartitionState:
     """Parse a partition's state."""
-
-    def parse(found: Any) -> PartitionState:
+    with _parsed(paths.partition_state(partition), value) as found:
         numbers = (int(found[name]) for name in ("leader", "leader_epoch", "controller_epoch"))
         leader, leader_epoch, controller_epoch = numbers
         return PartitionState(leader, leader_epoch, _ids(found["isr"]), controller_epoch)
-
-    return _parsed(paths.partition_state(partition), value, parse)
 
 
 def encode_reassignments(
@@ -149,8 +124,7 @@ def encode_reassignments(
 
 def decode_reassignments(value: bytes) -> tuple[dict[TopicPartition, Reassignment], int]:
     """Return the changes of replicas and their throttle."""
-
-    def parse(found: Any) -> tuple[dict[TopicPartition, Reassignment], int]:
+    with _parsed(paths.REASSIGNMENTS, value) as found:
         changes = {
             TopicPartition(
                 str(one["topic"]), *decode_partition_name(str(one["partition"]))
@@ -158,8 +132,6 @@ def decode_reassignments(value: bytes) -> tuple[dict[TopicPartition, Reassignmen
             for one in found["partitions"]
         }
         return changes, max(0, int(found.get("throttle", 0)))
-
-    return _parsed(paths.REASSIGNMENTS, value, parse)
 
 
 def encode_deleted(deleted: DeletedTopic) -> bytes:
@@ -176,14 +148,11 @@ def encode_deleted(deleted: DeletedTopic) -> bytes:
 
 def decode_deleted(creation_id: str, value: bytes) -> DeletedTopic:
     """Parse the node of a deleted topic."""
-
-    def parse(found: Any) -> DeletedTopic:
+    with _parsed(paths.deleted(creation_id), value) as found:
         topic = str(found["topic"])
         names = map(str, found["partitions"])
         partitions = tuple(TopicPartition(topic, *decode_partition_name(one)) for one in names)
         return DeletedTopic(topic, creation_id, partitions, frozenset(_ids(found["brokers"])))
-
-    return _parsed(paths.deleted(creation_id), value, parse)
 
 
 def _endpoints(found: Any) -> tuple[Endpoint, ...]:
@@ -197,8 +166,8 @@ def _json(document: Mapping[str, object]) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _parsed(path: str, value: bytes, parse: Callable[[Any], _T]) -> _T:
-    return parsed(f"node {path} is malformed", value, parse)
+def _parsed(path: str, value: bytes) -> AbstractContextManager[Any]:
+    return parsed(f"node {path} is malformed", value)
 
 
 def _ids(found: Any) -> tuple[int, ...]:

@@ -11,10 +11,11 @@ import ipaddress
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from broker.endpoints import Endpoint, join_address
 from broker.errors import CoordinationError
@@ -23,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 _CREATOR_BEFORE_IPV6 = re.compile(r"(.+?-\d+):(.*:.*)", re.DOTALL)
 _INT64_CHARACTERS = 20
-_T = TypeVar("_T")
 _SHOWN_LENGTH = 80
 _FILTER = re.compile(r"([*!])(0?)(\d+)\1(.*)", re.DOTALL)
 _STATIC_MARK = "{  "
@@ -131,7 +131,8 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 def decode_cluster_id(value: bytes) -> str:
     """Parse the value of the cluster id's node."""
-    return parsed("cluster id is malformed", value, lambda found: str(found["id"]))
+    with parsed("cluster id is malformed", value) as found:
+        return str(found["id"])
 
 
 _UNKNOWN_CREATION = b"unknown"
@@ -159,11 +160,10 @@ def decode_homes(path: str, value: bytes) -> dict[int, int]:
     """Parse the value of the node with the homes of a topic; one without a value has none."""
     if not value:
         return {}
-
-    def parse(found: Any) -> dict[int, int]:
+    with parsed(
+        f'node {path} is not {{"version":1,"homes":{{BROKER:PARTITIONS}}}}', value
+    ) as found:
         return {int(home): int(count) for home, count in found["homes"].items()}
-
-    return parsed(f'node {path} is not {{"version":1,"homes":{{BROKER:PARTITIONS}}}}', value, parse)
 
 
 def encode_settings(texts: Mapping[str, str]) -> bytes:
@@ -174,7 +174,8 @@ def encode_settings(texts: Mapping[str, str]) -> bytes:
 def decode_settings(path: str, value: bytes) -> dict[str, str]:
     """Parse the value of a node of settings; numbers and booleans are taken as their texts."""
     form = '{"version":1,"config":{NAME:VALUE}}'
-    texts = parsed(f"node {path} is not {form}", value, lambda found: found["config"])
+    with parsed(f"node {path} is not {form}", value) as found:
+        texts = found["config"]
     if not isinstance(texts, dict):
         raise CoordinationError(f"in node {path}, 'config' is not an object of names and values")
     for name, text in texts.items():
@@ -303,9 +304,10 @@ def _text(value: bytes, what: str) -> str:
         raise CoordinationError(f"{what} is not UTF-8 text: {value!r}") from error
 
 
-def parsed(problem: str, value: bytes, parse: Callable[[Any], _T]) -> _T:
-    """Return what `parse` makes of a JSON document; an error that says `problem` if it fails."""
+@contextmanager
+def parsed(problem: str, value: bytes) -> Iterator[Any]:
+    """Give a JSON document; reading what it does not have raises an error that says `problem`."""
     try:
-        return parse(json.loads(value))
+        yield json.loads(value)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CoordinationError(f"{problem}: {value[:_SHOWN_LENGTH]!r}") from error
