@@ -12,10 +12,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import SessionExpiredError
 from kazoo.protocol.connection import ConnectionDropped
 
@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 _BREAK_INTERVAL_S = 0.1
 
 
+@dataclass(eq=False)
 class Handshakes:
     """Notes the timeout that a server grants, and ends refusals for lack of history.
 
@@ -36,37 +37,32 @@ class Handshakes:
     ZooKeeper was restored from a backup or has lost its data, kazoo would retry for ever.
     """
 
-    def __init__(
-        self,
-        client: KazooClient,
-        servers: str,
-        session_timeout_s: float,
-        tls: TlsHandler | None = None,
-    ) -> None:
-        self._client: Any = client
-        self._servers = servers
-        self._tls = tls
-        self.session_timeout_s = session_timeout_s  # the requested one until a server grants one
+    client: Any  # of kazoo
+    servers: str
+    session_timeout_s: float  # the requested one until a server grants one
+    tls: TlsHandler | None = None
+
+    def __post_init__(self) -> None:
         self.granted: threading.Event = threading.Event()
         """Set when the first has ended: kazoo reports a connection before it proves itself."""
         self._refused_at_s: float | None = None  # since when servers refuse the session
-        self._connect = self._client._connection._connect
-        self._client._connection._connect = self._shake_hands
+        self._connect = self.client._connection._connect
+        self.client._connection._connect = self._shake_hands
 
     def _shake_hands(self, *where: Any) -> tuple[float, float]:
         try:
             granted: tuple[float, float] = self._connect(*where)
         except ConnectionDropped as dropped:
-            if self._tls is not None:
-                self._tls.note_dropped(dropped.__context__)
-            if self._client._connection._socket is None or not self._client.last_zxid:
+            if self.tls is not None:
+                self.tls.note_dropped(dropped.__context__)
+            if self.client._connection._socket is None or not self.client.last_zxid:
                 raise  # history is not the reason: the client has seen none
             if not self._has_refused_for_long():
                 raise
             granted = self._connect_without_history(*where)
         self._refused_at_s = None
-        if self._tls is not None:
-            self._tls.note_connected()
+        if self.tls is not None:
+            self.tls.note_connected()
         read_timeout_ms, connect_timeout_ms = granted
         self.session_timeout_s = read_timeout_ms * 1.5 / 1000  # kazoo reads for two thirds of it
         self.granted.set()
@@ -84,15 +80,15 @@ class Handshakes:
 
         The server then says whether it still knows the session.
         """
-        seen, self._client.last_zxid = self._client.last_zxid, 0
-        self._client._connection._socket.close()
+        seen, self.client.last_zxid = self.client.last_zxid, 0
+        self.client._connection._socket.close()
         try:
             granted: tuple[float, float] = self._connect(*where)
         except SessionExpiredError:
             self._log_lost_history(seen)
             raise
         except BaseException:
-            self._client.last_zxid = seen  # another reason, such as no quorum
+            self.client.last_zxid = seen  # another reason, such as no quorum
             raise
         self._log_lost_history(seen)
         return granted
@@ -103,7 +99,7 @@ class Handshakes:
             "ZooKeeper at %s has come back with less history (change 0x%x, which this process has "
             "seen, is missing): it was restored from a backup, or has lost its data; this process "
             "registers again what it had there",
-            *(self._servers, seen),
+            *(self.servers, seen),
         )
 
     @contextmanager
@@ -119,9 +115,9 @@ class Handshakes:
 
     def _break_off(self, has_ended: threading.Event) -> None:
         while not has_ended.wait(_BREAK_INTERVAL_S):
-            if self._tls is not None:
-                self._tls.break_off()
-            sock = self._client._connection._socket
-            if sock is not None and not self._client.connected:
+            if self.tls is not None:
+                self.tls.break_off()
+            sock = self.client._connection._socket
+            if sock is not None and not self.client.connected:
                 with suppress(OSError):  # closed, or not connected yet
                     sock.shutdown(socket.SHUT_RDWR)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -37,21 +38,17 @@ class ChangeLines(NamedTuple):
     lines: bytes
 
 
+@dataclass(eq=False)
 class StateChangeLog:
     """The state-change log of one broker; before `open`, lines go to the broker's log only."""
 
-    def __init__(
-        self,
-        broker_id: int,
-        clock: Clock,
-        *,
-        max_file_bytes: int = MAX_FILE_BYTES,
-        max_read_bytes: int = MAX_READ_BYTES,
-    ) -> None:
-        self._me = broker_id
-        self._clock = clock
-        self._max_file_bytes = max_file_bytes
-        self._max_read_bytes = max_read_bytes
+    me: int
+    clock: Clock
+    _: KW_ONLY
+    max_file_bytes: int = MAX_FILE_BYTES
+    max_read_bytes: int = MAX_READ_BYTES
+
+    def __post_init__(self) -> None:
         self._lock = Lock()  # guards all below
         self._directory: Path | None = None
         self._file: JsonLines | None = None
@@ -82,8 +79,8 @@ class StateChangeLog:
 
         `level` is for the broker's own log.
         """
-        now_ms = self._clock.time_ms()
-        logged = [one._replace(time_ms=one.time_ms or now_ms, broker=self._me) for one in changes]
+        now_ms = self.clock.time_ms()
+        logged = [one._replace(time_ms=one.time_ms or now_ms, broker=self.me) for one in changes]
         lines = b"".join(one.encode() for one in logged)
         for one in logged:
             state_changes.log(level, "%s", one)
@@ -118,11 +115,11 @@ class StateChangeLog:
             end = self._end if path == paths[-1] else _start_of(paths[-1])
             with path.open("rb") as file:
                 file.seek(position - _start_of(path))
-                data = file.read(min(self._max_read_bytes, end - position))
+                data = file.read(min(self.max_read_bytes, end - position))
         return ChangeLines(position, data[: data.rfind(b"\n") + 1])
 
     def _opened(self, directory: Path) -> JsonLines:
-        found = JsonLines(self._newest(directory), self._max_file_bytes, self._roll)
+        found = JsonLines(self._newest(directory), self.max_file_bytes, self._roll)
         try:
             found.truncate(
                 self._end - self._start
