@@ -54,6 +54,13 @@ if TYPE_CHECKING:
 _SHOWN_TOPICS = 3
 
 
+_AS_TOLD = (
+    *("topics", "partitions", "connections", "zookeeper", "runs_zookeeper", "retention_waits"),
+    *("settings_problems", "metrics", "software", "codec", "pid", "listeners"),
+)
+"""What a status document has under the names of `BrokerStatus`, unless the broker is older."""
+
+
 class StatusResponse(NamedTuple):
     """The status document of a broker; None if it knows only 0.7's requests, or with an error."""
 
@@ -253,18 +260,13 @@ def status_of(response: StatusResponse) -> BrokerStatus:
         document["phase"],
         started=_time(document["started_ms"]),
         uptime_s=document["uptime_ms"] / 1000,
-        topics=document["topics"],
-        partitions=document["partitions"],
         size_bytes=document["bytes"],
-        connections=document["connections"],
         produce_requests_per_s=round(sockets["ProduceRequestsPerSecond"], 1),
         fetch_requests_per_s=round(sockets["FetchRequestsPerSecond"], 1),
         last_flush=_time(document["last_flush_ms"]),
         is_clean_start=document["clean_start"],
         session=session.get("state"),
         is_registered=session.get("is_registered"),
-        zookeeper=document["zookeeper"],
-        runs_zookeeper=document["runs_zookeeper"],
         directories=tuple(
             DataDirectory(one["path"], one["partitions"], one["free_bytes"], one["error"])
             for one in document["directories"]
@@ -272,14 +274,8 @@ def status_of(response: StatusResponse) -> BrokerStatus:
         failures=tuple(
             LogFailure(_partition(one), one["state"], one["error"]) for one in document["failures"]
         ),
-        retention_waits=document["retention_waits"],
-        settings_problems=document.get("settings_problems"),  # older brokers follow none
-        metrics=document["metrics"],
-        software=document["software"],
-        codec=document["codec"],
-        pid=document["pid"],
-        listeners=document.get("listeners"),  # older brokers have one
         certificate_expires=_time((document.get("certificate") or {}).get("not_after_ms")),
+        **{name: document.get(name) for name in _AS_TOLD},
     )
 
 

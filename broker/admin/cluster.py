@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from broker import deadlines
@@ -184,7 +184,7 @@ def check_health(side: Side, registry: Registry | None = None) -> Health:
     A broker that does not answer is asked for nothing else: each wait would take as long.
     """
     asked: set[int] = set()
-    statuses: dict[int, dict[str, Any] | BrokerError] = {}
+    told = Statuses()
     silent: dict[int, BrokerError] = {}
 
     def connect_unless_silent(address: BrokerAddress) -> Connection:
@@ -200,38 +200,28 @@ def check_health(side: Side, registry: Registry | None = None) -> Health:
             with deadlines.Limit(deadlines.left_s() / 2):  # others have time to respond
                 _, document, error = request_status(side.connect, address, StatusParts(0))
             if error is not None:
-                statuses[address.id] = error
+                told.errors[address.id] = error
                 if isinstance(error, BrokerUnreachableError | RequestTimeoutError):
                     silent[address.id] = error
             elif document is not None:  # a 0.7 broker has none
-                statuses[address.id] = document
+                told.known[address.id] = document
 
     look(side.brokers())
     metadata = describe_cluster(side._replace(connect=connect_unless_silent))
     look(metadata.brokers)
     lost = lost_check(connect_unless_silent, metadata.brokers)
-    suspected = {
-        id
-        for status in statuses.values()
-        if not isinstance(status, BrokerError)
-        for id in status.get("taken_for_dead", ())
-    }
+    suspected = {id for one in told.known.values() for id in one.get("taken_for_dead", ())}
     checks = [
         *health_checks(metadata, suspected),
-        storage_check(statuses),
-        retention_check(statuses),
-        access_check(statuses),
+        storage_check(told),
+        retention_check(told),
+        access_check(told),
         lost,
     ]
     brokers = tuple(
         replace(one, is_live=False) if one.id in silent else one for one in broker_infos(metadata)
     )
-    lost_logs = tuple(
-        text
-        for id, status in statuses.items()
-        if not isinstance(status, BrokerError)
-        for text in lost_logs_of(id, status)
-    )
+    lost_logs = tuple(text for id, one in told.known.items() for text in lost_logs_of(id, one))
     losses = losses_check(registry, connect_unless_silent, lost_logs)
     topics = tuple(shape_of(one.topic, one.partitions, None) for one in metadata.topics)
     return Health((*checks, losses), brokers, topics)
@@ -326,36 +316,47 @@ def health_checks(
     ]
 
 
-def storage_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
-    """Check the disks of brokers by their status; an error stands for a status that is missing."""
-    found = []
-    hidden = []
-    for broker_id, status in statuses.items():
-        if isinstance(status, ClusterAuthorizationError):
-            hidden.append(_not_allowed(broker_id))
-            continue
-        if isinstance(status, BrokerError):
-            found.append(f"broker {broker_id} does not tell: {status}")
-            continue
+@dataclass(slots=True)
+class Statuses:
+    """The status of each broker that tells it, and why others do not, by broker id."""
+
+    known: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    errors: dict[int, BrokerError] = field(default_factory=dict)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Return for a check which brokers do not tell this user their status."""
+        refused = {id: isinstance(e, ClusterAuthorizationError) for id, e in self.errors.items()}
+        return tuple(_not_allowed(id) for id, is_refused in refused.items() if is_refused)
+
+
+def storage_check(told: Statuses) -> HealthCheck:
+    """Check the disks of brokers by their status; one that tells none has failed."""
+    found = [
+        (id, f"does not tell: {error}")
+        for id, error in told.errors.items()
+        if not isinstance(error, ClusterAuthorizationError)
+    ]
+    for id, status in told.known.items():
         lost = [one["error"] for one in status["directories"] if one["error"]]
-        found += [f"broker {broker_id} offline: {error}" for error in lost]
+        found += [(id, f"offline: {error}") for error in lost]
         for one in status["failures"]:
             if not any(error in one["error"] for error in lost):
-                found.append(f"broker {broker_id} {one['state']}: {one['error']}")
-    return _check("storage", FAIL, tuple(found), tuple(hidden))
+                found.append((id, f"{one['state']}: {one['error']}"))
+    found.sort(key=lambda item: item[0])
+    return _check("storage", FAIL, tuple(f"broker {id} {text}" for id, text in found), told.hidden)
 
 
-def access_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
+def access_check(told: Statuses) -> HealthCheck:
     """Check that others can change neither the rules nor what else brokers have in ZooKeeper."""
-    known = {id: one for id, one in statuses.items() if not isinstance(one, BrokerError)}
-    failures = [text for one in known.values() for text in access_problems_of(one)]
+    failures = [text for one in told.known.values() for text in access_problems_of(one)]
     vanished = [
         f"broker {id}: the rules vanished from ZooKeeper {counted(count, 'time')} since its start"
-        for id, one in known.items()
+        for id, one in told.known.items()
         if (count := one.get("rules", {}).get("vanished_count", 0))
     ]
     found = tuple(dict.fromkeys(failures + vanished))  # all brokers look at the same nodes
-    return _check("access", FAIL if failures else WARN, found, _hidden(statuses))
+    return _check("access", FAIL if failures else WARN, found, told.hidden)
 
 
 def access_problems_of(status: Mapping[str, Any]) -> Iterator[str]:
@@ -365,16 +366,12 @@ def access_problems_of(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"the last good rules stay in effect: {problem}"
 
 
-def retention_check(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> HealthCheck:
+def retention_check(told: Statuses) -> HealthCheck:
     """Check that clocks and file times are right, and no leader lacks what its followers keep."""
-    known = {
-        broker_id: status
-        for broker_id, status in statuses.items()
-        if not isinstance(status, BrokerError)
-    }
-    kept = [f"broker {one}: {text}" for one in known for text in known[one]["kept_messages"]]
-    waits = [f"broker {one}: {text}" for one in known if (text := known[one]["retention_waits"])]
-    return _check("retention", FAIL if kept else WARN, (*kept, *waits), _hidden(statuses))
+    known = told.known.items()
+    kept = [f"broker {id}: {text}" for id, one in known for text in one["kept_messages"]]
+    waits = [f"broker {id}: {text}" for id, one in known if (text := one["retention_waits"])]
+    return _check("retention", FAIL if kept else WARN, (*kept, *waits), told.hidden)
 
 
 def lost_check(connect: Connect, brokers: Sequence[BrokerAddress]) -> HealthCheck:
@@ -415,14 +412,6 @@ def losses_check(
     sure, possible = find_losses(registry, connect)
     sure = (*lost_logs, *sure)
     return _check(name, FAIL if sure else WARN, (*sure, *possible))
-
-
-def _hidden(statuses: Mapping[int, Mapping[str, Any] | BrokerError]) -> tuple[str, ...]:
-    return tuple(
-        _not_allowed(broker_id)
-        for broker_id, status in statuses.items()
-        if isinstance(status, ClusterAuthorizationError)
-    )
 
 
 def _not_allowed(broker_id: int) -> str:

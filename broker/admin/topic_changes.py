@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from broker import deadlines, errors
@@ -57,19 +58,24 @@ class TopicCreation(NamedTuple):
         return not self.before
 
 
-def plan_creation(
-    side: Side,
-    topic: str,
-    *,
-    partition_count: int | None,
-    is_per_broker: bool = False,
-    broker_ids: Collection[int] = (),
-) -> list[TopicCreation]:
-    """Return a step for each broker that has the topic, or gets it, of `broker_ids` or all live.
+class NewTopic(NamedTuple):
+    """A topic to create; without a number of partitions it has one, or what its setting says."""
 
-    `partition_count` is the total, spread evenly, or a number for each broker. None is what the
+    name: str
+    partitions: int | None = None
+    is_per_broker: bool = False  # without replicas
+    replicas: int | None = None
+    brokers: Collection[int] = ()  # empty for all live ones
+    settings: Mapping[str, str] = MappingProxyType({})
+
+
+def plan_creation(side: Side, wanted: NewTopic) -> list[TopicCreation]:
+    """Return a step for each broker that has a topic without replicas, or gets it.
+
+    The number of partitions is the total, spread evenly, or that for each broker. None is what the
     topic's setting `partition.count` says, or a total of one.
     """
+    topic, partition_count, is_per_broker, _, broker_ids, _ = wanted
     validate_new_topic_name(topic)
     live = {broker.id: broker for broker in side.brokers()}
     if not live:
@@ -172,27 +178,22 @@ def check_absent(topic: str, plan: Sequence[TopicCreation]) -> None:
             )
 
 
-def plan_replicated(
-    side: Side,
-    topic: str,
-    *,
-    partition_count: int,
-    replication_factor: int,
-    settings: Mapping[str, str],
-) -> CreateReplicatedTopicRequest:
+def plan_replicated(side: Side, wanted: NewTopic) -> CreateReplicatedTopicRequest:
     """Return the request that creates a topic with replicas."""
-    validate_new_topic_name(topic)
+    assert wanted.replicas is not None
+    validate_new_topic_name(wanted.name)
     live_count = len(side.brokers())
-    if replication_factor > live_count:
+    if wanted.replicas > live_count:
         raise errors.ConflictError(
-            f"{replication_factor} replicas need as many live brokers, not {live_count}",
+            f"{wanted.replicas} replicas need as many live brokers, not {live_count}",
             hints=["try: pylogctl broker list"],
         )
     try:
-        given = tuple(Setting(name, value) for name, value in normalize(settings).items())
+        given = tuple(Setting(name, value) for name, value in normalize(wanted.settings).items())
     except errors.ConfigError as error:
         raise errors.ArgumentError(str(error)) from error
-    return CreateReplicatedTopicRequest(topic, partition_count, replication_factor, given)
+    count = wanted.partitions or 1
+    return CreateReplicatedTopicRequest(wanted.name, count, wanted.replicas, given)
 
 
 def plan_partitions(side: Side, topic: str, partition_count: int) -> AddPartitionsRequest:
@@ -298,17 +299,6 @@ def set_partition_count(
         )
 
 
-class NewTopic(NamedTuple):
-    """A topic to create; see `plan_creation` for the number of partitions."""
-
-    name: str
-    partitions: int | None
-    is_per_broker: bool  # without replicas
-    replicas: int | None
-    brokers: tuple[int, ...]  # empty for all live ones
-    settings: Mapping[str, str]
-
-
 def create(side: Side, wanted: NewTopic, *, exist_ok: bool, is_plan: bool) -> topics.TopicInfo:
     """Create a topic, and return it once brokers show it; with `is_plan`, what it would be.
 
@@ -353,13 +343,7 @@ def _create_on_brokers(
     give_up_s: float,
 ) -> topics.TopicInfo:
     """Create a topic on brokers, unless it is only planned; return its shape then."""
-    plan = plan_creation(
-        side,
-        wanted.name,
-        partition_count=wanted.partitions,
-        is_per_broker=wanted.is_per_broker,
-        broker_ids=wanted.brokers,
-    )
+    plan = plan_creation(side, wanted)
     if not exist_ok:
         check_absent(wanted.name, plan)
     needed = {one.broker.id: one for one in plan if one.is_needed}
@@ -390,15 +374,8 @@ def _create_replicated(
     give_up_s: float,
 ) -> topics.TopicInfo:
     """Have the controller create a topic, unless it is only planned; return its shape then."""
-    assert wanted.replicas is not None
     assert not present
-    request = plan_replicated(
-        side,
-        wanted.name,
-        partition_count=wanted.partitions or 1,
-        replication_factor=wanted.replicas,
-        settings=wanted.settings,
-    )
+    request = plan_replicated(side, wanted)
 
     def create_all(is_repeated: bool) -> None:
         try:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 from broker.aio.access import AsyncAccess
 from broker.api.access import Access, AnyClient
 from broker.api.cluster_calls import ClusterCalls
-from broker.api.copy_calls import CopyCalls
 from broker.api.group_calls import GroupCalls
 from broker.api.replica_calls import Reassignment, ReplicaCalls
 from broker.api.setting_calls import SettingCalls
@@ -189,4 +188,4 @@ class AsyncCalls(AnyClient):
     set_settings: Final = _in_thread(SettingCalls.set_settings)
     unset_settings: Final = _in_thread(SettingCalls.unset_settings)
 
-    copy: Final = _in_thread(CopyCalls.copy)
+    copy: Final = _in_thread(TopicCalls.copy)

@@ -7,7 +7,6 @@ It is built on the clients of the other folders, which keep Kafka 0.7's classes.
     changes.py        the state changes of a cluster, as an iterator
     client.py         the client: one object for a cluster, with a verb for each thing to do
     cluster_calls.py  the calls of a client on brokers and the cluster
-    copy_calls.py     the call of a client that copies a topic to another one
     errors.py         the errors of the API: those of `broker.errors` under their public names, and
                       a few of its own
     group.py          a member of a consumer group, as an iterator of messages

@@ -35,12 +35,7 @@ class Changes(Iterator[LoggedChange]):
     """
 
     def __init__(
-        self,
-        side: Side,
-        selects: Selects,
-        *,
-        follow: bool,
-        is_open: Callable[[], bool],
+        self, side: Side, selects: Selects, *, follow: bool, is_open: Callable[[], bool]
     ) -> None:
         # without `follow` it is `missing` that tells of brokers
         if follow:

@@ -18,7 +18,6 @@ from weakref import WeakSet
 from broker import deadlines
 from broker.api.access import Reach, limit_of
 from broker.api.cluster_calls import ClusterCalls
-from broker.api.copy_calls import CopyCalls
 from broker.api.errors import Closed, DeliveryFailed, Error, translated
 from broker.api.group_calls import GroupCalls
 from broker.api.producer import (
@@ -202,7 +201,7 @@ def _addresses(address: object) -> list[BrokerAddress]:
     return found
 
 
-class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls, CopyCalls):
+class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls):
     """A cluster: sends, reads, joins groups, and orders. For any number of threads.
 
     Made by `connect`; a context manager. What it has opened ends with it.

@@ -166,12 +166,7 @@ class ClusterCalls(Access):
             return brokers.stop_broker(side, address, force=force, takes_zookeeper=runs_zookeeper)
 
     def decommission(
-        self,
-        id: int,
-        *,
-        throttle: int | None = None,
-        plan: bool = False,
-        timeout: Timeout = UNSET,
+        self, id: int, *, throttle: int | None = None, plan: bool = False, timeout: Timeout = UNSET
     ) -> Decommission:
         """Move all replicas away from a broker, and return once the others have copied all.
 

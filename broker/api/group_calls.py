@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -48,8 +49,7 @@ class GroupCalls(Access):
         from broker.admin.groups import list_groups
         from broker.admin.lag import info_of
 
-        with self._call():
-            observer = self._observer()
+        with self._observing() as observer:
             return [info_of(observer.snapshot(name)) for name in list_groups(observer.session)]
 
     def describe_group(self, group: str) -> GroupInfo:
@@ -61,9 +61,8 @@ class GroupCalls(Access):
         """
         from broker.admin.lag import info_of
 
-        group_of(group)
-        with self._call():
-            return info_of(self._observer(group).snapshot(group))
+        with self._observing(group) as observer:
+            return info_of(observer.snapshot(group))
 
     def offsets_of(self, group: str) -> dict[TopicPartition, int]:
         """Return the committed offsets of a group.
@@ -75,9 +74,8 @@ class GroupCalls(Access):
             UnknownGroup: there is none of this name.
             NoZooKeeper, Unreachable: see there.
         """
-        group_of(group)
-        with self._call():
-            stored = self._observer(group).snapshot(group).offsets
+        with self._observing(group) as observer:
+            stored = observer.snapshot(group).offsets
             return {key: one.offset for key, one in stored.items() if one.offset is not None}
 
     def lag(self, group: str, *, window: float = 0.0, timeout: Timeout = UNSET) -> Lag:
@@ -98,10 +96,8 @@ class GroupCalls(Access):
         """
         from broker.admin.lag import lag_of
 
-        group_of(group)
         number_of("window", window, 0)
-        with self._call():
-            observer = self._observer(group, timeout=timeout, window_s=window)
+        with self._observing(group, timeout=timeout, window_s=window) as observer:
             if window:
                 observer.sample(group, samples=10)
             return lag_of(observer.lag(group)[0])
@@ -117,9 +113,8 @@ class GroupCalls(Access):
         """
         from broker.admin.rebalance import problems_of, read_assignment
 
-        group_of(group)
-        with self._call():
-            return problems_of(*read_assignment(self._observer(group), group))
+        with self._observing(group) as observer:
+            return problems_of(*read_assignment(observer, group))
 
     def reset(
         self,
@@ -172,8 +167,7 @@ class GroupCalls(Access):
         names = _names_of(topics)
         matches = None if partition is None else matcher_of(partition)
         _check_wait(wait_inactive)
-        with self._call():
-            observer = self._observer(group, timeout=timeout, wait_s=wait_inactive or 0.0)
+        with self._observing(group, timeout=timeout, wait_s=wait_inactive or 0.0) as observer:
             partitions = None
             if names is not None:
                 cluster = observer.cluster
@@ -213,8 +207,7 @@ class GroupCalls(Access):
         group_of(group)
         records = _records_of(offsets)
         _check_wait(wait_inactive)
-        with self._call():
-            observer = self._observer(timeout=timeout, wait_s=wait_inactive or 0.0)
+        with self._observing(timeout=timeout, wait_s=wait_inactive or 0.0) as observer:
             return import_group(
                 observer, group, records, plan=plan, force=force, wait_s=wait_inactive
             )
@@ -239,8 +232,8 @@ class GroupCalls(Access):
         from broker.admin.group_changes import remove_group
 
         group_of(group)
-        with self._call():
-            return remove_group(self._observer(), group, missing_ok=missing_ok, plan=plan)
+        with self._observing() as observer:
+            return remove_group(observer, group, missing_ok=missing_ok, plan=plan)
 
     def rebalance(self, group: str, *, wait: float = 30.0, plan: bool = False) -> list[OwnerChange]:
         """Make the members of a group divide its partitions again, and return the owners.
@@ -258,39 +251,40 @@ class GroupCalls(Access):
         """
         from broker.admin.rebalance import rebalance_group
 
-        group_of(group)
         number_of("wait", wait, 0)
-        with self._call():
-            observer = self._observer(group, wait_s=wait)
+        with self._observing(group, wait_s=wait) as observer:
             return rebalance_group(observer, group, wait_s=wait, plan=plan)
 
-    def _observer(
+    @contextmanager
+    def _observing(
         self,
-        group: str | None = None,
-        *,
+        *groups: str,
         timeout: Timeout = UNSET,
         window_s: float = 0.0,
         wait_s: float = 0.0,
-    ) -> GroupObserver:
-        """Return what reads groups; a group that is named must exist."""
+    ) -> Iterator[GroupObserver]:
+        """Run a call on groups by what reads them; those that are named must exist."""
         from broker.admin.groups import require_group
         from broker.admin.lag import GroupObserver
 
         self._seconds(timeout)  # raises if it is none
-        registry = self._zookeeper()
-        if group is not None:
-            require_group(registry.session, group)
-        # only now, as this gives the call the time that it waits on purpose, too
-        connect = self._side(timeout, window_s + wait_s).connect
-        return GroupObserver(registry, connect, SystemClock(), round(1000 * window_s))
+        for group in groups:
+            group_of(group)
+        with self._call():
+            registry = self._zookeeper()
+            for group in groups:
+                require_group(registry.session, group)
+            # only now, as this gives the call the time that it waits on purpose, too
+            connect = self._side(timeout, window_s + wait_s).connect
+            yield GroupObserver(registry, connect, SystemClock(), round(1000 * window_s))
 
 
 def look_at_group(client: GroupCalls, group: str) -> tuple[GroupInfo, Lag]:
     """Return a group and its lag by one reading of it."""
     from broker.admin.lag import info_of, lag_of
 
-    with client._call():
-        found = client._observer(group_of(group)).lag(group)[0]
+    with client._observing(group) as observer:
+        found = observer.lag(group)[0]
         return info_of(found.snapshot), lag_of(found)
 
 

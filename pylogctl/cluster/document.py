@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from broker.admin.cluster import BrokerInfo, HealthCheck
 from broker.state_changes import LoggedChange
 from broker.units import format_time
-from pylogctl.cli.columns import (
-    HIDDEN,
-    Document,
-    Fit,
-    Integer,
-    Millis,
-    Rank,
-    Row,
-    Text,
-)
+from pylogctl.cli.columns import HIDDEN, Document, Fit, Integer, Millis, Rank, Row, Text
 
 if TYPE_CHECKING:
     from broker.admin.cluster_keys import KeyInfo

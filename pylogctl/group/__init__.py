@@ -4,7 +4,5 @@ changes.py       the work of the commands of `pylogctl group` that change groups
 command.py       `pylogctl group`: the options of its commands
 document.py      the rows of `pylogctl group`, and the documents that show them
 offsets_file.py  files of offsets
-plan.py          options of `group reset` and `group import` to what `broker.admin.group_plans`
-                 takes
 reads.py         the commands of `pylogctl group` that only read: they render their results
 """

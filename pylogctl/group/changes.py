@@ -7,10 +7,11 @@ over it. Old offsets are saved before they are replaced.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from broker.admin import group_plans
 from broker.admin.group_changes import (
     apply_changes,
     await_inactive,
@@ -20,8 +21,9 @@ from broker.admin.group_changes import (
     offset_changed,
     unmade,
 )
-from broker.admin.group_plans import Change, plan_import, plan_removal
-from broker.admin.groups import list_groups, require_group, validate_group_name
+from broker.admin.group_plans import Change, OffsetRecord, Target, plan_import, plan_removal
+from broker.admin.groups import GroupSnapshot, list_groups, require_group, validate_group_name
+from broker.admin.lag import GroupObserver
 from broker.admin.rebalance import (
     GroupProblem,
     await_rebalance,
@@ -30,13 +32,15 @@ from broker.admin.rebalance import (
     read_assignment,
     trigger_rebalance,
 )
-from broker.errors import GroupActiveError
+from broker.client.selection import select_partitions, select_topics
+from broker.errors import ArgumentError, GroupActiveError
 from broker.files import write_atomically
 from broker.partition_patterns import PartitionList
+from broker.positions import OffsetSpec, parse_offset_spec
 from broker.units import counted, format_duration
 from broker.zk.session import Session
 from pylogctl.cli.confirmation import confirm, confirm_name, new_undo_file, tell_undo
-from pylogctl.cli.environment import CliError, Environment, ExitStatus
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
 from pylogctl.group.document import (
@@ -48,10 +52,14 @@ from pylogctl.group.document import (
     RebalanceRow,
     change_row,
 )
-from pylogctl.group.plan import by_group, find_target, plan_reset, read_entries
+from pylogctl.group.offsets_file import parse_entries
 from pylogctl.group.reads import open_observer
 
 _DRY_RUN = "nothing changed; this was a dry run"
+_HINT = (
+    "valid: start, end, 4096, ~4096, -100, -64KiB, @-10m, 0=4096,1=end, "
+    "shift:-100, by:-1h, group:OTHER, file:PATH"
+)
 
 
 def reset(
@@ -68,8 +76,8 @@ def reset(
     """Move offsets of a group to `to`; only render the plan without `execute`."""
     with open_observer(env, group) as observer:
         _await_inactive(env, observer.session, [group], wait_s)
-        target = find_target(env, observer, to)
-        changes = plan_reset(
+        target = _find_target(env, observer, to)
+        changes = _plan_reset(
             observer, observer.snapshot(group), target, topics=topics, wanted=wanted
         )
         _carry_out(env, "group reset", observer.session, changes, execute=execute, force=force)
@@ -85,7 +93,7 @@ def import_offsets(
     wait_s: float | None,
 ) -> None:
     """Set the offsets of groups to those of a file; see `reset`."""
-    entries = by_group(read_entries(env, file), group)
+    entries = _by_group(_read_entries(env, file), group)
     if not entries:
         env.note(f"'{file}' has no offsets; nothing to change")
     for name in entries:
@@ -295,3 +303,75 @@ def _write_offsets(path: Path, changes: Sequence[Change]) -> None:
         for one in changes
     ]
     write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def parse_spec(text: str, *, now_ms: int) -> OffsetSpec:
+    """Parse an offset expression without an end."""
+    try:
+        spec = parse_offset_spec([text], now_ms=now_ms)
+    except ArgumentError as error:
+        raise UsageError(str(error), _HINT) from error
+    ranges = [spec.default, *(offsets for _, offsets in spec.partitions)]
+    if any(one.end is not None for one in ranges):
+        raise UsageError(f"--to '{text}' has an end, but a group has only one position")
+    return spec
+
+
+def _read_entries(env: Environment, file: str) -> list[OffsetRecord]:
+    """Return the offsets of a file, `-` for standard input."""
+    try:
+        if file == "-":
+            stdin = env.streams.stdin
+            return parse_entries("" if stdin is None else stdin.read().decode(), "stdin")
+        return parse_entries(Path(file).read_text(encoding="utf-8"), file)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"'{file}' is not UTF-8 text") from error
+
+
+def _find_target(env: Environment, observer: GroupObserver, text: str) -> Target:
+    """Parse `--to`: an offset expression, or `shift:`, `by:`, `group:` or `file:` and a value."""
+    kind, colon, rest = text.partition(":")
+    if colon and kind == "shift":
+        return group_plans.parse_shift(rest)
+    if colon and kind == "by":
+        return group_plans.parse_shift_time(rest)
+    if colon and kind == "file":
+        return _read_entries(env, rest)
+    if colon and kind == "group":
+        require_group(observer.session, rest)
+        return observer.snapshot(rest)
+    spec = parse_spec(text, now_ms=env.clock.time_ms())
+    return lambda partition: spec.range_for(partition).start
+
+
+def _plan_reset(
+    observer: GroupObserver,
+    snapshot: GroupSnapshot,
+    target: Target,
+    *,
+    topics: Sequence[str],
+    wanted: PartitionList | None,
+) -> list[Change]:
+    """Plan the changes of a group's offsets in existing topics, or in all topics of the group."""
+    if topics:
+        cluster = observer.cluster
+        live = select_partitions(cluster, select_topics(cluster, topics), wanted)
+        return group_plans.plan_reset(observer, snapshot, target, live)
+    if not snapshot.topics:
+        raise CliError(
+            ExitStatus.NOT_FOUND, f"group '{snapshot.name}' has no topics", "name one with --topic"
+        )
+    return group_plans.plan_reset(observer, snapshot, target)
+
+
+def _by_group(entries: Iterable[OffsetRecord], group: str | None) -> dict[str, list[OffsetRecord]]:
+    """Return the offsets of a file by group; all for `group` if it is given."""
+    groups: dict[str, list[OffsetRecord]] = {}
+    for entry in entries:
+        name = group or entry.group
+        if name is None:
+            raise UsageError(
+                f"line {entry.line} names no group", "name it: pylogctl group import GROUP"
+            )
+        groups.setdefault(name, []).append(entry)
+    return groups

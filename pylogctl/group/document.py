@@ -259,10 +259,7 @@ def sums_of(lags: Sequence[ObservedPartition], group: GroupLag, *, allowed_lag: 
     age = None if None in ages else max((one for one in ages if one is not None), default=None)
     return Sums(
         len(lags),
-        _Lag(
-            _lag_bytes(total(one.lag_bytes for one in lags), lags),
-            _lag_messages(lags),
-        ),
+        _Lag(_lag_bytes(total(one.lag_bytes for one in lags), lags), _lag_messages(lags)),
         _seconds_since(min(commits, default=None), group.time_ms),
         _Pace(
             if_known(_rounded(age)) if ages else None,

@@ -7,15 +7,18 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from broker.admin import topic_changes, topic_deletion
+from broker.admin.topic_changes import NewTopic
 from broker.admin.topics import metadata_of
 from broker.client.side import Side
 from broker.client.topic_creation import await_topic, create_on
 from broker.errors import TopicExistsError, TopicNotFoundError
 from pylogctl.cli.confirmation import confirm, confirm_name
+from pylogctl.cli.connections import Absence, open_for_requests
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.failures import for_each, raise_failures
 from pylogctl.cli.render import render
 from pylogctl.topic.document import CREATE, DELETE, CreateRow, DeleteRow
+from pylogctl.topic.replication import create_replicated_topic
 
 if TYPE_CHECKING:
     from broker.zk.session import Session
@@ -23,30 +26,21 @@ if TYPE_CHECKING:
 _UNCHANGED = "nothing changed; this was a dry run"
 
 
-def create_topic(
-    env: Environment,
-    side: Side,
-    topic: str,
-    *,
-    partition_count: int | None,
-    is_per_broker: bool,
-    broker_ids: Sequence[int],
-    if_not_exists: bool,
-) -> None:
-    """Create a topic without replicas."""
-    plan = topic_changes.plan_creation(
-        side,
-        topic,
-        partition_count=partition_count,
-        is_per_broker=is_per_broker,
-        broker_ids=broker_ids,
-    )
+def create_topic(env: Environment, wanted: NewTopic, *, if_not_exists: bool) -> None:
+    """Create a topic: by the controller if it has replicas, else on brokers."""
+    create = _create_on_brokers if wanted.replicas is None else create_replicated_topic
+    with open_for_requests(env, absence=Absence.FAIL) as side:
+        create(env, side, wanted, if_not_exists=if_not_exists)
+
+
+def _create_on_brokers(env: Environment, side: Side, new: NewTopic, *, if_not_exists: bool) -> None:
+    topic, partition_count = new.name, new.partitions
+    plan = topic_changes.plan_creation(side, new)
     if not if_not_exists:
         topic_changes.check_absent(topic, plan)
     present = metadata_of(side, (topic,)).get(topic, ())
-    if any(
-        one.is_replicated for one in present
-    ):  # perhaps on none of these brokers, which refuse to create it
+    # perhaps on none of these brokers, which refuse to create it
+    if any(one.is_replicated for one in present):
         if not if_not_exists:
             raise TopicExistsError(f"topic '{topic}' exists with replicas")
         env.note(f"topic '{topic}' exists with replicas; it stays as it is")
@@ -54,7 +48,9 @@ def create_topic(
     counts = {one.broker.id: one.before or one.partition_count for one in plan}
     placement = topic_changes.placement_text(counts)
     total = sum(counts.values())
-    wanted = len(plan) * partition_count if is_per_broker and partition_count else partition_count
+    wanted = partition_count
+    if new.is_per_broker and partition_count:
+        wanted = len(plan) * partition_count
     if wanted not in (None, total):
         env.warn(f"topic '{topic}' exists; it does not have {wanted}, but {placement}")
     if env.settings.dry_run:

@@ -133,42 +133,24 @@ def create(
     $ pylogctl topic create orders --partitions-per-broker 2 --broker 0 --broker 2
     $ pylogctl topic create orders --partitions 6 --replication-factor 3 --set min.insync.replicas=2
     """
-    from pylogctl.cli.connections import Absence, open_for_requests
+    from broker.admin.topic_changes import NewTopic
     from pylogctl.topic.changes import create_topic
+    from pylogctl.topic.replication import parse_settings
 
     validate_topic_name(topic)
     count = _partition_count(partitions, per_broker)
     env, broker_ids = _split_brokers(env, targets or [])
     if replication_factor is not None:
-        from pylogctl.topic.replication import create_replicated_topic, parse_settings
-
         if broker_ids:
             raise UsageError("--replication-factor places replicas itself: leave out --broker ID")
         if per_broker is not None:
             raise UsageError("--replication-factor places replicas itself: give --partitions")
-        with open_for_requests(env, absence=Absence.FAIL) as side:
-            create_replicated_topic(
-                env,
-                side,
-                topic,
-                partition_count=count or 1,
-                replication_factor=replication_factor,
-                settings=parse_settings(settings or []),
-                if_not_exists=if_not_exists,
-            )
-        return
-    if settings:
+    elif settings:
         raise UsageError("--set needs --replication-factor; else: pylogctl config set --topic")
-    with open_for_requests(env, absence=Absence.FAIL) as side:
-        create_topic(
-            env,
-            side,
-            topic,
-            partition_count=count,
-            is_per_broker=per_broker is not None,
-            broker_ids=broker_ids,
-            if_not_exists=if_not_exists,
-        )
+    given = parse_settings(settings or [])
+    is_per_broker = per_broker is not None
+    wanted = NewTopic(topic, count, is_per_broker, replication_factor, broker_ids, given)
+    create_topic(env, wanted, if_not_exists=if_not_exists)
 
 
 def _partition_count(total: int | None, per_broker: int | None) -> int | None:

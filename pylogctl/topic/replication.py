@@ -10,6 +10,7 @@ from broker.admin import reassignment
 from broker.admin.reassignment import Plan
 from broker.admin.replicas import plan_election, raise_refused, replicas_of, request_election
 from broker.admin.topic_changes import (
+    NewTopic,
     PartitionsRequest,
     ask_for_partitions,
     plan_partitions,
@@ -20,11 +21,7 @@ from broker.cluster_state import ReplicatedPartition
 from broker.errors import NO_ERROR, ConfigError, NotReplicatedError, TopicExistsError
 from broker.ids import NO_LEADER
 from broker.properties import INT64_MAX
-from broker.protocol.cluster_requests import (
-    ElectionKind,
-    PartitionOutcome,
-    ReplicateTopicRequest,
-)
+from broker.protocol.cluster_requests import ElectionKind, PartitionOutcome, ReplicateTopicRequest
 from broker.protocol.responses import PartitionMetadata
 from broker.topic import TopicPartition
 from broker.topic_settings import normalize
@@ -43,28 +40,15 @@ from pylogctl.topic.document import (
 
 
 def create_replicated_topic(
-    env: Environment,
-    side: Side,
-    topic: str,
-    *,
-    partition_count: int,
-    replication_factor: int,
-    settings: Mapping[str, str],
-    if_not_exists: bool,
+    env: Environment, side: Side, wanted: NewTopic, *, if_not_exists: bool
 ) -> None:
     """Have the controller create a topic, and render its partitions."""
-    request = plan_replicated(
-        side,
-        topic,
-        partition_count=partition_count,
-        replication_factor=replication_factor,
-        settings=settings,
-    )
+    request = plan_replicated(side, wanted)
     if env.settings.dry_run:
         env.note(
-            f"the controller would spread {partition_count} partitions with {replication_factor} "
-            f"replicas each over {len(side.brokers())} brokers; nothing changed, this was a dry "
-            "run"
+            f"the controller would spread {request.partition_count} partitions with "
+            f"{request.replication_factor} replicas each over {len(side.brokers())} brokers; "
+            "nothing changed, this was a dry run"
         )
         return
     try:
@@ -72,7 +56,7 @@ def create_replicated_topic(
     except TopicExistsError:
         if not if_not_exists:
             raise
-        env.note(f"topic '{topic}' exists; it stays as it is")
+        env.note(f"topic '{wanted.name}' exists; it stays as it is")
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, str]:

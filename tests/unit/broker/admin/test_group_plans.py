@@ -23,8 +23,8 @@ from broker.admin.topics import Ends
 from broker.errors import ArgumentError
 from broker.topic import TopicPartition
 from pylogctl.cli.environment import UsageError
+from pylogctl.group.changes import parse_spec
 from pylogctl.group.offsets_file import parse_entries
-from pylogctl.group.plan import parse_spec
 
 PARTITION = TopicPartition("t", 0, 0)
 COMMIT_MS = 1_000_000

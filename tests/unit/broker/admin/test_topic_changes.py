@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.admin.topic_changes import (
+    NewTopic,
     TopicCreation,
     check_absent,
     plan_creation,
@@ -62,4 +63,4 @@ def test_plan_creation_when_no_broker_is_alive_is_not_found() -> None:
         raise AssertionError("nobody to connect to")
 
     with pytest.raises(BrokerNotFoundError, match="no live broker"):
-        plan_creation(Side(SlowCluster([]), connect), "t", partition_count=1)  # type: ignore[arg-type]  # never called
+        plan_creation(Side(SlowCluster([]), connect), NewTopic("t", 1))  # type: ignore[arg-type]  # never called
