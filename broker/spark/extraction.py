@@ -1,17 +1,14 @@
 """Text, key, time and number of events, extracted from payloads.
 
-Python reads fields, groups and times, as elsewhere: Spark has other dialects and parsers. What is
-in a format of `strptime` is left to Spark's parser, which gets it translated.
+Python reads fields, groups and times, as elsewhere: Spark has other dialects and parsers.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 from pyspark.sql import functions as fn
@@ -21,95 +18,14 @@ from broker.errors import InvalidPatternError, QueryError
 from broker.json_fields import read_json, value_at
 from broker.json_fields import text_of as field_text
 from broker.patterns import Pattern
-from broker.times import moment_of
+from broker.spark.loading.dates import ANY_FORM, TimeFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-AUTO = "auto"
-"""Any form that `parse_moment` of `broker.times` reads."""
-
-_DIRECTIVES = {
-    "Y": "yyyy", "y": "yy", "m": "MM", "d": "dd", "e": "dd", "j": "DDD", "b": "MMM", "h": "MMM",
-    "B": "MMMM", "H": "HH", "I": "hh", "M": "mm", "S": "ss", "f": "SSSSSS", "p": "a",
-    "z": "[XXX][XX][X]",
-}  # fmt: skip
-_SHORTHANDS = {"T": "%H:%M:%S", "F": "%Y-%m-%d", "R": "%H:%M", "D": "%m/%d/%y"}
-_ONE_DIGIT_TOO = frozenset("mdeHIMS")
-_TOKEN = re.compile(r"%(.)|([^%]+)|(%)", re.DOTALL)
-_SPACES = re.compile(r"\s+")
-
-
-@dataclass(frozen=True, slots=True)
-class TimeFormat:
-    """Format of times in messages."""
-
-    pattern: str | None = None  # for Spark's parser; None for `AUTO`
-    has_zone: bool = False
-    has_year: bool = True
-    has_century: bool = True  # the year has four digits
-    zone: str = "UTC"  # of times without one
-
-
-def parse_time_format(text: str = AUTO, zone: str = "UTC") -> TimeFormat:
-    """Parse `auto`, or directives of `strptime`, such as `%d/%b/%Y:%H:%M:%S %z`.
-
-    Numbers may lack leading zeros, and several spaces count as one, as in `Dec  4` of system logs.
-    `zone` is that of times without one, such as `Europe/Paris`.
-    """
-    try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise QueryError(f"unknown time zone '{zone}'; valid: UTC, Europe/Paris") from error
-    if text == AUTO:
-        return TimeFormat(zone=zone)
-    expanded = re.sub("%([TFRD])", lambda found: _SHORTHANDS[found[1]], text)
-    tokens = list(_TOKEN.finditer(expanded))
-    letters = {found[1] for found in tokens if found[1]}
-    if not letters & set(_DIRECTIVES):
-        raise QueryError(f"'{text}' is not a time format; valid: auto, %Y-%m-%d %H:%M:%S")
-    pattern = "".join(_translated(tokens, number, text) for number in range(len(tokens)))
-    return TimeFormat(
-        pattern, "z" in letters, not letters.isdisjoint("Yy"), "y" not in letters, zone
-    )
-
-
-def _translated(tokens: list[re.Match[str]], number: int, whole: str) -> str:
-    letter, literal, _ = tokens[number].groups()
-    if literal is not None:
-        return _quoted(_SPACES.sub(" ", literal))
-    if letter == "%":
-        return _quoted("%")
-    if letter in ("a", "A"):
-        raise QueryError(
-            f"a time format cannot have %{letter}: leave the weekday out of what is parsed "
-            f"('{whole}')"
-        )
-    if letter not in _DIRECTIVES:
-        valid = " ".join(f"%{one}" for one in (*_DIRECTIVES, *_SHORTHANDS))
-        raise QueryError(f"unknown '%{letter or ''}' in the time format '{whole}'; valid: {valid}")
-    made = _DIRECTIVES[letter]
-    is_alone = not any(
-        0 <= beside < len(tokens) and tokens[beside][1] not in (None, "%")
-        for beside in (number - 1, number + 1)
-    )
-    return made[:1] if letter in _ONE_DIGIT_TOO and is_alone else made
-
-
-def _quoted(literal: str) -> str:
-    return re.sub("[A-Za-z\\[\\]{}#']+", lambda found: _quote(found[0]), literal)
-
-
-def _quote(text: str) -> str:
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
-
-
-_YEARS_BACK = 9  # February 29 is up to eight years back
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
-_CENTURY_TURNS = 2069
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +37,15 @@ class EventFields:
         time_field: the same for the time.
         pattern: instead of fields: a regular expression with groups named `key`, `time` and
             `value`, searched for in the text.
-        time_format: format of the time.
-        year: year of times without one; None for the newest in which the time is at most a day in
-            the future, as times may lack their zone.
+        time_format: format of the time; a year is added so that the time is at most a day in the
+            future, as times may lack their zone.
         value_field: field with a number, for sums and averages.
     """
 
     key_field: str | None = None
     time_field: str | None = None
     pattern: str | None = None
-    time_format: TimeFormat = field(default_factory=TimeFormat)
-    year: int | None = None
+    time_format: TimeFormat = ANY_FORM
     value_field: str | None = None
 
 
@@ -155,7 +69,9 @@ def events(messages: DataFrame, fields: EventFields) -> DataFrame:
         raise QueryError("JSON fields and a pattern cannot be used together")
     else:
         found = _groups(text, fields.pattern)
-    made = _time(found["time"], fields) if "time" in found else fn.lit(None).cast("timestamp")
+    made = fn.lit(None).cast("timestamp")
+    if "time" in found:
+        made = any_time(found["time"], fields.time_format)
     return messages.select(
         found.get("key", fn.lit(None).cast("string")).alias("key"),
         made.alias("time"),
@@ -233,43 +149,12 @@ def _groups(text: Column, pattern: str) -> dict[str, Column]:
     return _extracted(text, names, extract)
 
 
-def _time(text: Column, fields: EventFields) -> Column:
-    form = fields.time_format
-    if form.pattern is None:
-        return any_time(text, form.zone)
-    text, pattern = fn.regexp_replace(fn.trim(text), r"\s+", " "), form.pattern
-    if not form.has_zone:
-        text, pattern = fn.concat(text, fn.lit(f" {form.zone}")), f"{pattern} VV"
-    if form.has_year:
-        found = fn.try_to_timestamp(text, fn.lit(pattern))
-        return found if form.has_century else _in_century(found, form)
-
-    def in_year(year: Column) -> Column:
-        dated = fn.concat(year.cast("string"), fn.lit(" "), text)
-        return fn.try_to_timestamp(dated, fn.lit(f"yyyy {pattern}"))
-
-    if fields.year is not None:
-        return in_year(fn.lit(fields.year))
-    limit = fn.current_timestamp() + fn.expr("interval 1 day")
-    candidates = [in_year(fn.year(limit) - back) for back in range(_YEARS_BACK)]
-    return fn.coalesce(*(fn.when(one <= limit, one) for one in candidates))
-
-
-def _in_century(time: Column, form: TimeFormat) -> Column:
-    """Keep years 00 to 68, and move 2069 to 2099 to 1969 to 1999, as `strptime` and POSIX do."""
-    local = time if form.has_zone else fn.from_utc_timestamp(time, form.zone)
-    former = local - fn.expr("interval 100 years")
-    if not form.has_zone:
-        former = fn.to_utc_timestamp(former, form.zone)
-    return fn.when(fn.year(local) < _CENTURY_TURNS, time).otherwise(former)
-
-
-def any_time(text: Column, zone: str = "UTC") -> Column:
-    """Parse times as `parse_moment` of `broker.times` does, in `zone` if they have none."""
+def any_time(text: Column, form: TimeFormat = ANY_FORM) -> Column:
+    """Parse times in a format; a year that they lack makes them at most a day in the future."""
 
     def parse(texts: pa.Array) -> pa.Array:
-        of_zone = ZoneInfo(zone)
-        moments = (None if one is None else moment_of(one, of_zone) for one in texts.to_pylist())
+        latest = datetime.now(UTC) + timedelta(days=1)
+        moments = (form.moment_of(one, latest) for one in texts.to_pylist())
         micros = [one and (one - _EPOCH) // timedelta(microseconds=1) for one in moments]
         return pa.array(micros, pa.int64()).cast(pa.timestamp("us", "UTC"))
 

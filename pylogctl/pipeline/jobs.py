@@ -291,9 +291,9 @@ def _identity(
         values[name] = ",".join(dict.fromkeys(filter(None, found))) or None
     times, table = fields[0].time_format, job.target.target()
     values |= {
-        "--time-format": times.pattern,
+        "--time-format": times.text,
         "--time-zone": times.zone,
-        "--year": fields[0].year,
+        "--year": times.year,
         START: job.read.start,
         "--into": None if job.target.into is None else job.target.into.absolute(),
         "--into-table": table and table.identifier,

@@ -128,10 +128,11 @@ class EventChoice(Choice):
 
     def fields(self) -> EventFields:
         """Return the fields to extract from payloads."""
-        from broker.spark.extraction import EventFields, parse_time_format
+        from broker.spark.extraction import EventFields
+        from broker.spark.loading.dates import TimeFormat
 
-        form = parse_time_format(self.time_format, self.time_zone)
-        return EventFields(self.key_field, self.time_field, self.pattern, form, self.year)
+        form = TimeFormat(self.time_format, self.time_zone, self.year)
+        return EventFields(self.key_field, self.time_field, self.pattern, form)
 
 
 class TableChoice(Choice):
@@ -289,9 +290,10 @@ class PayloadChoice(Choice):
 
     def dates(self, today: str) -> DateRule:
         """Return how dates are found; `today` is that of messages without one."""
-        from broker.spark.loading.dates import DateRule
+        from broker.spark.loading.dates import AUTO, DateRule, TimeFormat
 
-        return DateRule(today, self.date_field, self.date_regex, self.date_format, self.year)
+        form = TimeFormat(self.date_format or AUTO, year=self.year)
+        return DateRule(today, self.date_field, self.date_regex, form)
 
 
 class WindowChoice(Choice):

@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from broker.errors import QueryError
-from broker.spark.extraction import EventFields, events, parse_time_format
+from broker.spark.extraction import EventFields, events
+from broker.spark.loading.dates import TimeFormat
 from broker.times import epoch_ms
 from broker.tools.audit import json_time
 from tests.support.pattern_examples import EXAMPLES, REFUSED
@@ -36,36 +37,38 @@ def found(
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "time"),
     [
-        ("%Y-%m-%d %H:%M:%S", "yyyy-M-d H:m:s"),
-        ("%Y%m%dT%H%M%S", "yyyyMMdd'T'HHmmss"),
-        ("%d/%b/%Y:%H:%M:%S %z", "d/MMM/yyyy:H:m:s [XXX][XX][X]"),
-        ("%F %T,%f", "yyyy-M-d H:m:s,SSSSSS"),
-        ("%b  %e o'clock %I%p %%", "MMM d 'o''clock' hha '%'".replace("'%'", "%")),
+        ("%Y-%m-%d %H:%M:%S", "2005-12-4 4:47:44"),
+        ("%Y%m%dT%H%M%S", "20051204T044744"),
+        ("%d/%b/%Y:%H:%M:%S %z", "04/Dec/2005:05:47:44 +0100"),
+        ("%F %T,%f", "2005-12-04 04:47:44,000000"),
+        ("%h  %e %Y o'clock %I%p %M%S %%", " Dec  4 2005 o'clock 4AM 4744 %"),
+        ("%a %D %R:%S", "Sun 12/04/05 04:47:44"),
     ],
 )
-def test_time_format_when_known_then_is_translated(text: str, expected: str) -> None:
-    assert parse_time_format(text).pattern == expected
+def test_time_format_when_known_then_reads_times(text: str, time: str) -> None:
+    moment = TimeFormat(text).moment_of(time, datetime.now(UTC))
+
+    assert moment is not None and epoch_ms(moment) == MOMENT_MS
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("%a %b %d", "leave the weekday out"),
-        ("%Y-%Q", "unknown '%Q'"),
-        ("%Y-%", "unknown '%'"),
-        ("yyyy-MM-dd", "'yyyy-MM-dd' is not a time format"),
+        ("%Y-%Q", "'%Y-%Q' is not a time format: 'Q' is a bad directive"),
+        ("%Y-%", "'%Y-%' is not a time format: stray %"),
+        ("yyyy-MM-dd", "'yyyy-MM-dd' is not a time format: it has no directive; valid: auto"),
     ],
 )
 def test_time_format_when_not_possible_then_says_what(text: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
-        parse_time_format(text)
+        TimeFormat(text)
 
 
 def test_time_zone_when_unknown_then_is_refused() -> None:
     with pytest.raises(QueryError, match="unknown time zone 'Mars/Base'"):
-        parse_time_format(zone="Mars/Base")
+        TimeFormat(zone="Mars/Base")
 
 
 @pytest.mark.spark
@@ -91,7 +94,7 @@ def test_json_times_when_a_zone_is_given_then_it_is_that_of_times_without_one(
     spark: SparkSession,
 ) -> None:
     payloads = [json.dumps({"ts": text}).encode() for text in ZONELESS_TIMES]
-    fields = EventFields(time_field="ts", time_format=parse_time_format(zone="Asia/Kolkata"))
+    fields = EventFields(time_field="ts", time_format=TimeFormat(zone="Asia/Kolkata"))
 
     rows = found(spark, payloads, fields)
 
@@ -139,7 +142,7 @@ def test_values_when_only_java_takes_them_for_numbers_then_are_none(spark: Spark
 def test_times_when_years_have_two_digits_then_are_as_strptime_has_them(
     spark: SparkSession, text: str, zone: str, times: list[str]
 ) -> None:
-    fields = EventFields(pattern="(?P<time>.*)", time_format=parse_time_format(text, zone))
+    fields = EventFields(pattern="(?P<time>.*)", time_format=TimeFormat(text, zone))
     expected = [datetime.strptime(one, text) for one in times]  # noqa: DTZ007 - one has none
     zoned = [one if one.tzinfo else one.replace(tzinfo=ZoneInfo(zone)) for one in expected]
 
@@ -164,7 +167,7 @@ def test_pattern_when_groups_are_named_in_either_spelling_then_both_work(
         b"[Mon Dec 05 23:59:59 2005] [notice] ok",
         b"x",
     ]
-    form = parse_time_format("%b %d %H:%M:%S %Y")
+    form = TimeFormat("%b %d %H:%M:%S %Y")
     python = r"^\[\w+ (?P<time>[^]]+)\] \[(?P<key>\w+)\]"
 
     rows = found(spark, lines, EventFields(pattern=python, time_format=form))
@@ -211,12 +214,10 @@ def test_pattern_when_one_of_the_examples_then_found_where_others_find_it(
 
 @pytest.mark.spark
 def test_times_when_without_year_and_zone_then_take_those_given(spark: SparkSession) -> None:
-    form = parse_time_format("%b %d %H:%M:%S", "Europe/Paris")
+    form = TimeFormat("%b %d %H:%M:%S", "Europe/Paris", 2005)
     pattern = r"^(?P<time>\w+ +\d+ [\d:]+)"
 
-    given = found(
-        spark, [b"Dec 4 05:47:44 x"], EventFields(pattern=pattern, time_format=form, year=2005)
-    )
+    given = found(spark, [b"Dec 4 05:47:44 x"], EventFields(pattern=pattern, time_format=form))
 
     assert given[0][1] == MOMENT_MS
 
@@ -230,7 +231,7 @@ def test_times_when_without_a_year_then_are_in_the_newest_that_is_not_in_the_fut
     lines = [one.strftime("%b %d %H:%M:%S").encode() for one in (past, soon, later)]
     fields = EventFields(
         pattern=r"^(?P<time>\w+ +\d+ [\d:]+)",
-        time_format=parse_time_format("%b %d %H:%M:%S"),
+        time_format=TimeFormat("%b %d %H:%M:%S"),
     )
 
     rows = found(spark, [*lines, b"Feb 29 12:00:00"], fields)

@@ -14,7 +14,8 @@ import pytest
 from broker.errors import QueryError
 from broker.server.broker import Broker
 from broker.spark.events import count_sessions, count_windows, largest
-from broker.spark.extraction import EventFields, events, parse_time_format
+from broker.spark.extraction import EventFields, events
+from broker.spark.loading.dates import TimeFormat
 from broker.spark.source import read_messages, stream_messages
 from tests.support.segments import WriteSegments
 from tests.support.spark_session import publish
@@ -181,7 +182,7 @@ def test_apache_log_when_counted_per_minute_then_errors_are_as_counted_by_hand(
     lines = lines_of(shared_data, "Apache_2k.log")
     fields = EventFields(
         pattern=r"^\[\w+ (?P<time>\w+ \d+ [\d:]+ \d+)\] \[(?P<key>\w+)\]",
-        time_format=parse_time_format("%b %d %H:%M:%S %Y"),
+        time_format=TimeFormat("%b %d %H:%M:%S %Y"),
     )
     expected: Counter[tuple[datetime, str]] = Counter()
     for line in lines:
@@ -202,8 +203,7 @@ def test_ssh_log_when_failed_logins_are_counted_then_the_top_sources_are_found(
     lines = lines_of(shared_data, "OpenSSH_2k.log")
     fields = EventFields(
         pattern=r"^(?P<time>\w+ +\d+ [\d:]+) .*: Failed password .* from (?P<key>[\d.]+)",
-        time_format=parse_time_format("%b %d %H:%M:%S"),
-        year=2016,
+        time_format=TimeFormat("%b %d %H:%M:%S", year=2016),
     )
     expected = Counter(
         line.rpartition(b" from ")[2].split()[0].decode()

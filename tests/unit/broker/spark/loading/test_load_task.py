@@ -26,7 +26,7 @@ from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorr
 from broker.protocol.message_set import build_set
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.loading.avro import SchemaRegistry, to_json
-from broker.spark.loading.dates import NO_DATE, DateRule
+from broker.spark.loading.dates import NO_DATE, DateRule, TimeFormat
 from broker.spark.loading.files import escape_name
 from broker.spark.loading.task import Chain
 from broker.spark.local import LocalProcesses
@@ -37,6 +37,7 @@ from tests.support.spark_rows import parse
 
 ENGINE = LocalProcesses(1)
 DAY = "2026-11-22"
+NO_YEAR = TimeFormat("%b %d")
 EVENTS = TopicPartition("events", 0, 0)
 
 
@@ -139,23 +140,23 @@ def test_topic_when_its_name_is_special_then_its_directory_is_named_as_spark_doe
         (DateRule(DAY, pattern="(z)"), b"nothing", NO_DATE),
         (DateRule(DAY, pattern=r"on (?:(\d+-\d+-\d+)|-)"), b"on -", NO_DATE),
         (
-            DateRule(DAY, pattern=r"\[(.*?)\]", time_format="%d/%b/%Y:%H:%M:%S %z"),
+            DateRule(DAY, pattern=r"\[(.*?)\]", time_format=TimeFormat("%d/%b/%Y:%H:%M:%S %z")),
             b"[10/Oct/2000:23:55:36 -0700] GET /",
             "2000-10-11",
         ),
-        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Dec 10", "2025-12-10"),
-        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Nov 22", "2026-11-22"),
-        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Nov 23", "2026-11-23"),
-        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Nov 24", "2025-11-24"),
-        (DateRule("2026-12-31", pattern="^.*", time_format="%b %d"), b"Jan 1", "2027-01-01"),
-        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Feb 29", "2024-02-29"),
-        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Feb 30", NO_DATE),
+        (DateRule("2026-11-22", pattern="^.*", time_format=NO_YEAR), b"Dec 10", "2025-12-10"),
+        (DateRule("2026-11-22", pattern="^.*", time_format=NO_YEAR), b"Nov 22", "2026-11-22"),
+        (DateRule("2026-11-22", pattern="^.*", time_format=NO_YEAR), b"Nov 23", "2026-11-23"),
+        (DateRule("2026-11-22", pattern="^.*", time_format=NO_YEAR), b"Nov 24", "2025-11-24"),
+        (DateRule("2026-12-31", pattern="^.*", time_format=NO_YEAR), b"Jan 1", "2027-01-01"),
+        (DateRule("2026-11-22", pattern="^.*", time_format=NO_YEAR), b"Feb 29", "2024-02-29"),
+        (DateRule("2026-11-22", pattern="^.*", time_format=NO_YEAR), b"Feb 30", NO_DATE),
         (
-            DateRule("2026-11-22", pattern="^.*", time_format="%b %d", year=2015),
+            DateRule("2026-11-22", pattern="^.*", time_format=TimeFormat("%b %d", year=2015)),
             b"Dec 10",
             "2015-12-10",
         ),
-        (DateRule("2028-03-01", pattern="^.{15}", time_format="%b %d %H:%M:%S"),
+        (DateRule("2028-03-01", pattern="^.{15}", time_format=TimeFormat("%b %d %H:%M:%S")),
          b"Feb 29 06:55:46 LabSZ sshd[24200]", "2028-02-29"),
     ],
 )  # fmt: skip
@@ -176,10 +177,9 @@ def test_date_rule_when_contradictory_then_is_refused() -> None:
     for fields in (
         {"field": "a", "pattern": "b"},
         {"pattern": "("},
-        {"time_format": "%Y"},
-        {"pattern": "a", "time_format": "%Q"},
-        {"pattern": "a", "year": 2015},
-        {"pattern": "a", "time_format": "%Y", "year": 2015},
+        {"time_format": TimeFormat("%Y")},
+        {"pattern": "a", "time_format": TimeFormat(year=2015)},
+        {"pattern": "a", "time_format": TimeFormat("%Y", year=2015)},
     ):
         with pytest.raises(ConfigError):
             DateRule(DAY, **fields)
