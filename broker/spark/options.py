@@ -35,7 +35,7 @@ from typing import (
 )
 
 from broker.endpoints import join_address
-from broker.errors import ConfigError, InvalidPatternError, ProtocolError
+from broker.errors import ConfigError, InvalidPatternError, ProtocolError, TopicNotFoundError
 from broker.patterns import Pattern
 from broker.properties import Secret
 from broker.protocol.compression import Codec
@@ -338,6 +338,17 @@ class Selection:
         if self.partitions is not None:
             return partition in self.partitions
         return self.has_topic(partition.topic)
+
+    def check_all_found(
+        self, found: Iterable[TopicPartition], *, absent: str, hint: str = ""
+    ) -> None:
+        """Raise a `TopicNotFoundError` for a named topic or partition that is not among `found`."""
+        lacking = set(self.topics).difference(one.topic for one in found)
+        for topic in self.topics:
+            if topic in lacking:
+                raise TopicNotFoundError(f"topic '{topic}' {absent}")
+        if missing := sorted((self.partitions or frozenset()).difference(found)):
+            raise TopicNotFoundError(f"partition {missing[0]} {absent}{hint}")
 
     def to_options(self) -> dict[str, str]:
         """Return the option of the data source for this."""

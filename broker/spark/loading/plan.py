@@ -13,7 +13,7 @@ from broker.spark.loading.output import LoadOutput, Manifest, PartitionLoad, joi
 from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions, Selection
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import repeated
-from broker.spark.reading.planner import Planner, ReadPlan, open_planner
+from broker.spark.reading.planner import Logs, ReadPlan, open_logs, plan_ranges
 from broker.spark.reading.ranges import ByteRange, CreationIds, Reached, ReadTask, joined_ids
 from broker.spark.reading.report import Cause, Omission, bounded
 from broker.topic import TopicPartition
@@ -67,8 +67,8 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
     former one has `timeoutMs` to catch up.
     """
 
-    def attempt(planner: Planner) -> LoadPlan:
-        whole = _uncut(planner, options)
+    def attempt(logs: Logs) -> LoadPlan:
+        whole = _uncut(logs, options)
         wanted = whole.ranges
         numbers = output.numbers()
         retiring: list[Manifest] = []
@@ -79,43 +79,43 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
         last = output.manifest(kept[-1]) if kept else None
         reached = Reached({}, {}) if last is None else Reached(last.offsets, last.creation_ids)
         starts = _restarts(retiring, wanted) | reached.offsets
-        plan = _planned(planner, options, whole, starts, reached)
+        plan = _planned(logs, options, whole, starts, reached)
         number = kept[-1] + 1 if kept else 1
         return replace(plan, number=number, retiring=tuple(one.number for one in retiring))
 
-    return _with_planner(options, attempt)
+    return _with_logs(options, attempt)
 
 
 def plan_next(options: ReadOptions, number: int, reached: Reached) -> LoadPlan:
     """Plan load `number` from reached offsets, other partitions from the start in the options."""
 
-    def attempt(planner: Planner) -> LoadPlan:
-        whole = _uncut(planner, options)
+    def attempt(logs: Logs) -> LoadPlan:
+        whole = _uncut(logs, options)
         starts = {one.partition: one.start for one in whole.ranges} | reached.offsets
-        return replace(_planned(planner, options, whole, starts, reached), number=number)
+        return replace(_planned(logs, options, whole, starts, reached), number=number)
 
-    return _with_planner(options, attempt)
+    return _with_logs(options, attempt)
 
 
-def _with_planner(options: ReadOptions, attempt: Callable[[Planner], LoadPlan]) -> LoadPlan:
+def _with_logs(options: ReadOptions, attempt: Callable[[Logs], LoadPlan]) -> LoadPlan:
     """Plan, and again while a new leader does not know yet how much is committed."""
-    with open_planner(options) as planner:
+    with open_logs(options) as logs:
         return repeated(
-            lambda: attempt(planner),
+            lambda: attempt(logs),
             options.connection.timeout_s,
             is_temporary=lambda error: isinstance(error, OffsetNotAvailableError),
         )
 
 
-def _uncut(planner: Planner, options: ReadOptions) -> ReadPlan:
-    return planner.plan(replace(options, max_partition_bytes=_UNCUT, min_partitions=None))
+def _uncut(logs: Logs, options: ReadOptions) -> ReadPlan:
+    return plan_ranges(logs, replace(options, max_partition_bytes=_UNCUT, min_partitions=None))
 
 
 def _planned(
-    planner: Planner, options: ReadOptions, whole: ReadPlan, starts: Offsets, reached: Reached
+    logs: Logs, options: ReadOptions, whole: ReadPlan, starts: Offsets, reached: Reached
 ) -> LoadPlan:
     names = {one.partition for one in whole.ranges}
-    present = planner.creation_ids(names)
+    present = logs.creation_ids(names)
     former = reached.of_former_topics(present, names)
     again = [
         loss.of_former_topic(one.partition, reached.offsets[one.partition], one.start)
@@ -129,7 +129,7 @@ def _planned(
         for one in whole.ranges
         if one.partition not in former and _is_same_topic(one.partition, reached, present)
     }
-    read = _plan_from(planner, options, whole.ranges, starts, confirmed)
+    read = _plan_from(logs, options, whole.ranges, starts, confirmed)
     return LoadPlan(
         1,
         replace(read, absent=whole.absent, omissions=(*again, *read.omissions)),
@@ -185,24 +185,24 @@ def _absent(
 
 
 def _plan_from(
-    planner: Planner,
+    logs: Logs,
     options: ReadOptions,
     wanted: Iterable[ByteRange],
     starts: Offsets,
     confirmed: Offsets,
 ) -> ReadPlan:
-    """Plan the wanted ranges from other starts; `confirmed` goes to `Planner.plan` as `reached`."""
+    """Plan the wanted ranges from other starts; `confirmed` goes to `plan_ranges` as `reached`."""
     options = replace(options, max_partition_bytes=options.max_partition_bytes or _TASK_BYTES)
     begins = {one.partition: starts[one.partition] for one in wanted}
     ends = {one.partition: max(starts[one.partition], one.end) for one in wanted}
-    plan = planner.plan(options.between(begins, ends), confirmed)
+    plan = plan_ranges(logs, options.between(begins, ends), confirmed)
     recreated = [one.partition for one in plan.ranges if one.start < starts[one.partition]]
     if not recreated:
         return plan
     # the log ends before the last load did; with failOnDataLoss the plan has failed above
     begins |= dict.fromkeys(recreated, EARLIEST)
     ends |= dict.fromkeys(recreated, LATEST)
-    again = planner.plan(options.between(begins, ends))
+    again = plan_ranges(logs, options.between(begins, ends))
     return replace(again, omissions=plan.omissions)
 
 

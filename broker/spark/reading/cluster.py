@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
 
 from broker.client import backoff
 from broker.client.cluster import Cluster
 from broker.client.registry_cluster import RegistryCluster
+from broker.client.selection import causes_of_absence, partitions_of
 from broker.client.static_cluster import OnAbsent, StaticCluster, log_absent
 from broker.consumer.boundaries import BoundaryFinder
-from broker.errors import BrokerError, TopicNotFoundError
-from broker.protocol.responses import BrokerAddress
+from broker.errors import BrokerError
 from broker.spark.options import ConnectionOptions, Selection, Where
-from broker.spark.reading.ranges import ByteRange, LeaderAddress
+from broker.spark.reading.ranges import ByteRange, CreationIds, LeaderAddress
+from broker.spark.reading.report import Omission
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -24,11 +27,55 @@ logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-class OpenCluster(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class OpenCluster:
     """A cluster, and the offsets of its partitions."""
 
     cluster: Cluster
     positions: BoundaryFinder
+    connection: ConnectionOptions  # of executors
+    absent_listed: Sequence[str] = ()  # texts of the listed brokers that do not respond
+
+    def topics(self, selection: Selection) -> list[str]:
+        """Return the topics of a selection that it names, or that exist now."""
+        if selection.partitions is not None:
+            return sorted({one.topic for one in selection.partitions})
+        if selection.topics:
+            return list(selection.topics)
+        return [topic for topic in self.cluster.topics() if selection.has_topic(topic)]
+
+    def readable(self, selection: Selection) -> list[TopicPartition]:
+        """Return the partitions of a selection that can be read now."""
+        found = [one for topic in self.topics(selection) for one in self.cluster.partitions(topic)]
+        return [one for one in found if selection.has_partition(one)]
+
+    def existing(self, selection: Selection) -> list[TopicPartition]:
+        """Return the partitions of a selection; each topic and partition it names must exist."""
+        found = self.readable(selection)
+        selection.check_all_found(found, absent="not found", hint="; is its broker away?")
+        return found
+
+    def absent(self, selection: Selection) -> tuple[str, ...]:
+        """Return a text for each broker that is down, so that partitions cannot be read."""
+        every = [partitions_of(self.cluster, one) for one in self.topics(selection)]
+        away = [one for some in every for one in some.away if selection.has_partition(one)]
+        return (*self.absent_listed, *causes_of_absence(self.cluster, away))
+
+    def present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
+        """Return the parts of a range that exist, and add the missing parts to the omissions."""
+        return [one]
+
+    def locations(self) -> Callable[[ByteRange], LeaderAddress]:
+        """Return a function that returns where to read a range: each leader is looked up once."""
+        brokers = cache(lambda: tuple(self.cluster.brokers()))
+        leader = cache(
+            lambda one: LeaderAddress(self.cluster.leader(one), brokers(), self.connection)
+        )
+        return lambda one: leader(one.partition)
+
+    def creation_ids(self, partitions: Collection[TopicPartition]) -> CreationIds:
+        """Return the known ids of the creations of partitions' topics."""
+        return self.positions.creation_ids(partitions)
 
 
 @contextmanager
@@ -40,31 +87,25 @@ def open_cluster(
     `on_absent` is called with the error of each broker that is listed and does not respond.
     """
     assert not where.paths
-    leader_wait_s = connection.timeout_s  # a killed broker leads until its session expires
-    if where.zookeeper is None:
-        static = StaticCluster(where.brokers, connection.connect, on_absent=on_absent)
-        try:
-            with BoundaryFinder(
-                static, connection.connect, leader_wait_s=leader_wait_s
-            ) as positions:
-                yield OpenCluster(static, positions)
-        finally:
-            static.close()
-        return
-    from broker.zk.registry import Registry  # late: jobs on a static list have no use for kazoo
+    with ExitStack() as closing:
+        cluster: Cluster
+        if where.zookeeper is None:
+            cluster = StaticCluster(where.brokers, connection.connect, on_absent=on_absent)
+            closing.callback(cluster.close)
+        else:
+            from broker.zk.registry import Registry  # late: a static list has no use for kazoo
 
-    registry = Registry(
-        where.zookeeper,
-        request_timeout_s=connection.timeout_s,
-        speaks_tls=connection.security.has_tls,
-    )
-    registry.start(connection.connect_timeout_s)
-    try:
-        cluster = RegistryCluster(registry, connection.connect)
-        with BoundaryFinder(cluster, connection.connect, leader_wait_s=leader_wait_s) as positions:
-            yield OpenCluster(cluster, positions)
-    finally:
-        registry.stop()
+            registry = Registry(
+                where.zookeeper,
+                request_timeout_s=connection.timeout_s,
+                speaks_tls=connection.security.has_tls,
+            )
+            registry.start(connection.connect_timeout_s)
+            closing.callback(registry.stop)
+            cluster = RegistryCluster(registry, connection.connect)
+        # a killed broker leads until its session expires
+        finder = BoundaryFinder(cluster, connection.connect, leader_wait_s=connection.timeout_s)
+        yield OpenCluster(cluster, closing.enter_context(finder), connection)
 
 
 def repeated(
@@ -89,58 +130,3 @@ def repeated(
                 logger.warning("asking again for up to %gs: %s", timeout_s, error)
         between()
         time.sleep(next(waits_s))
-
-
-def selected_topics(cluster: Cluster, selection: Selection) -> list[str]:
-    """Return the topics of a selection that it names, or that exist now."""
-    if selection.partitions is not None:
-        return sorted({one.topic for one in selection.partitions})
-    if selection.topics:
-        return list(selection.topics)
-    return [topic for topic in cluster.topics() if selection.has_topic(topic)]
-
-
-def selected_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
-    """Return the partitions of a selection that can be read now."""
-    topics = selected_topics(cluster, selection)
-    found = [one for topic in topics for one in cluster.partitions(topic)]
-    return [one for one in found if selection.has_partition(one)]
-
-
-def existing_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
-    """Return the partitions of a selection; each topic and partition that it names must exist."""
-    found = selected_partitions(cluster, selection)
-    check_all_found(selection, found, absent="not found", hint="; is its broker away?")
-    return found
-
-
-def check_all_found(
-    selection: Selection, found: Sequence[TopicPartition], *, absent: str, hint: str = ""
-) -> None:
-    """Raise a `TopicNotFoundError` for a topic or partition that a selection names and lacks."""
-    topics = {one.topic for one in found}
-    for topic in selection.topics:
-        if topic not in topics:
-            raise TopicNotFoundError(f"topic '{topic}' {absent}")
-    missing = sorted((selection.partitions or frozenset()).difference(found))
-    if missing:
-        raise TopicNotFoundError(f"partition {missing[0]} {absent}{hint}")
-
-
-class Leaders:
-    """The leaders of partitions, each looked up once, with timeouts for executors."""
-
-    def __init__(self, cluster: Cluster, connection: ConnectionOptions) -> None:
-        self._cluster = cluster
-        self._connection = connection
-        self._leaders: dict[TopicPartition, LeaderAddress] = {}
-        self._brokers: tuple[BrokerAddress, ...] | None = None
-
-    def of(self, one: ByteRange) -> LeaderAddress:
-        """Return the broker to read a range from."""
-        if one.partition not in self._leaders:
-            address = self._cluster.leader(one.partition)
-            if self._brokers is None:
-                self._brokers = tuple(self._cluster.brokers())
-            self._leaders[one.partition] = LeaderAddress(address, self._brokers, self._connection)
-        return self._leaders[one.partition]

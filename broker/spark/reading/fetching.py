@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 
 from broker import errors
 from broker.client import backoff
-from broker.client.cluster import Cluster
 from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
 from broker.client.static_cluster import StaticCluster
 from broker.consumer.chunk import Chunk
 from broker.consumer.cluster_reader import ClusterReader
 from broker.protocol.responses import BrokerAddress
+from broker.spark.options import ConnectionOptions
 from broker.spark.reading.ranges import ByteRange, LeaderAddress
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
@@ -110,48 +111,32 @@ def _stopped(whole: ByteRange, offset: int, error: errors.BrokerError) -> errors
     return type(error)(f"{whole}: stopped at offset {offset}: {error}")
 
 
-class _PlannedCluster(Cluster):
+class _PlannedCluster(StaticCluster):
     """The planned leader of a partition; once that is lost, the cluster as its brokers know it."""
 
     def __init__(self, planned: LeaderAddress) -> None:
-        self._planned = planned
-        self._asked: StaticCluster | None = None
-        self._has_moved = False
-
-    def close(self) -> None:
-        if self._asked is not None:
-            self._asked.close()
-
-    def connect(self, address: BrokerAddress) -> Connection:
-        connection = self._planned.connection.connect(address)
-        connection.client_id = "pylogctl-spark"
-        return connection
-
-    def _brokers(self) -> StaticCluster:
-        self._has_moved = True
-        if self._asked is None:
-            self._asked = StaticCluster(self._planned.brokers, self.connect)
-        return self._asked
-
-    def brokers(self) -> list[BrokerAddress]:
-        return self._brokers().brokers()
-
-    def topics(self) -> list[str]:
-        return self._brokers().topics()
-
-    def partitions(self, topic: str) -> list[TopicPartition]:
-        return self._brokers().partitions(topic)
+        super().__init__(planned.brokers, partial(_connect, planned.connection))
+        self._planned: BrokerAddress | None = planned.address
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
-        return self._brokers().leader(partition) if self._has_moved else self._planned.address
+        return self._planned or super().leader(partition)
 
     def leader_id(self, partition: TopicPartition) -> int:
-        if self._asked is None:
-            return self._planned.address.id
-        return self._asked.leader_id(partition)
+        return super().leader_id(partition) if self._planned is None else self._planned.id
+
+    def has_replicas(self, partition: TopicPartition) -> bool:
+        return False  # the caller waits for another leader
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        return self._brokers().find_leaders(topics)
+        self._planned = None
+        return super().find_leaders(topics)
 
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        self._brokers().note_leader(partition, broker_id)
+        self._planned = None
+        super().note_leader(partition, broker_id)
+
+
+def _connect(options: ConnectionOptions, address: BrokerAddress) -> Connection:
+    connection = options.connect(address)
+    connection.client_id = "pylogctl-spark"
+    return connection

@@ -1,6 +1,6 @@
 """Logs made of segment files, without a broker: their partitions, offsets and message boundaries.
 
-`FileLogs` implements `planner.LogPositions`, as `broker.consumer.boundaries` does for logs on
+`FileLogs` has the methods of `cluster.OpenCluster` and of `broker.consumer.boundaries`, for logs on
 brokers. The newest file of a log may still be written: a partial message at its end is left out,
 and reported. An archive is of a finished segment; the driver unpacks it only to find boundaries.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from glob import has_magic
 from itertools import accumulate, pairwise
@@ -29,7 +29,10 @@ from broker.log.offline.segments import (
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry
 from broker.log.segment import SegmentFile
 from broker.protocol.codec import boundaries
-from broker.spark.reading.ranges import LogFile
+from broker.spark.options import Selection
+from broker.spark.reading import loss
+from broker.spark.reading.ranges import ByteRange, CreationIds, LogFile, without
+from broker.spark.reading.report import Cause, Omission
 from broker.topic import TopicPartition
 
 _REPLICAS_NAME = "replicas"
@@ -119,6 +122,50 @@ class FileLogs:
             for partition, found in sorted(files.items())
         }
 
+    @property
+    def positions(self) -> FileLogs:
+        """Return what finds offsets and message boundaries."""
+        return self
+
+    def existing(self, selection: Selection) -> list[TopicPartition]:
+        """Return the partitions of a selection; each topic and partition it names must exist."""
+        found = [one for one in self.logs if selection.has_partition(one)]
+        selection.check_all_found(found, absent="is not in these files")
+        return found
+
+    def absent(self, _: Selection) -> tuple[str, ...]:
+        """Return nothing: no broker is needed."""
+        return ()
+
+    def creation_ids(self, _: Collection[TopicPartition]) -> CreationIds:
+        """Return nothing: files do not have the ids of the creations of topics."""
+        return {}
+
+    def present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
+        """Return the parts of a range that exist, and add the missing parts to the omissions."""
+        log = self.logs[one.partition]
+        if log.tail_bytes and one.end == log.end:
+            text = (
+                f"the last {log.tail_bytes} bytes of {log.files[-1].path} are no whole message "
+                f"(from offset {log.end} on): left out"
+            )
+            end = log.end + log.tail_bytes
+            omissions.append(Omission(Cause.INCOMPLETE, one.partition, log.end, end, text))
+        parts = [one]
+        for start, end in log.gaps():
+            if one.start < end and start < one.end:
+                omissions.append(loss.gap(one.partition, start, end))
+                parts = [part for each in parts for part in without(each, start, end)]
+        return parts
+
+    def locations(self) -> Callable[[ByteRange], tuple[LogFile, ...]]:
+        """Return a function that returns the files that have a range."""
+        return lambda one: tuple(
+            file
+            for file in self.logs[one.partition].files
+            if file.base_offset < one.end and one.start < file.end_offset
+        )
+
     def watermarks(self, partition: TopicPartition) -> Watermarks:
         """Return the start of the first message and the end of the last whole one."""
         log = self.logs[partition]
@@ -134,7 +181,7 @@ class FileLogs:
         return [*(one.base_offset for one in log.files), log.end]
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
-        """Return the start of a file by the time of its last change; see `LogPositions`.
+        """Return the start of a file by the time of its last change; see `OffsetLister.by_time`.
 
         With `rounded_up` the end of the log if no file is later.
         """

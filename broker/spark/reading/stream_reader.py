@@ -29,14 +29,7 @@ from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import ConfigError
 from broker.spark.options import Offsets, ReadOptions, from_document, to_document
 from broker.spark.reading import loss
-from broker.spark.reading.cluster import (
-    Leaders,
-    OpenCluster,
-    existing_partitions,
-    open_cluster,
-    repeated,
-    selected_partitions,
-)
+from broker.spark.reading.cluster import OpenCluster, open_cluster, repeated
 from broker.spark.reading.planner import cut_tasks, resolve
 from broker.spark.reading.ranges import (
     ByteRange,
@@ -156,7 +149,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         found = [
             resolve(partition, options.starting, options.ending, opened.positions)
-            for partition in existing_partitions(opened.cluster, options.selection)
+            for partition in opened.existing(options.selection)
         ]
         self._accept_loss([omission for one in found for omission in one.omissions])
         starts = {one.range.partition: one.range.start for one in found}
@@ -167,7 +160,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Reached(ends, opened.positions.creation_ids(ends))
 
     def _watermarks(self, opened: OpenCluster) -> dict[TopicPartition, Watermarks]:
-        partitions = selected_partitions(opened.cluster, self._options.selection)
+        partitions = opened.readable(self._options.selection)
         return {partition: opened.positions.watermarks(partition) for partition in partitions}
 
     def _next_ends(self, opened: OpenCluster, reached: Reached, limit_bytes: int | None) -> Reached:
@@ -249,9 +242,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 loss.check_reached(one.partition, one.end, watermarks)
             found.append(loss.clip(one, watermarks))
         self._accept_loss([omission for one in found for omission in one.omissions])
-        leaders = Leaders(opened.cluster, self._options.connection)
-        ranges = [one.range for one in found]
-        return cut_tasks(ranges, positions, leaders.of, self._options)
+        return cut_tasks([one.range for one in found], opened, self._options)
 
     def _accept_loss(self, omissions: Sequence[Omission]) -> None:
         """Report lost bytes; fail if `failOnDataLoss` is set."""

@@ -163,7 +163,7 @@ def test_join_when_with_a_topic_or_a_table_then_partners_are_found(
         ),
         (
             ("window", "t", "--size", "1m", "--pattern", "(?P<time>x)", "--time-format", "%Y%Q"),
-            "unknown '%Q' in the time format",
+            "'%Y%Q' is not a time format: 'Q' is a bad directive",
         ),
         (("join", "a", *EVENTS), "name another topic to join with, or give --table"),
         (("join", "a", "b", *EVENTS, "--table-column", "id"), "--table and --table-column go"),
