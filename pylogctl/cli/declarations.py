@@ -73,6 +73,15 @@ class Choice:
                 setattr(cls, name, declared.default)
         dataclass(frozen=True, kw_only=True)(cls)
 
+    @property
+    def by_option(self) -> dict[str, object]:
+        """The values of the options that the fields declare, by the long names of these."""
+        return {
+            one.info.param_decls[-1]: getattr(self, name)
+            for name, one in self._declared.items()
+            if isinstance(one, Declaration)
+        }
+
     @classmethod
     def parameters(cls) -> tuple[inspect.Parameter, ...]:
         """Return the fields as the parameters of a function that declares the same options."""

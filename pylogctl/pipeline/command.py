@@ -5,7 +5,6 @@ Each command validates its options, which needs neither Spark nor a cluster, and
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,6 +20,7 @@ from pylogctl.pipeline.options import (
     EngineChoice,
     EventChoice,
     Include,
+    Job,
     JoinChoice,
     LoadChoice,
     LossChoice,
@@ -228,7 +228,7 @@ def sql(
     target.check_new()
     _check_cluster(env, read, target)
     check_spark(env)
-    from pylogctl.pipeline.jobs import Job, run_sql
+    from pylogctl.pipeline.jobs import run_sql
 
     run_sql(Job(env, topic or [], read, loss, target, spark), query, json=json, schema=schema)
 
@@ -274,10 +274,9 @@ def window(
     events.check_time()
     _check_run(env, read, stream, target)
     check_spark(env)
-    from pylogctl.pipeline.jobs import Job, run_window
+    from pylogctl.pipeline.jobs import run_window
 
-    job = Job(env, topics or [], read, loss, target, spark, stream)
-    run_window(job, replace(events.fields(), value_field=windows.value_field), windows)
+    run_window(Job(env, topics or [], read, loss, target, spark, stream), events, windows)
 
 
 @app.command(
@@ -318,14 +317,10 @@ def join(
     joining.check(topic, other, events, is_stream=stream.stream)
     _check_run(env, read, stream, target, is_bounded=other is not None)
     check_spark(env)
-    from pylogctl.pipeline.jobs import Job, run_join
+    from pylogctl.pipeline.jobs import run_join
 
     topics = [topic] if other is None else [topic, other]
-    run_join(
-        Job(env, topics, read, loss, target, spark, stream),
-        [one.fields() for one in events.of_both_topics()],
-        joining,
-    )
+    run_join(Job(env, topics, read, loss, target, spark, stream), events, joining)
 
 
 @app.command(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as fn
@@ -25,23 +27,15 @@ from broker.spark.queries import is_observed, observed_misfits, used_columns
 from broker.spark.schema import COLUMNS
 from broker.spark.source import read_messages, stream_messages
 from broker.spark.verify import verify_on_spark
+from pylogctl.cli.declarations import Choice
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import progress
 from pylogctl.log.command import segment_files
 from pylogctl.log.document import report_verification
-from pylogctl.pipeline.options import (
-    NO_STREAM,
-    JoinChoice,
-    LossChoice,
-    ReadChoice,
-    SparkChoice,
-    StreamChoice,
-    TargetChoice,
-    WindowChoice,
-)
+from pylogctl.pipeline.options import EventChoice, Job, JoinChoice, SparkChoice, WindowChoice
 from pylogctl.pipeline.reading import Reading, StreamOffsets, plan_reading, reporting
 from pylogctl.pipeline.results import write_result
-from pylogctl.pipeline.spark import in_parts, open_spark, open_spark_for, parse_conf
+from pylogctl.pipeline.spark import in_parts, open_spark, parse_conf
 from pylogctl.pipeline.stream import START, Identity, check_checkpoint, run_stream
 from pylogctl.pipeline.table_file import check_file, read_file
 
@@ -54,16 +48,23 @@ _EMPTY_RELATIONS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRel
 _CONF = {"spark.sql.session.timeZone": "UTC"}
 
 
-class Job(NamedTuple):
-    """The common part of `sql`, `window` and `join`: input, target of the result, and Spark."""
-
-    env: Environment
-    topics: Sequence[str]
-    read: ReadChoice
-    loss: LossChoice
-    target: TargetChoice
-    spark: SparkChoice
-    stream: StreamChoice = NO_STREAM
+@contextmanager
+def _opened(
+    job: Job,
+    *topics: Sequence[str],
+    check: Callable[[list[Reading]], None] = lambda _: None,
+) -> Iterator[tuple[SparkSession, list[Reading]]]:
+    """Plan a read for each list of topics, `check` the plans, and open Spark for the block."""
+    on_absent = job.env.warn if job.stream.stream else None
+    planned = [
+        plan_reading(job.env, some, job.read, job.loss, on_absent=on_absent) for some in topics
+    ]
+    check(planned)
+    with (
+        reporting(job.env, planned, job.spark) as readings,
+        open_spark(job.env, job.spark, _CONF, job.target.target()) as session,
+    ):
+        yield session, readings
 
 
 def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
@@ -72,12 +73,11 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
     `json` infers the fields of JSON payloads, `schema` has them in SQL's notation.
     """
     env = job.env
-    planned = plan_reading(env, job.topics, job.read, job.loss)
-    _check_view_names(planned.topics, job.spark)
-    with (
-        reporting(env, [planned], job.spark) as (reading,),
-        open_spark_for(env, job.spark, job.target.target(), _CONF) as session,
-    ):
+
+    def check_views(planned: list[Reading]) -> None:
+        _check_view_names(planned[0].topics, job.spark)
+
+    with _opened(job, job.topics, check=check_views) as (session, (reading,)):
         queries.check_syntax(session, text)  # before messages are read to infer fields
         # Spark drops the observation from the plan of a result that turns out to be empty
         session.conf.set("spark.sql.adaptive.optimizer.excludedRules", _EMPTY_RELATIONS)
@@ -172,9 +172,11 @@ def _inferred(messages: DataFrame, topic: str) -> queries.InferredSchema:
         raise QueryError(f"topic '{topic}': {error}") from error
 
 
-def run_window(job: Job, fields: EventFields, windows: WindowChoice) -> None:
-    """Count events per key in windows or sessions; `fields` says where their parts are."""
-    size_ms, slide_ms, gap_ms = windows.lengths_ms
+def run_window(job: Job, choice: EventChoice, windows: WindowChoice) -> None:
+    """Count events per key in windows or sessions; `choice` says where their parts are."""
+    env, name = job.env, "pipeline.window/1"
+    fields = replace(choice.fields(), value_field=windows.value_field)
+    size_ms, slide_ms, gap_ms = windows.size, windows.slide, windows.session
     top, watermark_ms = windows.top, job.stream.watermark_ms()
 
     def counts_of(found: DataFrame) -> DataFrame:
@@ -186,24 +188,8 @@ def run_window(job: Job, fields: EventFields, windows: WindowChoice) -> None:
     def ranked(counts: DataFrame) -> DataFrame:
         return counts if top is None else largest(counts, top, windows.top_by)
 
-    env, name = job.env, "pipeline.window/1"
-    facts = {
-        "--size": size_ms,
-        "--slide": slide_ms,
-        "--session": gap_ms,
-        "--top": top,
-        "--top-by": None if top is None else windows.top_by,
-    }
-    identity = _identity("window", job, [fields], facts)
-    if job.stream.stream:
-        check_checkpoint(job.target, job.stream, identity)
-    planned = plan_reading(
-        env, job.topics, job.read, job.loss, on_absent=env.warn if job.stream.stream else None
-    )
-    with (
-        reporting(env, [planned], job.spark) as (reading,),
-        open_spark_for(env, job.spark, job.target.target(), _CONF) as session,
-    ):
+    identity = _identity("window", job, choice, windows)
+    with _opened(job, job.topics) as (session, (reading,)):
 
         def late_between(begun: StreamOffsets, ended: StreamOffsets, late_ms: int) -> int:
             between = reading.of_stream_batch(begun, ended)
@@ -214,8 +200,7 @@ def run_window(job: Job, fields: EventFields, windows: WindowChoice) -> None:
         if job.stream.stream:
             # all keys of a window are in the batch in which the watermark passes its end
             each = None if top is None else ranked
-            counts = counts_of(found)
-            run_stream(env, counts, job.target, job.stream, name, identity, each, late_between)
+            run_stream(job, counts_of(found), name, identity, each, late_between)
             return
         # Spark drops the observation from the plan of a result that turns out to be empty
         session.conf.set("spark.sql.adaptive.optimizer.excludedRules", _EMPTY_RELATIONS)
@@ -231,75 +216,52 @@ def run_window(job: Job, fields: EventFields, windows: WindowChoice) -> None:
             env.warn(f"{count} messages have no number: counted, but not in sums and averages")
 
 
-def run_join(job: Job, fields: Sequence[EventFields], joining: JoinChoice) -> None:
+def run_join(job: Job, choice: EventChoice, joining: JoinChoice) -> None:
     """Join events of two topics, or of a topic with a table.
 
-    `fields` says where the key and time of each topic's events are.
+    `choice` says where the key and time of each topic's events are.
     """
-    table, column, how = joining.table, joining.table_column or "", joining.how
+    name, table, how = "pipeline.join/1", joining.table, joining.how
+    fields = [one.fields() for one in choice.of_both_topics()]
     if table is not None:
         check_file(table)
-    env, name = job.env, "pipeline.join/1"
-    facts = {
-        "--table": None if table is None else table.absolute(),
-        "--table-column": column,
-        "--within": joining.within,
-        "--how": how,
-    }
-    identity = _identity("join", job, fields, facts)
-    if job.stream.stream:
-        check_checkpoint(job.target, job.stream, identity)
-    readings = [
-        plan_reading(
-            env, [topic], job.read, job.loss, on_absent=env.warn if job.stream.stream else None
+    identity = _identity("join", job, choice, joining)
+    with _opened(job, *([one] for one in job.topics)) as (session, readings):
+        left, *others = (
+            _events(session, job, *side) for side in zip(readings, fields, strict=False)
         )
-        for topic in job.topics
-    ]
-    with (
-        reporting(env, readings, job.spark) as reported,
-        open_spark_for(env, job.spark, job.target.target(), _CONF) as session,
-    ):
-        left = _events(session, job, reported[0], fields[0])
         if table is None:
-            right = _events(session, job, reported[1], fields[1])
+            within_ms, watermark_ms = joining.within, job.stream.watermark_ms()
             joined = join_topics(
-                left,
-                right,
-                within_ms=joining.within,
-                watermark_ms=job.stream.watermark_ms(),
-                how=how,
+                left, *others, within_ms=within_ms, watermark_ms=watermark_ms, how=how
             )
         else:
+            column = joining.table_column or ""
             joined = join_table(left, read_file(session, table), column, how=how)
         if job.stream.stream:
-            run_stream(env, joined, job.target, job.stream, name, identity)
+            run_stream(job, joined, name, identity)
         else:
-            write_result(env, joined, job.target, name)
+            write_result(job.env, joined, job.target, name)
 
 
-def _identity(
-    command: str, job: Job, fields: Sequence[EventFields], facts: Mapping[str, object]
-) -> Identity:
-    """Return the options that the results of a stream depend on, as texts; lengths are in ms."""
-    values: dict[str, object] = {"command": command, "TOPIC": " ".join(job.topics), **facts}
-    for name, found in (
-        ("--key-field", [one.key_field for one in fields]),
-        ("--time-field", [one.time_field for one in fields]),
-        ("--pattern", [one.pattern for one in fields]),
-        ("--value-field", [one.value_field for one in fields]),
-    ):
-        values[name] = ",".join(dict.fromkeys(filter(None, found))) or None
-    times, table = fields[0].time_format, job.target.target()
-    values |= {
-        "--time-format": times.text,
-        "--time-zone": times.zone,
-        "--year": times.year,
-        START: job.read.start,
-        "--into": None if job.target.into is None else job.target.into.absolute(),
-        "--into-table": table and table.identifier,
-        "--to-topic": job.target.to_topic,
+def _identity(command: str, job: Job, *choices: Choice) -> Identity:
+    """Return the options that a stream's results depend on; refuse the checkpoint of others.
+
+    They are texts, and lengths in ms.
+    """
+    values: dict[str, object] = {"command": command, "TOPIC": " ".join(job.topics)}
+    for one in (*choices, job.target):
+        values |= one.by_option
+    table = job.target.target()
+    values |= {START: job.read.start, "--into-table": table and table.identifier}
+    identity = {
+        name: str(value.absolute() if isinstance(value, Path) else value)
+        for name, value in values.items()
+        if value is not None
     }
-    return {name: str(value) for name, value in values.items() if value is not None}
+    if job.stream.stream:
+        check_checkpoint(job, identity)
+    return identity
 
 
 def _events(session: SparkSession, job: Job, reading: Reading, fields: EventFields) -> DataFrame:

@@ -18,7 +18,7 @@ from pylogctl.cli.render import render
 from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_rows, load_rows
 from pylogctl.pipeline.options import SparkChoice
 from pylogctl.pipeline.reading import naming_options, report_absent, warn_of_omissions
-from pylogctl.pipeline.spark import in_parts, open_engine, open_spark_for, query_progress
+from pylogctl.pipeline.spark import in_parts, open_engine, open_spark, query_progress
 
 if TYPE_CHECKING:
     from broker.spark.load_table import TableLoadRequest
@@ -60,7 +60,7 @@ def load_table(env: Environment, request: TableLoadRequest, spark: SparkChoice) 
     """Run a load into a table, or only plan it with `--dry-run`, and render the result."""
     from broker.spark.load_table import prepare_table_load  # late: it takes PySpark
 
-    with naming_options(), open_spark_for(env, spark, request.target) as session:
+    with naming_options(), open_spark(env, spark, target=request.target) as session:
         prepared = prepare_table_load(session, request, clock=env.clock)
         if env.settings.dry_run:
             render(env, PLAN, load_plan_rows(prepared.plan))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from broker.units import parse_duration_ms
 from pylogctl.cli import options as shared
@@ -18,7 +19,7 @@ from pylogctl.cli.declarations import (
     safety,
     selection,
 )
-from pylogctl.cli.environment import CliError, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from broker.spark.extraction import EventFields
@@ -231,7 +232,7 @@ class StreamChoice(Choice):
 
     def watermark_ms(self) -> int | None:
         """Return how late an event may be; None for no limit."""
-        return _optional_ms(self.watermark)
+        return None if self.watermark is None else parse_duration_ms(self.watermark)
 
     def check(self, *, is_bounded: bool) -> None:
         """Validate the options; a job that keeps events (`is_bounded`) needs a watermark."""
@@ -299,11 +300,11 @@ class PayloadChoice(Choice):
 class WindowChoice(Choice):
     """The windows, and what is counted in them."""
 
-    size: str | None = _WINDOWS.option("--size DUR", "Length of a window.")
-    slide: str | None = _WINDOWS.option(
+    size: int | None = _WINDOWS.option("--size DUR", "Length of a window.")
+    slide: int | None = _WINDOWS.option(
         "--slide DUR", "Distance between the starts of sliding windows. Default: --size."
     )
-    session: str | None = _WINDOWS.option(
+    session: int | None = _WINDOWS.option(
         "--session DUR",
         "Instead of --size: sessions, which end when their key has no message for this time.",
     )
@@ -333,21 +334,14 @@ class WindowChoice(Choice):
             )
         if self.top is None and self.top_by != "messages":
             raise UsageError("--top-by needs --top")
-        names = ("--size", "--slide", "--session")
-        for name, length_ms in zip(names, self.lengths_ms, strict=True):
-            if length_ms is not None and length_ms < 1:
+        for name in ("--size", "--slide", "--session"):
+            if self.by_option[name] == 0:
                 raise UsageError(f"{name} is at least 1ms")
-        size_ms, slide_ms, _ = self.lengths_ms
-        if size_ms is not None and slide_ms is not None and slide_ms > size_ms:
+        if self.size is not None and self.slide is not None and self.slide > self.size:
             raise UsageError(
-                f"--slide {self.slide} is longer than --size {self.size}: messages would be left "
-                "out"
+                f"--slide {self.slide}ms is longer than --size {self.size}ms: messages would be "
+                "left out"
             )
-
-    @property
-    def lengths_ms(self) -> tuple[int | None, int | None, int | None]:
-        """The length of a window, the distance of their starts, and that which ends a session."""
-        return _optional_ms(self.size), _optional_ms(self.slide), _optional_ms(self.session)
 
 
 class JoinChoice(Choice):
@@ -393,10 +387,6 @@ class JoinChoice(Choice):
             events.check_time()
 
 
-def _optional_ms(duration: str | None) -> int | None:
-    return None if duration is None else parse_duration_ms(duration)
-
-
 MASTER_VARIABLE = "PYLOGCTL_MASTER"
 
 
@@ -429,3 +419,15 @@ class EngineChoice(SparkChoice):
         "Without Spark: on processes of this machine, which start at once. PYLOGCTL_MASTER does "
         "not count then.",
     )
+
+
+class Job(NamedTuple):
+    """The common part of `sql`, `window` and `join`: input, target of the result, and Spark."""
+
+    env: Environment
+    topics: Sequence[str]
+    read: ReadChoice
+    loss: LossChoice
+    target: TargetChoice
+    spark: SparkChoice
+    stream: StreamChoice = NO_STREAM

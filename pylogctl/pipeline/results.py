@@ -186,18 +186,17 @@ def write_result(
     job and sorted by these columns, else they are written as they are computed.
     """
     document = document_of(table, name, "no rows")
-    if target.into is not None:
-        with query_progress(env, table.sparkSession):
+    rows: Iterable[Row] | None = None
+    with query_progress(env, table.sparkSession):
+        if target.into is not None:
             write_file(table, target.into)
-    elif (wanted := target.target()) is not None:
-        with query_progress(env, table.sparkSession):
+        elif (wanted := target.target()) is not None:
             append_rows(table, wanted)
-    elif target.to_topic is not None:
-        with query_progress(env, table.sparkSession):
+        elif target.to_topic is not None:
             send_rows(env, table, target.to_topic)
-    else:
-        with query_progress(env, table.sparkSession):  # until the first row is printed
+        else:  # until the first row is printed
             rows = _started(table) if order is None else _sorted(collected(table), order)
+    if rows is not None:
         is_json = env.output in ("json", "jsonl")
         render(env, document, records_of(table.schema, rows, is_json=is_json))
 
@@ -259,8 +258,13 @@ def _sorted(rows: list[Row], order: Sequence[str]) -> list[Row]:
 
 def send_rows(env: Environment, table: DataFrame, topic: str) -> None:
     """Send the rows of a batch to a topic of the cluster that the options name."""
-    options = WriteOptions(cluster_of(env), topic, connection=connection_of(env)).to_options()
+    options = write_options(env, topic)
     to_send(table).write.format(FORMAT).options(**options).mode("append").save()
+
+
+def write_options(env: Environment, topic: str) -> dict[str, str]:
+    """Return the options of the data source that send rows to a topic."""
+    return WriteOptions(cluster_of(env), topic, connection=connection_of(env)).to_options()
 
 
 def to_send(table: DataFrame) -> DataFrame:

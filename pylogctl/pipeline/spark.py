@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker.errors import ConfigError
+from broker.errors import ConfigError, SparkFailedError
 from broker.spark.local import LocalProcesses, core_count
 from broker.spark.runtime.requirements import check_package
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
@@ -34,21 +33,32 @@ def check_spark(env: Environment) -> None:
 
 @contextmanager
 def open_spark(
-    env: Environment, choice: SparkChoice, conf: Mapping[str, str] | None = None
+    env: Environment,
+    choice: SparkChoice,
+    conf: Mapping[str, str] | None = None,
+    target: TableTarget | None = None,
 ) -> Iterator[SparkSession]:
     """Open a Spark session; errors and `-v` name its log file, which is kept if Spark fails.
 
     Errors of Spark in the block are translated, see `jobs.cause_of`. `conf` has settings of the
-    command, which the user's override.
+    command, which the user's override. The session can write the table `target`, if there is one.
     """
-    from broker.errors import ConfigError, SparkFailedError
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from broker.spark.jobs import cause_of
     from broker.spark.session import DEFAULT_MASTER, SessionSettings, default_log_path, open_session
+    from broker.spark.tables import session_conf
 
     log_path = default_log_path()
     env.trace(1, f"Spark's log until the end: {log_path}")
     settings = SessionSettings(
         master=choice.master or DEFAULT_MASTER,
-        conf={**(conf or {}), **parse_conf(choice.spark_conf or ())},
+        conf={
+            **(conf or {}),
+            **({} if target is None else session_conf(target.table_format)),
+            **parse_conf(choice.spark_conf or ()),
+        },
         log_path=log_path,
     )
     with ExitStack() as stack:
@@ -66,54 +76,29 @@ def open_spark(
             removal.pop_all()  # the error names the file
             raise
         try:
-            with _in_one_line(log_path):
-                if spark.sparkContext.uiWebUrl:
-                    env.note(f"Spark's UI until the end: {spark.sparkContext.uiWebUrl}")
-                yield spark
+            if spark.sparkContext.uiWebUrl:
+                env.note(f"Spark's UI until the end: {spark.sparkContext.uiWebUrl}")
+            if target is not None:
+                _check_target(spark, target)
+            yield spark
         except SparkFailedError:
             removal.pop_all()
             raise
+        except (PySparkException, Py4JError) as error:
+            cause = cause_of(error)
+            if isinstance(cause, SparkFailedError):
+                removal.pop_all()
+                cause = SparkFailedError(f"{cause}; Spark's log is {log_path}")
+            raise cause from error
 
 
-@contextmanager
-def open_spark_for(
-    env: Environment,
-    choice: SparkChoice,
-    target: TableTarget | None,
-    conf: Mapping[str, str] | None = None,
-) -> Iterator[SparkSession]:
-    """Open a Spark session that can write the table `target`, if there is one; see `open_spark`."""
-    if target is None:
-        with open_spark(env, choice, conf) as spark:
-            yield spark
-        return
-    from broker.errors import ConfigError
-    from broker.spark.tables import check_table, session_conf
-
-    conf = {**(conf or {}), **session_conf(target.table_format)}
-    with open_spark(env, choice, conf) as spark:
-        try:
-            check_table(spark, target)
-        except ConfigError as error:
-            raise UsageError(str(error)) from error
-        yield spark
-
-
-@contextmanager
-def _in_one_line(log_path: Path) -> Iterator[None]:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    from broker.errors import SparkFailedError
-    from broker.spark.jobs import cause_of
+def _check_target(spark: SparkSession, target: TableTarget) -> None:
+    from broker.spark.tables import check_table
 
     try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        cause = cause_of(error)
-        if isinstance(cause, SparkFailedError):
-            cause = SparkFailedError(f"{cause}; Spark's log is {log_path}")
-        raise cause from error
+        check_table(spark, target)
+    except ConfigError as error:
+        raise UsageError(str(error)) from error
 
 
 @contextmanager

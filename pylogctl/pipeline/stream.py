@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,15 +23,15 @@ from broker.files import write_atomically
 from broker.metrics import ManagedObject, Reading, counter, waits
 from broker.metrics_server import served_metrics
 from broker.spark.jobs import cause_of
-from broker.spark.options import WriteOptions
 from broker.spark.source import FORMAT
 from broker.spark.tables import start_stream
 from broker.stats import ELECTION_BOUNDS_S, Histogram
+from pylogctl.cli.columns import Document
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
-from pylogctl.cli.process import StopRequest, graceful_stop
+from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
-from pylogctl.pipeline.options import StreamChoice, TargetChoice
-from pylogctl.pipeline.reading import StreamOffsets, cluster_of, connection_of
+from pylogctl.pipeline.options import Job
+from pylogctl.pipeline.reading import StreamOffsets
 from pylogctl.pipeline.results import (
     collected,
     document_of,
@@ -38,13 +39,13 @@ from pylogctl.pipeline.results import (
     send_rows,
     to_send,
     write_file,
+    write_options,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 _POLL_S = 0.2
 _QUERY_NAME = "_pylogctl.json"  # in a checkpoint: the options that the query was started with
@@ -57,14 +58,21 @@ START = "--from"  # may be left out when a query is continued
 Identity = Mapping[str, str]  # the options that state and offsets in a checkpoint depend on
 
 
-def check_checkpoint(target: TargetChoice, choice: StreamChoice, identity: Identity) -> None:
+def check_checkpoint(job: Job, identity: Identity) -> None:
     """Refuse a checkpoint, or a directory of files, that belongs to another query."""
-    assert choice.checkpoint is not None
-    path = choice.checkpoint / _QUERY_NAME
+    checkpoint, into = _checkpoint(job), job.target.into
+    path = checkpoint / _QUERY_NAME
     if path.exists():
-        _check_identity(choice.checkpoint, _document(path), identity)
-    if target.into is not None and target.into.exists():
-        _check_owner(target.into, _query_id(choice.checkpoint), choice.checkpoint)
+        _check_identity(checkpoint, _document(path), identity)
+    if into is not None and into.exists():
+        metadata = checkpoint / "metadata"
+        query_id = str(_document(metadata).get("id")) if metadata.exists() else None
+        _check_owner(into, query_id, checkpoint)
+
+
+def _checkpoint(job: Job) -> Path:
+    assert job.stream.checkpoint is not None
+    return job.stream.checkpoint
 
 
 def _check_identity(checkpoint: Path, begun: Mapping[str, Any], identity: Identity) -> None:
@@ -96,11 +104,6 @@ def _check_owner(into: Path, query_id: str | None, checkpoint: Path) -> None:
     raise CliError(ExitStatus.CONFLICT, text, "name another directory")
 
 
-def _query_id(checkpoint: Path) -> str | None:
-    path = checkpoint / "metadata"
-    return str(_document(path).get("id")) if path.exists() else None
-
-
 def _document(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text())
@@ -110,10 +113,8 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def run_stream(
-    env: Environment,
+    job: Job,
     table: DataFrame,
-    target: TargetChoice,
-    choice: StreamChoice,
     name: str,
     identity: Identity,
     each_batch: Callable[[DataFrame], DataFrame] | None = None,
@@ -125,30 +126,32 @@ def run_stream(
     on standard output and in topics, but not in files and tables.
 
     Args:
-        env: has the output format, and the address of the cluster.
+        job: has validated options.
         table: the rows of the stream.
-        target: validated options.
-        choice: validated options.
         name: name of the document on standard output.
         identity: stored in the checkpoint; see `check_checkpoint`.
         each_batch: converts the rows of a batch before they are written, not for tables.
         count_late: counts the late events between the start and end offsets of a batch, by a
             watermark in ms; None if Spark counts each of them.
     """
-    assert choice.checkpoint is not None
-    into_table = target.target()
-    has_writer = target.to_topic is not None and each_batch is None
+    env, checkpoint, into_table = job.env, _checkpoint(job), job.target.target()
     sink = None
-    if into_table is None and not has_writer:
-        sink = _Sink(_batch_writer(env, table, target, name), each_batch)
-    writer = _writer(env, table, target, sink).option("checkpointLocation", str(choice.checkpoint))
-    if choice.exit_at_end:
+    if into_table is not None:
+        writer = table.writeStream
+    elif job.target.to_topic is not None and each_batch is None:
+        options = write_options(env, job.target.to_topic)
+        writer = to_send(table).writeStream.format(FORMAT).options(**options)
+    else:
+        sink = _Sink(_batch_writer(job, table, name), each_batch)
+        function: Any = sink  # its type in PySpark is a function's
+        writer = table.writeStream.foreachBatch(function)
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    if job.stream.exit_at_end:
         writer = writer.trigger(availableNow=True)
-    late = _LateEvents(env, choice, count_late)
-    counts = StreamCounts(late)
+    counts = StreamCounts(job, count_late)
     with graceful_stop() as stop, ExitStack() as stack:
-        if choice.metrics_port is not None:
-            serving = served_metrics(partial(exposition, counts, name), choice.metrics_port)
+        if job.stream.metrics_port is not None:
+            serving = served_metrics(partial(exposition, counts, name), job.stream.metrics_port)
             env.note(f"metrics at {stack.enter_context(serving)}")
         if into_table is None:
             query = writer.start()
@@ -156,8 +159,11 @@ def run_stream(
             query = start_stream(table.sparkSession, writer, into_table, table.schema)
         try:
             try:
-                _bind(choice.checkpoint, identity)
-                _wait(query, stop, counts)
+                _bind(checkpoint, identity)
+                while query.isActive and not stop.is_set:
+                    stop.wait(_POLL_S)
+                    counts.note(query)
+                counts.note(query, is_stopping=stop.is_set)
                 if not stop.is_set:
                     _raise_failure(query, sink)
             finally:
@@ -166,7 +172,7 @@ def run_stream(
             if not stop.is_set:  # else the signal may have ended the JVM, too
                 raise
         finally:
-            late.tell()
+            counts.tell()
 
 
 def _bind(checkpoint: Path, identity: Identity) -> None:
@@ -176,26 +182,21 @@ def _bind(checkpoint: Path, identity: Identity) -> None:
         write_atomically(path, (json.dumps(dict(identity), indent=1) + "\n").encode())
 
 
-def _wait(query: StreamingQuery, stop: StopRequest, counts: StreamCounts) -> None:
-    while query.isActive and not stop.is_set:
-        stop.wait(_POLL_S)
-        counts.note(query)
-    counts.note(query, is_stopping=stop.is_set)
-
-
+@dataclass(eq=False)
 class StreamCounts:
-    """Counts the batches of a query, and the messages in them."""
+    """Counts the batches of a query, the messages in them, and those that no result has.
 
-    def __init__(self, late: _LateEvents) -> None:
-        self._late = late
-        self.batch_times = Histogram(ELECTION_BOUNDS_S)
-        self.message_count = 0
-        self._newest_id = -1
+    These are later than the watermark allows. Spark counts them after it has joined those of one
+    batch, window and key; then `count_late` reads the messages of batches with late ones again.
+    """
 
-    @property
-    def late_count(self) -> int:
-        """Return how many events came later than the watermark allows."""
-        return self._late.count
+    job: Job
+    count_late: CountLate | None
+    batch_times: Histogram = field(default_factory=lambda: Histogram(ELECTION_BOUNDS_S), init=False)
+    message_count: int = field(default=0, init=False)
+    late_count: int = field(default=0, init=False)
+    _is_exact: bool = field(default=True, init=False)  # `late_count` is
+    _newest_id: int = field(default=-1, init=False)
 
     def note(self, query: StreamingQuery, *, is_stopping: bool = False) -> None:
         """Count the latest batches; late events without reading if the command is to end."""
@@ -210,69 +211,48 @@ class StreamCounts:
         for one in filter(_has_run, found):
             self.batch_times.record(one.batchDuration / 1000)
             self.message_count += one.numInputRows
-            self._late.note(one, is_stopping=is_stopping)
+            self._note_late(one, is_stopping=is_stopping)
 
-
-def _has_run(batch: StreamingQueryProgress) -> bool:
-    return "addBatch" in batch.durationMs
-
-
-class _LateEvents:
-    """Counts events that are later than the watermark allows, and so are in no result.
-
-    Spark counts them after it has joined those of one batch, window and key; then `count_late`
-    reads the messages of batches with late events again.
-    """
-
-    def __init__(
-        self, env: Environment, choice: StreamChoice, count_late: CountLate | None
-    ) -> None:
-        assert choice.checkpoint is not None
-        self._env = env
-        self._watermark = choice.watermark
-        self._batches = choice.checkpoint / "offsets"
-        self._count_late = count_late
-        self.count = 0
-        self._is_exact = True
-
-    def note(self, batch: StreamingQueryProgress, *, is_stopping: bool) -> None:
-        """Count the late events of a batch, without reading if the command is to end."""
+    def _note_late(self, batch: StreamingQueryProgress, *, is_stopping: bool) -> None:
         count = sum(state.numRowsDroppedByWatermark for state in batch.stateOperators)
         if not count:
             return
-        if not self.count:
-            self._env.warn(
-                f"events came later than --watermark {self._watermark}: they do not count"
+        if not self.late_count:
+            self.job.env.warn(
+                f"events came later than --watermark {self.job.stream.watermark}: they do not count"
             )
-        if self._count_late is not None:
-            exact = None if is_stopping else self._read_again(batch, self._count_late)
+        if self.count_late is not None:
+            exact = None if is_stopping else self._read_again(batch, self.count_late)
             self._is_exact &= exact is not None
             count = exact or count
-        self.count += count
+        self.late_count += count
 
     def _read_again(self, batch: StreamingQueryProgress, count_late: CountLate) -> int | None:
         """Return how many events of a batch were late, None if they cannot be read any more."""
         (source,) = batch.sources
         starts, ends = (json.loads(text) for text in (source.startOffset, source.endOffset))
+        # late by the watermark of the batch before
+        before = _checkpoint(self.job) / "offsets" / str(batch.batchId - 1)
         try:
-            return count_late(starts, ends, self._late_before_ms(batch.batchId))
+            watermark_ms = int(json.loads(before.read_text().splitlines()[1])["batchWatermarkMs"])
+            return count_late(starts, ends, watermark_ms)
         except (PySparkException, OSError) as error:
-            self._env.trace(1, f"late events of batch {batch.batchId} are not counted: {error}")
+            text = f"late events of batch {batch.batchId} are not counted: {error}"
+            self.job.env.trace(1, text)
             return None
 
-    def _late_before_ms(self, batch_id: int) -> int:
-        """Return the watermark by which events of a batch are late: that of the batch before."""
-        lines = (self._batches / str(batch_id - 1)).read_text().splitlines()
-        return int(json.loads(lines[1])["batchWatermarkMs"])
-
     def tell(self) -> None:
-        """Warn of the total, unless it is 0."""
-        if self.count:
+        """Warn of the number of late events, unless it is 0."""
+        if self.late_count:
             bound = "" if self._is_exact else "at least "
-            self._env.warn(
-                f"{bound}{self.count} events came later than --watermark "
-                f"{self._watermark}, and were not counted or joined"
+            self.job.env.warn(
+                f"{bound}{self.late_count} events came later than --watermark "
+                f"{self.job.stream.watermark}, and were not counted or joined"
             )
+
+
+def _has_run(batch: StreamingQueryProgress) -> bool:
+    return "addBatch" in batch.durationMs
 
 
 STREAM: ManagedObject[StreamCounts] = ManagedObject(
@@ -292,84 +272,57 @@ def exposition(counts: StreamCounts, name: str) -> str:
     return exposition_text([Reading(STREAM, counts, (query,))])
 
 
+@dataclass(eq=False)
 class _Sink:
     """Writes the micro-batches of a query, and keeps the exception that ended it."""
 
-    def __init__(
-        self, write: _WriteBatch, each_batch: Callable[[DataFrame], DataFrame] | None
-    ) -> None:
-        self._write = write
-        self._each_batch = each_batch
-        self.failure: Exception | None = None
+    write: _WriteBatch
+    each_batch: Callable[[DataFrame], DataFrame] | None
+    failure: Exception | None = None
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         try:
-            self._write(batch if self._each_batch is None else self._each_batch(batch), batch_id)
+            self.write(batch if self.each_batch is None else self.each_batch(batch), batch_id)
         except Exception as error:
             self.failure = error  # Spark's exception has only its text
             raise
 
 
-def _batch_writer(
-    env: Environment, table: DataFrame, target: TargetChoice, name: str
-) -> _WriteBatch:
-    if target.to_topic is not None:
-        return lambda batch, _: send_rows(env, batch, str(target.to_topic))
-    return _Printer(env, table, name) if target.into is None else _BatchFiles(target.into)
+def _batch_writer(job: Job, table: DataFrame, name: str) -> _WriteBatch:
+    if job.target.to_topic is not None:
+        return lambda batch, _: send_rows(job.env, batch, str(job.target.to_topic))
+    if job.target.into is not None:
+        return partial(_write_batch_file, job.target.into)
+    return _Printer(job.env, document_of(table, name, ""))
 
 
+@dataclass(eq=False)
 class _Printer:
     """Writes micro-batches to standard output, the header once."""
 
-    def __init__(self, env: Environment, table: DataFrame, name: str) -> None:
-        self._env = env.changed(settings=env.settings._replace(output=env.output))
-        self._document = document_of(table, name, "")
+    env: Environment
+    document: Document
 
     def __call__(self, batch: DataFrame, _: int) -> None:
         rows = collected(batch)
         if not rows:
             return
-        records = records_of(batch.schema, rows, is_json=self._env.output == "jsonl")
-        render(self._env, self._document, records, is_part=True)
-        self._env.flush()
-        settings = self._env.settings._replace(no_header=True)
-        self._env = self._env.changed(settings=settings)
+        records = records_of(batch.schema, rows, is_json=self.env.output == "jsonl")
+        render(self.env, self.document, records, is_part=True)
+        self.env.flush()
+        # the format of the first batch, without a header
+        settings = self.env.settings._replace(output=self.env.output, no_header=True)
+        self.env = self.env.changed(settings=settings)
 
 
-class _BatchFiles:
-    """Writes each micro-batch that has rows as a file of a directory."""
-
-    def __init__(self, into: Path) -> None:
-        self._into = into
-        self._is_owned = False
-
-    def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        if not self._is_owned:
-            query_id = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
-            self._own(query_id)
-        path = self._into / f"batch-{batch_id:010d}{self._into.suffix.lower()}"
-        write_file(batch, path, keeps_empty=False)
-
-    def _own(self, query_id: str | None) -> None:
-        self._into.mkdir(parents=True, exist_ok=True)
-        path = self._into / _OWNER_NAME
-        if not path.exists():
-            write_atomically(path, json.dumps({"query": query_id}).encode())
-        self._is_owned = True
-
-
-def _writer(
-    env: Environment, table: DataFrame, target: TargetChoice, sink: _Sink | None
-) -> DataStreamWriter:
-    if sink is not None:
-        function: Any = sink
-        return table.writeStream.foreachBatch(function)
-    if target.to_topic is None:
-        return table.writeStream
-    options = WriteOptions(
-        cluster_of(env), target.to_topic, connection=connection_of(env)
-    ).to_options()
-    return to_send(table).writeStream.format(FORMAT).options(**options)
+def _write_batch_file(into: Path, batch: DataFrame, batch_id: int) -> None:
+    """Write a micro-batch, if it has rows, as a file of a directory, bound to the query."""
+    into.mkdir(parents=True, exist_ok=True)
+    owner = into / _OWNER_NAME
+    if not owner.exists():
+        query_id = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        write_atomically(owner, json.dumps({"query": query_id}).encode())
+    write_file(batch, into / f"batch-{batch_id:010d}{into.suffix.lower()}", keeps_empty=False)
 
 
 def _raise_failure(query: StreamingQuery, sink: _Sink | None) -> None:
