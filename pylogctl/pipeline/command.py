@@ -96,7 +96,7 @@ def load(
     _check_cluster(env, read)
     chosen = checked_engine(env, engine, needs_spark=to is None)
     from broker.spark.load import LoadRequest  # late: it takes PyArrow
-    from pylogctl.pipeline.load import load_table, run_load, show_plan
+    from pylogctl.pipeline.load import load_table, run_load
     from pylogctl.pipeline.reading import read_options
 
     today = datetime.fromtimestamp(env.clock.time_ms() / 1000, UTC).date().isoformat()
@@ -122,10 +122,7 @@ def load(
         rewinds=has_start,
         **common,
     )
-    if env.settings.dry_run:
-        show_plan(env, request)
-    else:
-        run_load(env, request, chosen)
+    run_load(env, request, chosen)
 
 
 @app.command(shared.OUTPUT + shared.PROGRESS + shared.DRY_RUN, exits=READS)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from broker.spark.compaction import plan_compaction, prepare_compaction
-from broker.spark.load import LoadRequest, PreparedLoad, look_at_load, prepare_load
+from broker.spark.load import LoadRequest, look_at_load, prepare_load
 from broker.spark.loading.output import LoadOutput, Manifest
 from broker.spark.loading.plan import LoadPlan
-from broker.spark.options import ReadOptions
 from broker.units import format_size
 from pylogctl.cli.columns import Bytes, Document, Integer, Row, Text
 from pylogctl.cli.environment import Environment
@@ -24,75 +24,70 @@ if TYPE_CHECKING:
     from broker.spark.load_table import TableLoadRequest
 
 
-def show_plan(env: Environment, request: LoadRequest) -> None:
-    """Render the plan of a load."""
-    with naming_options():
-        plan = look_at_load(request)
-    render(env, PLAN, load_plan_rows(plan))
-    report_plan(env, request.options, plan)
-
-
 def run_load(env: Environment, request: LoadRequest, spark: SparkChoice | None) -> None:
-    """Run a load on Spark or on processes of this machine, and render its manifest."""
-    with naming_options(), prepare_load(request, clock=env.clock) as prepared:
-        plan = prepared.plan
-        report_plan(env, request.options, plan)
-        if plan.is_empty:
-            render(env, LOAD, [])
+    """Load on Spark or on processes of this machine, or only plan it with `--dry-run`."""
+    with naming_options():
+        if env.settings.dry_run:
+            _report(env, request, look_at_load(request))
             return
-        started_s = env.clock.monotonic_s()
-        manifest = _run(env, prepared, spark)
-        elapsed_s = env.clock.monotonic_s() - started_s
-    _render_loaded(env, manifest, elapsed_s)
+        with prepare_load(request, clock=env.clock) as prepared:
+            total = prepared.plan.size_bytes
 
+            def run() -> Manifest:
+                with (
+                    open_engine(env, spark, total) as engine,
+                    progress(env, "load", total) as meter,
+                ):
+                    return prepared.run(engine, in_parts(meter, total))
 
-def _run(env: Environment, prepared: PreparedLoad, spark: SparkChoice | None) -> Manifest:
-    total = prepared.plan.size_bytes
-    with (
-        naming_options(),
-        open_engine(env, spark, total) as engine,
-        progress(env, "load", total) as meter,
-    ):
-        return prepared.run(engine, in_parts(meter, total))
+            _report(env, request, prepared.plan, run)
 
 
 def load_table(env: Environment, request: TableLoadRequest, spark: SparkChoice) -> None:
-    """Run a load into a table, or only plan it with `--dry-run`, and render the result."""
+    """Load into a table, or only plan it with `--dry-run`."""
     from broker.spark.load_table import prepare_table_load  # late: it takes PySpark
 
     with naming_options(), open_spark(env, spark, target=request.target) as session:
         prepared = prepare_table_load(session, request, clock=env.clock)
-        if env.settings.dry_run:
-            render(env, PLAN, load_plan_rows(prepared.plan))
-            report_plan(env, request.options, prepared.plan)
-            return
-        report_plan(env, request.options, prepared.plan)
-        if prepared.plan.is_empty:
-            render(env, LOAD, [])
-            return
-        started_s = env.clock.monotonic_s()
-        with query_progress(env, session):
-            manifest = prepared.run()
-        elapsed_s = env.clock.monotonic_s() - started_s
-    _render_loaded(env, manifest, elapsed_s)
+
+        def run() -> Manifest:
+            with query_progress(env, session):
+                return prepared.run()
+
+        _report(env, request, prepared.plan, None if env.settings.dry_run else run)
 
 
-def _render_loaded(env: Environment, manifest: Manifest, elapsed_s: float) -> None:
-    render(env, LOAD, load_rows(manifest))
-    env.flush()
-    warn_of_omissions(env, manifest.left_out)
-    env.note(load_line(manifest, elapsed_s))
+def _report(
+    env: Environment,
+    request: LoadRequest | TableLoadRequest,
+    plan: LoadPlan,
+    run: Callable[[], Manifest] | None = None,
+) -> None:
+    """Render the plan of a load, or run it unless it is empty, and render its manifest.
 
-
-def report_plan(env: Environment, options: ReadOptions, plan: LoadPlan) -> None:
-    """Report which messages a plan leaves out, or loads again."""
-    report_absent(env.leave_out if options.fail_on_data_loss else env.warn, plan.read)
+    Report which messages the plan leaves out, or loads again.
+    """
+    if run is None:
+        render(env, PLAN, load_plan_rows(plan))
+    report_absent(env.leave_out if request.options.fail_on_data_loss else env.warn, plan.read)
     if plan.retiring:
         first, last = plan.retiring[0], plan.retiring[-1]
         which = f"load {first}" if first == last else f"loads {first} to {last}"
         env.note(f"{which}: retired, and loaded again")
     for partition in plan.absent:
         env.warn(f"{partition} was loaded before, and does not exist now: its loads are kept")
+    if run is None:
+        return
+    if plan.is_empty:
+        render(env, LOAD, [])
+        return
+    started_s = env.clock.monotonic_s()
+    manifest = run()
+    elapsed_s = env.clock.monotonic_s() - started_s
+    render(env, LOAD, load_rows(manifest))
+    env.flush()
+    warn_of_omissions(env, manifest.left_out)
+    env.note(load_line(manifest, elapsed_s))
 
 
 _EMPTY = "nothing to join"

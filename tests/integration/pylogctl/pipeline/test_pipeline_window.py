@@ -144,7 +144,10 @@ def test_join_when_with_a_topic_or_a_table_then_partners_are_found(
         (("window", "t", *EVENTS, "--session", "1m", "--slide", "1s"), "--slide needs --size"),
         (("window", "t", *EVENTS, "--size", "0m"), "--size is at least 1ms"),
         (("window", "t", *EVENTS, "--session", "0"), "--session is at least 1ms"),
-        (("window", "t", *EVENTS, "--size", "1m", "--slide", "2m"), "--slide 120000ms is longer than"),
+        (
+            ("window", "t", *EVENTS, "--size", "1m", "--slide", "2m"),
+            "--slide 120000ms is longer than",
+        ),
         (("window", "t", *EVENTS, "--size", "soon"), "not a duration: 'soon'"),
         (("window", "t", "--size", "1m"), "give --time-field, or --pattern"),
         (("window", "t", *EVENTS, "--size", "1m", "--stream"), "--stream needs --checkpoint DIR"),
@@ -247,7 +250,7 @@ def test_join_when_the_table_is_malformed_then_says_so_before_spark_starts(
     message: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pylogctl.pipeline.jobs.open_spark_for", None)
+    monkeypatch.setattr("pylogctl.pipeline.jobs.open_spark", None)
     data = write_segments([event("ada", 1)])
     table = tmp_path / name
     table.write_bytes(lines)
