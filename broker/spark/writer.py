@@ -82,46 +82,31 @@ class _TopicWriter:
             return _Written(send_rows(iterator, self._options), None)
         return _Written(*_stage_rows(iterator, self._options, self._staging))
 
-    def _commit(self, messages: list[WriterCommitMessage | None]) -> None:
+    def commit(
+        self, messages: list[WriterCommitMessage | None], batchId: int | None = None
+    ) -> None:
+        """Send staged message sets, on the driver; without staging all are delivered already."""
         written = [one for one in messages if isinstance(one, _Written)]
         if self._staging is not None:
             _send_staged([one.path for one in written if one.path is not None], self._options)
-            self._remove_staged()
+            shutil.rmtree(self._staging, ignore_errors=True)
         count = sum(one.sent.message_count for one in written)
         logger.info("delivered %d messages", count)
 
-    def _abort(self) -> None:
-        self._remove_staged()
-        if self._staging is None:
-            logger.warning("the write failed; some of its messages may have been delivered")
-
-    def _remove_staged(self) -> None:
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
+        """Drop staged message sets; a log cannot take back what was sent."""
         if self._staging is not None:
             shutil.rmtree(self._staging, ignore_errors=True)
+        else:
+            logger.warning("the write failed; some of its messages may have been delivered")
 
 
 class BatchWriter(_TopicWriter, DataSourceArrowWriter):
     """Writes the rows of a table to topics."""
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Send staged message sets, on the driver; without staging all are delivered already."""
-        self._commit(messages)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Drop staged message sets; a log cannot take back what was sent."""
-        self._abort()
-
 
 class StreamWriter(_TopicWriter, DataSourceStreamArrowWriter):
     """Writes the rows of a stream to topics."""
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Send staged message sets, on the driver; without staging all are delivered already."""
-        self._commit(messages)
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Drop staged message sets; a log cannot take back what was sent."""
-        self._abort()
 
 
 def check_columns(options: WriteOptions, schema: StructType) -> None:
@@ -141,11 +126,8 @@ def check_columns(options: WriteOptions, schema: StructType) -> None:
 
 def send_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions) -> Sent:
     """Send rows, and wait until consumers can read all of them."""
-    with _open_producer(options) as producer:
-        sender = _Sender(producer)
-        sent = _build_sets(batches, options, producer, sender.send)
-        sender.finish()
-        return sent
+    with _open_producer(options) as producer, _sending(producer) as send:
+        return _build_sets(batches, options, producer, send)
 
 
 def _stage_rows(
@@ -161,12 +143,10 @@ def _stage_rows(
 
 def _send_staged(paths: Iterable[Path], options: WriteOptions) -> None:
     """Send the message sets in files, and wait until consumers can read all of them."""
-    with _open_producer(options) as producer:
-        sender = _Sender(producer)
+    with _open_producer(options) as producer, _sending(producer) as send:
         for path in paths:
             for partition, message_set in staged_sets(path):
-                sender.send(partition, message_set)
-        sender.finish()
+                send(partition, message_set)
 
 
 @contextmanager
@@ -182,30 +162,27 @@ def _open_producer(options: WriteOptions) -> Iterator[Producer]:
         yield producer
 
 
-class _Sender:
-    """Sends message sets, and raises the errors of their deliveries."""
-
-    def __init__(self, producer: Producer) -> None:
-        self._producer = producer
-        self._deliveries: deque[Delivery] = deque()
-
-    def send(self, partition: TopicPartition, message_set: Buffer) -> None:
-        self._deliveries.append(self._producer.send_set(partition, message_set))
-        limit = self._producer.message_limit(partition)
-        if len(message_set) > limit and scan(message_set).max_payload_bytes > limit:
-            self._producer.flush()  # none is stored behind one that is refused
-        while self._deliveries and self._deliveries[0].is_done:
-            self._deliveries.popleft().result()
-
-    def finish(self) -> None:
-        """Wait until all message sets are delivered."""
-        self._producer.wait_until_readable()
-        while self._deliveries:
-            self._deliveries.popleft().result()
-
-
 _SetSink = Callable[[TopicPartition, Buffer], None]
 """Sends or stages a message set of a partition."""
+
+
+@contextmanager
+def _sending(producer: Producer) -> Iterator[_SetSink]:
+    """Give what sends message sets in the block; all are delivered then, or an error is raised."""
+    deliveries: deque[Delivery] = deque()
+
+    def send(partition: TopicPartition, message_set: Buffer) -> None:
+        deliveries.append(producer.send_set(partition, message_set))
+        limit = producer.message_limit(partition)
+        if len(message_set) > limit and scan(message_set).max_payload_bytes > limit:
+            producer.flush()  # none is stored behind one that is refused
+        while deliveries and deliveries[0].is_done:
+            deliveries.popleft().result()
+
+    yield send
+    producer.wait_until_readable()
+    for one in deliveries:
+        one.result()
 
 
 def _build_sets(
@@ -302,41 +279,38 @@ class StagingFile:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / f"{uuid.uuid4().hex}.sets"
-        try:
+        with _storage_errors(f"cannot write {self.path}"):
             directory.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = self.path.open("xb")
-        except OSError as error:
-            raise self._unusable(error) from error
 
     def add(self, partition: TopicPartition, message_set: Buffer) -> None:
         """Append a message set."""
         head = [partition.topic, partition.home, partition.index, len(message_set)]
-        try:
+        with _storage_errors(f"cannot write {self.path}"):
             self._file.write(json.dumps(head).encode() + b"\n")
             self._file.write(message_set)
-        except OSError as error:
-            raise self._unusable(error) from error
 
     def close(self) -> None:
         """Flush and close the file."""
-        try:
+        with _storage_errors(f"cannot write {self.path}"):
             self._file.close()
-        except OSError as error:
-            raise self._unusable(error) from error
 
-    def _unusable(self, error: OSError) -> StorageError:
-        return StorageError(f"cannot write {self.path}: {error.strerror}")
+
+@contextmanager
+def _storage_errors(failure: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{failure}: {error.strerror}") from error
 
 
 def staged_sets(path: Path) -> Iterator[tuple[TopicPartition, bytes]]:
     """Read the message sets of a closed staging file, in order."""
-    try:
-        with path.open("rb") as file:
-            while line := file.readline():
-                topic, home, index, size = json.loads(line)
-                message_set = file.read(size)
-                if len(message_set) != size:
-                    raise LogCorruptError(f"{path} was truncated")
-                yield TopicPartition(topic, home, index), message_set
-    except OSError as error:  # as where machines do not share the directory
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    # the machines may not share the directory
+    with _storage_errors(f"cannot read {path}"), path.open("rb") as file:
+        while line := file.readline():
+            topic, home, index, size = json.loads(line)
+            message_set = file.read(size)
+            if len(message_set) != size:
+                raise LogCorruptError(f"{path} was truncated")
+            yield TopicPartition(topic, home, index), message_set

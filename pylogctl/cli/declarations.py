@@ -54,6 +54,7 @@ class Declaration(NamedTuple):
 
     info: Any
     default: object
+    name: str = ""  # the long one of an option
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -77,8 +78,8 @@ class Choice:
     def by_option(self) -> dict[str, object]:
         """The values of the options that the fields declare, by the long names of these."""
         return {
-            one.info.param_decls[-1]: getattr(self, name)
-            for name, one in self._declared.items()
+            one.name: getattr(self, field)
+            for field, one in self._declared.items()
             if isinstance(one, Declaration)
         }
 
@@ -121,11 +122,11 @@ class Panel(NamedTuple):
         """
         words = flags.split()
         metavar = None if words[-1].startswith("-") else words.pop()
-        names = (word.rstrip(",") for word in words)
+        names = [word.rstrip(",") for word in words]
         info = typer.Option(
             *names, metavar=metavar, rich_help_panel=self.heading, help=text, **more
         )
-        return Declaration(info, default)
+        return Declaration(info, default, names[-1])
 
     def flag(self, flags: str, text: str, **more: Any) -> Any:
         """Declare an option that takes no value, and is False if it is not given."""
