@@ -4,7 +4,7 @@
 
     avro.py    Avro payloads: a zero byte, the id of a schema in four bytes, and the record in
                binary
-    dates.py   the day of a message in a load: from a field or a pattern in its payload, or that of
+    dates.py   the time of a message in a format, and its day in a load: from a field, a pattern or
                the load
     files.py   the data files of loads: written by tasks, and joined where they are small
     output.py  the directory of loads: the data and offsets of a load become visible together
