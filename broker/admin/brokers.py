@@ -44,8 +44,6 @@ from broker.records import (
 from broker.topic import TopicPartition
 from broker.units import format_duration
 from broker.zk import paths
-from broker.zk.creations import absent_homes
-from broker.zk.replicated_topics import ReplicatedTopics
 from broker.zk.values import decode_broker
 
 if TYPE_CHECKING:
@@ -261,8 +259,8 @@ def status_of(response: StatusResponse) -> BrokerStatus:
         started=_time(document["started_ms"]),
         uptime_s=document["uptime_ms"] / 1000,
         size_bytes=document["bytes"],
-        produce_requests_per_s=round(sockets["ProduceRequestsPerSecond"], 1),
-        fetch_requests_per_s=round(sockets["FetchRequestsPerSecond"], 1),
+        produce_requests_per_s=round(sockets["ProduceRequestsPerSecond"], 3),
+        fetch_requests_per_s=round(sockets["FetchRequestsPerSecond"], 3),
         last_flush=_time(document["last_flush_ms"]),
         is_clean_start=document["clean_start"],
         session=session.get("state"),
@@ -418,6 +416,9 @@ def told_away(brokers: Sequence[BrokerAddress], connect: Connect) -> dict[int, l
 
 def away_brokers(session: Session) -> dict[int, list[str]]:
     """Return the topics of each broker that is not registered and has logs of some, by id."""
+    from broker.zk.creations import absent_homes  # late: kazoo, which a broker may do without
+    from broker.zk.replicated_topics import ReplicatedTopics
+
     live = {int(name) for name in session.children_if_any(paths.BROKER_IDS)}
     replicas = ReplicatedTopics(session)
     assigned = {

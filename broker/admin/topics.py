@@ -134,9 +134,9 @@ class PartitionInfo:
     def lag(
         self,
     ) -> Annotated[Integer, "bytes that the follower furthest behind lacks", UNTOLD, Rank(1)]:
-        """Return the bytes that the follower furthest behind lacks; None if unknown."""
+        """Return the bytes that the follower furthest behind lacks; None if unknown, or none is."""
         known = [lag for lag in self.lags.values() if lag is not None]
-        return None if len(known) < len(self.lags) else max(known, default=0)
+        return max(known) if known and len(known) == len(self.lags) else None
 
 
 class TopicFacts:

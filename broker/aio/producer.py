@@ -47,8 +47,6 @@ class AsyncDelivery:
     it.
     """
 
-    __module__ = "pylogctl"
-
     partition: TopicPartition
     left_count: int  # of its messages that are neither acknowledged nor failed
     failures: Failures
@@ -156,6 +154,9 @@ class AsyncDelivery:
             fn(self)
         except Exception:  # as `Future` does: it must not end what is going on here
             logger.exception("failure in a callback of a delivery to '%s'", self.partition.topic)
+
+
+AsyncDelivery.__module__ = "pylogctl"  # not in its body, where dataclasses look it up
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -194,7 +194,7 @@ class Membership:
     def __post_init__(self, subscription: values.Subscription) -> None:
         self._path = paths.consumer(self.group, self.consumer_id)
         self._value = values.encode_subscription(subscription)
-        # the self.session in which the node was created; None before, and after `deregister`
+        # the session in which the node was created; None before, and after `deregister`
         self.session_id: int | None = None
 
     def register(self) -> None:
@@ -516,7 +516,7 @@ class LeaseKeeper(StoppableThread):
     on_lost: Callable[[], None]
 
     def __post_init__(self) -> None:
-        super().__init__("group-self.lease")
+        super().__init__("group-lease")
 
     def stop(self) -> None:
         """Ask the thread to stop, and end all waits for the lease."""

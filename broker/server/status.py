@@ -311,9 +311,7 @@ class BrokerStatus:
             "certificate": self._certificate(config),
             "queued_bytes": self.server.network.queued_bytes.taken,
             "waiting_for_queued_bytes": self.server.network.queued_bytes.waiting_count,
-            "audit_dropped": None
-            if (audit := self.broker.judge.audit) is None
-            else audit.dropped_count,
+            "audit_dropped": None if audit is None else audit.dropped_count,
             "throttled": [
                 one._asdict() for one in self.server.network.quotas.throttled()[:_SHOWN_THROTTLED]
             ],

@@ -8,17 +8,13 @@ block, or by an entry if that is larger.
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.sharedctypes import Synchronized
-from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from broker.errors import InvalidMessageError, LogCorruptError
 from broker.log.offline.segments import (
@@ -38,6 +34,11 @@ from broker.log.scan import (
 )
 from broker.protocol import _codec_python, codec
 from broker.protocol.checksum import crc32_crcmod
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from multiprocessing.sharedctypes import Synchronized
+    from multiprocessing.synchronize import Event
 from broker.protocol.codec import Fault, Scan
 from broker.protocol.compression import Codec
 from broker.protocol.message import LENGTH_BYTES, MAGIC0_HEADER_BYTES, MIN_ENTRY_BYTES, EntryHeader
@@ -426,6 +427,9 @@ def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
 def _verify_parallel(
     tasks: Sequence[FileTask], job_count: int, progress: Callable[[int], None]
 ) -> list[Outcome]:
+    import multiprocessing  # late: it costs the start of every command on logs
+    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+
     # Not fork: the caller may have threads, whose locks a child would inherit in their state.
     context = multiprocessing.get_context("spawn")
     done_bytes: Synchronized[int] = context.Value("Q", 0)

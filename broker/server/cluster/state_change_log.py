@@ -88,13 +88,13 @@ class StateChangeLog:
             if self._directory is None:
                 return
             try:
+                was_open, start = self._file is not None, self._start
                 if self._file is None:
                     self._file = self._opened(self._directory)
-                start = self._start
                 self._file.write(lines)
                 self._end += len(lines)
                 self._has_failed = False
-                if self._start != start:  # in another file
+                if self._start != start or not was_open:  # perhaps in another file
                     for path in self._paths()[:-2]:
                         path.unlink()
             except OSError as error:

@@ -27,6 +27,11 @@ _FOLDER = Path(__file__).parent
 _STATIC = _FOLDER / "static"
 _ABSENT = "-"
 ROUTES = Routes()
+_STATES_OF_PARTITION = {
+    "ok": "ok",
+    "under-replicated": "warn",
+    "unknown": "unknown",
+}
 _STATES_OF_LAG = {
     LagStatus.OK: "ok",
     LagStatus.IDLE: "ok",
@@ -54,12 +59,12 @@ def lag_state(status: LagStatus) -> State:
 
 def partition_state(one: PartitionInfo) -> State:
     """Return the state that a partition is shown as."""
-    return State("unknown", "unknown") if one.problem and one.state == "ok" else state_of(one.state)
+    return state_of(one.state)
 
 
 def state_of(word: str) -> State:
     """Return a state of a partition, or of a topic, with how bad it is."""
-    return State(word, {"ok": "ok", "under-replicated": "warn"}.get(word, "fail"))
+    return State(word, _STATES_OF_PARTITION.get(word, "fail"))
 
 
 def _finalized(value: Any) -> Any:
