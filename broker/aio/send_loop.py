@@ -288,11 +288,7 @@ class SendLoop:
             self._looking = None
 
     def _end_set(
-        self,
-        home: int,
-        outgoing: OutgoingSet,
-        base_offset: int,
-        error: errors.BrokerError | None,
+        self, home: int, outgoing: OutgoingSet, base_offset: int, error: errors.BrokerError | None
     ) -> None:
         if isinstance(error, errors.ProducerClosedError):
             error = closed_error(outgoing)

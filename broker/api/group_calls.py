@@ -257,11 +257,7 @@ class GroupCalls(Access):
 
     @contextmanager
     def _observing(
-        self,
-        *groups: str,
-        timeout: Timeout = UNSET,
-        window_s: float = 0.0,
-        wait_s: float = 0.0,
+        self, *groups: str, timeout: Timeout = UNSET, window_s: float = 0.0, wait_s: float = 0.0
     ) -> Iterator[GroupObserver]:
         """Run a call on groups by what reads them; those that are named must exist."""
         from broker.admin.groups import require_group

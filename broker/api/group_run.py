@@ -82,11 +82,7 @@ class Retries:
         """Handle a message, or keep it."""
         self._handling.handle(
             retry.RetryMessage(
-                message.partition,
-                message.offset,
-                message.next_offset,
-                message.inner,
-                message.value,
+                message.partition, message.offset, message.next_offset, message.inner, message.value
             )
         )
 

@@ -30,12 +30,7 @@ from broker.api.values import (
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.counts import ConsumerLedger
-from broker.client.selection import (
-    Selected,
-    causes_of_absence,
-    find_partitions,
-    partitions_away,
-)
+from broker.client.selection import Selected, causes_of_absence, find_partitions, partitions_away
 from broker.consumer.arrivals import Arrivals
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader

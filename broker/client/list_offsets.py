@@ -211,10 +211,7 @@ class OffsetLister:
         return self._call_leader(partition, request, found_in)
 
     def _call_leader(
-        self,
-        partition: TopicPartition,
-        request: ExtensionRequest,
-        decode: Callable[[Reader], _T],
+        self, partition: TopicPartition, request: ExtensionRequest, decode: Callable[[Reader], _T]
     ) -> _T:
         """Send a request, twice if need be, to the leader; to its successor if it does not lead."""
         # `decode` raises the error in a response; a new leader that does not know yet what is

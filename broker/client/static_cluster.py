@@ -15,10 +15,7 @@ from broker.client.connection import FIRST_RESPONSE_S, Connection, addresses_tex
 from broker.client.read_replicas import InSyncReplicas
 from broker.ids import NO_LEADER
 from broker.protocol import responses
-from broker.protocol.client_requests import (
-    ClusterMetadataRequest,
-    MetadataRequest,
-)
+from broker.protocol.client_requests import ClusterMetadataRequest, MetadataRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import FetchRequest
 from broker.topic import TopicPartition, validate_topic_name

@@ -86,9 +86,7 @@ class Arrivals:
         return found
 
     def _resolve(
-        self,
-        partitions: Iterable[TopicPartition],
-        found: dict[TopicPartition, ReadRange | None],
+        self, partitions: Iterable[TopicPartition], found: dict[TopicPartition, ReadRange | None]
     ) -> None:
         """Add the partitions whose brokers respond."""
         silent: set[int] = set()

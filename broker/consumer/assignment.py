@@ -52,8 +52,7 @@ def assign(
 
 
 def assign_topics(
-    partitions_of: Mapping[str, Sequence[TopicPartition]],
-    threads_of: Mapping[str, Collection[str]],
+    partitions_of: Mapping[str, Sequence[TopicPartition]], threads_of: Mapping[str, Collection[str]]
 ) -> dict[TopicPartition, str]:
     """Return the thread for each partition of several topics, each topic assigned by itself."""
     assigned: dict[TopicPartition, str] = {}

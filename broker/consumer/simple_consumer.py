@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import compress
 
-from broker.client.connection import (
-    DEFAULT_CONNECT_TIMEOUT_S,
-    DEFAULT_TIMEOUT_S,
-    Connection,
-)
+from broker.client.connection import DEFAULT_CONNECT_TIMEOUT_S, DEFAULT_TIMEOUT_S, Connection
 from broker.errors import NO_ERROR, ProtocolError, error_for_code
 from broker.patterns import PayloadTest
 from broker.protocol import responses
@@ -78,11 +74,7 @@ class FilteredSet:
     """
 
     def __init__(
-        self,
-        offset: int,
-        runs: Sequence[responses.Run],
-        next_offset: int,
-        is_wanted: PayloadTest,
+        self, offset: int, runs: Sequence[responses.Run], next_offset: int, is_wanted: PayloadTest
     ) -> None:
         self.offset = offset
         self.next_offset = next_offset
@@ -167,12 +159,7 @@ class SimpleConsumer:
         return _fetched(request, code, data)
 
     def fetch_filtered(
-        self,
-        topic: str,
-        partition: int,
-        offset: int,
-        max_bytes: int,
-        payload_filter: PayloadFilter,
+        self, topic: str, partition: int, offset: int, max_bytes: int, payload_filter: PayloadFilter
     ) -> FilteredSet:
         """Return matching messages from an offset on, and the offset of the next fetch.
 

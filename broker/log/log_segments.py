@@ -18,12 +18,7 @@ from pathlib import Path
 from broker import errors
 from broker.clock import Clock
 from broker.files import sync_directory
-from broker.log.scan import (
-    BLOCK_BYTES,
-    boundaries_despite_damage,
-    has_good_entry,
-    read_header,
-)
+from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, has_good_entry, read_header
 from broker.log.segment import (
     Disk,
     FileSlice,

@@ -36,14 +36,7 @@ from broker.log.directories import DataDirectories
 from broker.log.flusher import Flusher, PeriodicTask
 from broker.log.log import Log, LogParts
 from broker.log.moves import Moves
-from broker.log.recovery import (
-    Recovery,
-    holes,
-    is_whole,
-    list_segments,
-    recover,
-    restore_end,
-)
+from broker.log.recovery import Recovery, holes, is_whole, list_segments, recover, restore_end
 from broker.log.replica_files import EpochFile, read_creation_id, read_epochs, read_record
 from broker.log.retention import Retention
 from broker.log.segment import Disk, Segment, SegmentFiles, reason_of

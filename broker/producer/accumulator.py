@@ -217,11 +217,7 @@ class Accumulator:
         )
 
     def add(
-        self,
-        partition: TopicPartition,
-        payloads: Sequence[bytes],
-        delivery: Handle,
-        now_s: float,
+        self, partition: TopicPartition, payloads: Sequence[bytes], delivery: Handle, now_s: float
     ) -> bool:
         """Add messages even without room; return whether that changes when `take` is due."""
         queued = self._queues.get(partition)

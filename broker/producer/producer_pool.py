@@ -70,11 +70,7 @@ class ProducerPool:
         return thread.put(partition, payloads, key, on_complete, can_move=can_move)
 
     def _send_with(
-        self,
-        callbacks: ProducerCallbacks,
-        topic: str,
-        payloads: list[bytes],
-        key: bytes | None,
+        self, callbacks: ProducerCallbacks, topic: str, payloads: list[bytes], key: bytes | None
     ) -> Delivery:
         events = [callbacks.before_enqueue(Event(topic, one, key)) for one in payloads]
         targets = {(event.topic, event.key) for event in events} or {(topic, key)}

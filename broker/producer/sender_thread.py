@@ -15,12 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 
 from broker import deadlines
-from broker.errors import (
-    BrokerError,
-    MessageSizeTooLargeError,
-    ProducerClosedError,
-    QueueFullError,
-)
+from broker.errors import BrokerError, MessageSizeTooLargeError, ProducerClosedError, QueueFullError
 from broker.producer.accumulator import Accumulator, OutgoingSet, closed_error
 from broker.producer.callbacks import Hooks
 from broker.producer.delivery import Delivery, Handle, QueuedDelivery

@@ -15,11 +15,7 @@ from typing import NamedTuple
 
 from broker.errors import ProtocolError
 from broker.protocol import requests
-from broker.protocol.client_requests import (
-    Acks,
-    PartitionSet,
-    PublishRequest,
-)
+from broker.protocol.client_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.codec import SingleAppends, single_appends
 from broker.protocol.framing import Frames
 from broker.protocol.primitives import Reader

@@ -9,10 +9,7 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.protocol import responses
-from broker.protocol.client_requests import (
-    HelloRequest,
-    PublishRequest,
-)
+from broker.protocol.client_requests import HelloRequest, PublishRequest
 from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader
 from broker.protocol.requests import FetchRequest, RequestHeader, encode_request

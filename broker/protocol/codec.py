@@ -10,39 +10,17 @@ from __future__ import annotations
 import os
 
 from broker.errors import ConfigError
-from broker.protocol.message import (
-    ENTRY_OVERHEAD_BYTES as ENTRY_OVERHEAD_BYTES,
-)
-from broker.protocol.message import (
-    MAX_NESTING as MAX_NESTING,
-)
-from broker.protocol.message import (
-    Columns as Columns,
-)
-from broker.protocol.message import (
-    CrcCheck as CrcCheck,
-)
-from broker.protocol.message import (
-    Decoded as Decoded,
-)
-from broker.protocol.message import (
-    DecodedText as DecodedText,
-)
-from broker.protocol.message import (
-    EncodedText as EncodedText,
-)
-from broker.protocol.message import (
-    Fault as Fault,
-)
-from broker.protocol.message import (
-    OversizePieceError as OversizePieceError,
-)
-from broker.protocol.message import (
-    Scan as Scan,
-)
-from broker.protocol.message import (
-    SingleAppends as SingleAppends,
-)
+from broker.protocol.message import ENTRY_OVERHEAD_BYTES as ENTRY_OVERHEAD_BYTES
+from broker.protocol.message import MAX_NESTING as MAX_NESTING
+from broker.protocol.message import Columns as Columns
+from broker.protocol.message import CrcCheck as CrcCheck
+from broker.protocol.message import Decoded as Decoded
+from broker.protocol.message import DecodedText as DecodedText
+from broker.protocol.message import EncodedText as EncodedText
+from broker.protocol.message import Fault as Fault
+from broker.protocol.message import OversizePieceError as OversizePieceError
+from broker.protocol.message import Scan as Scan
+from broker.protocol.message import SingleAppends as SingleAppends
 
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces an engine: `python` or `compiled`."""

@@ -91,11 +91,7 @@ class ReplicaFetchRequest(ExtensionRequest):
         """Return the body."""
         parts = [
             _FETCHER.pack(
-                self.replica_id,
-                self.broker_epoch,
-                self.max_wait_ms,
-                self.min_bytes,
-                self.max_bytes,
+                self.replica_id, self.broker_epoch, self.max_wait_ms, self.min_bytes, self.max_bytes
             ),
             INT32.pack(len(self.positions)),
         ]
@@ -403,8 +399,7 @@ SHUTDOWN_PROGRESS = layouts.record(
     moved=PARTITIONS,
     left=layouts.array(layouts.PARTITION, layouts.any_count),
     unmoved=layouts.array(
-        layouts.record(Unmoved, partition=layouts.PARTITION, reason=layouts.TEXT),
-        layouts.any_count,
+        layouts.record(Unmoved, partition=layouts.PARTITION, reason=layouts.TEXT), layouts.any_count
     ),
 )
 

@@ -138,8 +138,7 @@ def _failed_handshake(
         return refused(error, files, name)
     what = "gave no answer to" if isinstance(error, TimeoutError) else "ended the connection in"
     return BrokerUnreachableError(
-        f"{name} {what} the TLS handshake",
-        hints=[f"is its port one for TLS? {_plain(files)}"],
+        f"{name} {what} the TLS handshake", hints=[f"is its port one for TLS? {_plain(files)}"]
     )
 
 
@@ -164,10 +163,7 @@ def refused(error: OSError, files: TlsFiles, name: str) -> TlsError:
     if reason.endswith(("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL")):
         return TlsError(f"{name} has no TLS version of this client, which are 1.2 and 1.3")
     if reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"):
-        return TlsError(
-            f"{name} does not speak TLS on this port",
-            hints=[_plain(files)],
-        )
+        return TlsError(f"{name} does not speak TLS on this port", hints=[_plain(files)])
     return TlsError(f"TLS with {name} failed: {reason.lower().replace('_', ' ')}")
 
 

@@ -123,13 +123,7 @@ class Broker:
         self._limits = limits = CreationLimits(config, logs, clock)
         self._control = ControlHandler(replicas, self._server.errors, limits)
         self._creations = TopicCreations(
-            config,
-            logs,
-            replicas.table,
-            replicas.brokers,
-            view.snapshot,
-            self._membership,
-            limits,
+            config, logs, replicas.table, replicas.brokers, view.snapshot, self._membership, limits
         )
         self._forwarder = Forwarder(
             replicas.table, replicas.brokers, self._creations, clock, config.max_request_bytes

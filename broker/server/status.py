@@ -457,11 +457,7 @@ class BrokerStatus:
         }
 
     def _metrics(
-        self,
-        phase: str,
-        parts: StatusParts,
-        topic: str,
-        records: list[dict[str, Any]],
+        self, phase: str, parts: StatusParts, topic: str, records: list[dict[str, Any]]
     ) -> dict[str, Attributes]:
         """Return the attributes of the managed objects, by object name."""
         found: dict[str, Attributes] = {}

@@ -24,12 +24,7 @@ from broker.errors import ConfigError
 from broker.spark.jobs import OnProgress, run_tasks
 from broker.spark.loading.avro import SchemaRegistry
 from broker.spark.loading.files import FileFormat, StoredFile, join_files, small_file_groups
-from broker.spark.loading.output import (
-    LoadedFile,
-    LoadOutput,
-    Manifest,
-    PartitionLoad,
-)
+from broker.spark.loading.output import LoadedFile, LoadOutput, Manifest, PartitionLoad
 from broker.spark.loading.plan import LoadPlan, account, plan_load
 from broker.spark.loading.task import LoadParameters, LoadSettings, load_range
 from broker.spark.options import ReadOptions

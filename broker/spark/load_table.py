@@ -228,9 +228,7 @@ class _Parts(AccumulatorParam[dict[ByteRange, PartitionLoad]]):
         return {}
 
     def addInPlace(  # noqa: N802 - Spark's name
-        self,
-        value1: dict[ByteRange, PartitionLoad],
-        value2: dict[ByteRange, PartitionLoad],
+        self, value1: dict[ByteRange, PartitionLoad], value2: dict[ByteRange, PartitionLoad]
     ) -> dict[ByteRange, PartitionLoad]:
         return {**value1, **value2}
 

@@ -122,10 +122,7 @@ class LocalProcesses:
             worker.connection.close()
 
     def _run_on_workers(
-        self,
-        work: Callable[[Task], Result],
-        tasks: Sequence[Task],
-        report: Callable[[float], None],
+        self, work: Callable[[Task], Result], tasks: Sequence[Task], report: Callable[[float], None]
     ) -> list[Result]:
         while len(self._workers) < min(self._count, len(tasks)):
             self._workers.append(_start_worker())

@@ -284,9 +284,7 @@ def append_once(
     with _causes(table.sparkSession, target):
         if target.table_format == "delta":
             writer.options(
-                txnAppId=_APPLICATION,
-                txnVersion=str(number),
-                userMetadata=f'{{"{_NOTE}":{note}}}',
+                txnAppId=_APPLICATION, txnVersion=str(number), userMetadata=f'{{"{_NOTE}":{note}}}'
             ).append()
             return
         # An append of Iceberg succeeds whatever else was committed. Replacing the rows of this

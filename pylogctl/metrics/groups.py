@@ -115,10 +115,7 @@ def serve_groups(
     def text() -> str:
         return exposition_text(readings(looks, with_partitions=with_partitions))
 
-    with (
-        open_registry(env) as registry,
-        served_metrics(text, where) as address,
-    ):
+    with open_registry(env) as registry, served_metrics(text, where) as address:
         set_up_logging(env, None)
         observer = GroupObserver(registry, connector(env), env.clock, window_ms)
         _look(observer, looks)

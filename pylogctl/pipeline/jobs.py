@@ -50,9 +50,7 @@ _CONF = {"spark.sql.session.timeZone": "UTC"}
 
 @contextmanager
 def _opened(
-    job: Job,
-    *topics: Sequence[str],
-    check: Callable[[list[Reading]], None] = lambda _: None,
+    job: Job, *topics: Sequence[str], check: Callable[[list[Reading]], None] = lambda _: None
 ) -> Iterator[tuple[SparkSession, list[Reading]]]:
     """Plan a read for each list of topics, `check` the plans, and open Spark for the block."""
     on_absent = job.env.warn if job.stream.stream else None

@@ -308,10 +308,7 @@ class State:
                 self._note(now_ms, f"topic {name} is {what}")
 
     def _note_changes(
-        self,
-        before: Iterable[PartitionMetadata],
-        after: Iterable[PartitionMetadata],
-        now_ms: int,
+        self, before: Iterable[PartitionMetadata], after: Iterable[PartitionMetadata], now_ms: int
     ) -> None:
         known = {one.partition: one for one in before}
         for one in after:

@@ -233,11 +233,7 @@ def _partitions(state: State, target: str, now: Moment) -> Iterator[Line]:
 
 
 def _partition_line(
-    one: PartitionMetadata,
-    leader: BrokerState | None,
-    log: Numbers,
-    replica: Numbers,
-    now: Moment,
+    one: PartitionMetadata, leader: BrokerState | None, log: Numbers, replica: Numbers, now: Moment
 ) -> Line:
     partition = one.partition
     isr = tuple(replica.get("isr", one.isr))
@@ -314,11 +310,7 @@ def _groups(state: State, _: str, now: Moment) -> Iterator[Line]:
             if last.time_ms > first.time_ms
         ]
         row = document.GroupRow(
-            now.ms,
-            name,
-            len(one.snapshot.members),
-            total(grown),
-            sums_of(one.partitions, one),
+            now.ms, name, len(one.snapshot.members), total(grown), sums_of(one.partitions, one)
         )
         yield Line(name, row, trend=state.trends.get(("group", name), ()))
 

@@ -25,11 +25,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from broker import errors
-from broker.protocol.client_requests import (
-    MAX_DATA_BYTES,
-    Authenticated,
-    AuthenticateRequest,
-)
+from broker.protocol.client_requests import MAX_DATA_BYTES, Authenticated, AuthenticateRequest
 from broker.protocol.requests import RequestType
 from broker.security.mechanisms import Channel, Proved, ServerExchange, ServerMechanisms
 from broker.security.principal import ANONYMOUS, Principal

@@ -70,11 +70,7 @@ class Client:
         self.has_published = False
         """Whether a message set came in a publish request, which can be acknowledged."""
         self.authentication = Authentication(
-            self.mechanisms,
-            self.channel,
-            self.certified,
-            self.now_s,
-            is_required=self.must_log_in,
+            self.mechanisms, self.channel, self.certified, self.now_s, is_required=self.must_log_in
         )
         self.refused: RefusedPartitions = {}
         self.worked_s = 0.0  # by a worker, for the request that it handled last

@@ -287,10 +287,7 @@ def time_counts(times: Iterable[tuple[str, GroupTimes]]) -> dict[str, Any]:
         "bounds_s": REQUEST_BOUNDS_S,
         "times": {
             name: {
-                part: {
-                    "counts": bucket_counts(stats),
-                    "total_s": sum(it.total_s for it in stats),
-                }
+                part: {"counts": bucket_counts(stats), "total_s": sum(it.total_s for it in stats)}
                 for part, stats in parts._asdict().items()
             }
             for name, parts in times

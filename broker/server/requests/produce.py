@@ -23,11 +23,7 @@ from broker import errors
 from broker.log.log import Log
 from broker.protocol import responses
 from broker.protocol.append_request import SMALL_BYTES, AppendRequest, AppendRequests
-from broker.protocol.client_requests import (
-    Acks,
-    PartitionSet,
-    single_publish_response,
-)
+from broker.protocol.client_requests import Acks, PartitionSet, single_publish_response
 from broker.protocol.primitives import INT32, Buffer
 from broker.protocol.requests import ANY_PARTITION
 from broker.replication.leader import Leader
@@ -290,12 +286,7 @@ class ProduceHandler:
         return log_append
 
     def _write(
-        self,
-        log_append: _LogAppend,
-        refused: RefusedPartitions,
-        acks: Acks,
-        *,
-        is_publish: bool,
+        self, log_append: _LogAppend, refused: RefusedPartitions, acks: Acks, *, is_publish: bool
     ) -> None:
         assert log_append.valid is not None
         messages, message_count = log_append.valid
@@ -362,11 +353,7 @@ class ProduceHandler:
                 self.metrics.errors.note(RequestGroup.PRODUCE, one.error.code, one.set_count)
 
     def _respond(
-        self,
-        acks: Acks,
-        timeout_ms: int,
-        appends: list[_LogAppend],
-        encode: Callable[[], bytes],
+        self, acks: Acks, timeout_ms: int, appends: list[_LogAppend], encode: Callable[[], bytes]
     ) -> Response | None:
         """Return the response: now, when the writes are committed, or never, as `acks` says."""
         if acks is Acks.NONE:

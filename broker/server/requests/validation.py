@@ -44,11 +44,7 @@ class Validator:
     """Validates message sets within a budget."""
 
     def __init__(
-        self,
-        max_message_bytes: int,
-        *,
-        turn_bytes: int | None,
-        refused: Counter[str] | None = None,
+        self, max_message_bytes: int, *, turn_bytes: int | None, refused: Counter[str] | None = None
     ) -> None:
         self._refused = Counter() if refused is None else refused  # sets, by `REFUSAL_REASONS`
         self._max_message_bytes = max_message_bytes  # of an outer payload

@@ -316,9 +316,5 @@ def _text_or_base64(value: bytes) -> dict[str, Any]:
         return {"value_base64": base64.b64encode(value).decode()}
 
 
-_KINDS: dict[str, type[_DataFile]] = {
-    "parquet": _ParquetFile,
-    "json": _JsonFile,
-    "text": _TextFile,
-}
+_KINDS: dict[str, type[_DataFile]] = {"parquet": _ParquetFile, "json": _JsonFile, "text": _TextFile}
 _KIND_BY_SUFFIX = {f".{kind.suffix}": kind for kind in _KINDS.values()}

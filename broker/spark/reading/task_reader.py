@@ -298,11 +298,7 @@ def _damage_at(copy: LogFile, offset: int, fault: Fault) -> _Damage:
 
 
 def decode(
-    buffer: Buffer,
-    base_offset: int,
-    *,
-    checks_crc: bool,
-    columns: Collection[str] = COLUMN_NAMES,
+    buffer: Buffer, base_offset: int, *, checks_crc: bool, columns: Collection[str] = COLUMN_NAMES
 ) -> Columns:
     """Return the messages at the start of a message set as columns, compressed ones unfolded.
 
@@ -372,10 +368,7 @@ class BatchMaker:
     def __init__(self, partition: TopicPartition, schema: pa.Schema) -> None:
         self.schema = schema
         self.sources = [one for name in schema.names for one in _SOURCES.get(name, ())]
-        self._names = {
-            "topic": _Repeated(partition.topic),
-            "partition": _Repeated(partition.name),
-        }
+        self._names = {"topic": _Repeated(partition.topic), "partition": _Repeated(partition.name)}
 
     def batch(self, columns: Columns) -> pa.RecordBatch:
         """Return valid messages as a batch."""

@@ -27,11 +27,7 @@ _FOLDER = Path(__file__).parent
 _STATIC = _FOLDER / "static"
 _ABSENT = "-"
 ROUTES = Routes()
-_STATES_OF_PARTITION = {
-    "ok": "ok",
-    "under-replicated": "warn",
-    "unknown": "unknown",
-}
+_STATES_OF_PARTITION = {"ok": "ok", "under-replicated": "warn", "unknown": "unknown"}
 _STATES_OF_LAG = {
     LagStatus.OK: "ok",
     LagStatus.IDLE: "ok",

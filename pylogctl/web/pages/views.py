@@ -365,10 +365,7 @@ async def show_group(call: Call, group: str) -> Response:
         newest={f"group/{group}/lag": lag.total_bytes},
         charts=charts_of(call.sampler, f"group/{group}"),
         **_listed(
-            call,
-            lag.partitions,
-            lambda one: str(one.partition),
-            lambda one: lag_state(one.status),
+            call, lag.partitions, lambda one: str(one.partition), lambda one: lag_state(one.status)
         ),
     )
 
