@@ -630,7 +630,7 @@ def await_shown(
         led = [one.partition for one in partitions if one.leader != NO_LEADER]
         return not metadata.cluster_id or is_shown(led)
 
-    waiting = side.brokers()
+    waiting = list(side.brokers())
 
     def look() -> str:
         waiting[:] = [broker for broker in waiting if not shows(broker)]

@@ -121,7 +121,7 @@ class LoopConnection(Connection):
 
     async def closed(self) -> None:
         """Wait until a closed connection has ended."""
-        await self._ended
+        await asyncio.wait([self._ended])  # which a cancelled wait does not cancel
 
     def _flush(self) -> None:
         """Send what the socket takes now."""
@@ -274,6 +274,8 @@ class LoopBroker(BrokerConnection):
             self._is_opened = True
         except errors.BrokerError as error:
             failure = error
+            if not self._is_aborted:  # one that hangs is absent, too: others get what has no key
+                self.parts.partitions.note_presence(self.broker_id, False)
         except Exception as error:  # a bug costs the messages, not the producer
             logger.exception("failure while connecting to broker %d", self.broker_id)
             failure = errors.BrokerError(f"failure while connecting: {error!r}")
