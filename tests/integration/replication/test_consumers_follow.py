@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -166,10 +167,13 @@ def test_clients_of_programs_when_a_leader_hangs_then_send_and_read_at_the_next(
     connect = partial(pylogctl.connect, addresses, timeout=120, **access)
     aconnect = partial(pylogctl.aconnect, addresses, timeout=120, **access)
     expected = {"before", "in flight", "unconnected", "unconnected thread"}
+    has_begun = threading.Event()
 
     def read_all(client: pylogctl.Client) -> set[str]:
         with client.read("t", start="earliest", stop=None) as reader:
-            return {message.text() for message in islice(reader, len(expected))}
+            first = next(reader).text()
+            has_begun.set()
+            return {first, *(message.text() for message in islice(reader, len(expected) - 1))}
 
     async def main(in_thread: pylogctl.Client, reading: pylogctl.Client) -> None:
         async with aconnect() as client, aconnect() as unconnected:
@@ -177,6 +181,7 @@ def test_clients_of_programs_when_a_leader_hangs_then_send_and_read_at_the_next(
             thread = asyncio.create_task(asyncio.to_thread(read_all, reading))
             reader = client.read("t", start="earliest", stop=None)
             found = {(await anext(reader)).text()}
+            await asyncio.to_thread(has_begun.wait, 60)  # its first request has been answered
             cluster.freeze(cluster.leader(partition))
             async with asyncio.timeout(60):  # half of what they would await a response for
                 await asyncio.gather(
