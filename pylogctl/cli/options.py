@@ -55,7 +55,6 @@ from pylogctl.cli.environment import (
     When,
     parse_properties,
 )
-from pylogctl.cli.properties import show_properties, validate_given
 from pylogctl.cli.selection import TopicPatterns, split_patterns
 
 _CommandFunction = Callable[..., int | None]
@@ -534,6 +533,8 @@ class AcceptingCommand:
         target = at_cluster(env, values.get("to_cluster"))
         values = with_groups(values, self._parameters[0])
         if env.settings.properties:
+            from pylogctl.cli.properties import validate_given  # late: few runs set any
+
             validate_given(env, ctx.command_path)
         if env.settings.help_fields:
             from pylogctl.cli.fields import show_fields  # late: few runs ask for them
@@ -546,6 +547,8 @@ class AcceptingCommand:
             if status or env.left_out:
                 raise typer.Exit(status or ExitStatus.PARTIAL)
         else:
+            from pylogctl.cli.properties import show_properties  # late: few runs ask
+
             show_properties(env, ctx.command_path)
 
 

@@ -44,7 +44,7 @@ BUDGET: dict[str, int] = {
     "pylogctl/acl": 210,
     "pylogctl/audit": 303,
     "pylogctl/broker": 810,
-    "pylogctl/cli": 4879,
+    "pylogctl/cli": 4880,
     "pylogctl/cluster": 387,
     "pylogctl/config": 451,
     "pylogctl/consume": 1292,
