@@ -39,8 +39,8 @@ DURABILITY := tests/unit/broker/log \
 		disk_full.py kill.py shortened_log.py terms.py unreadable.py)
 
 # Files of tests run side by side, each as a whole: what its tests share is started once. They often
-# wait for other processes, so that four of them keep two processors busy.
-TEST_PROCESSES ?= 4
+# wait for other processes, so that three of them keep two processors busy.
+TEST_PROCESSES ?= 3
 # They start thousands of processes, each of which would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
