@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from broker.units import parse_duration_ms
+from broker.units import format_duration, parse_duration_ms
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import (
     Choice,
@@ -338,9 +338,9 @@ class WindowChoice(Choice):
             if self.by_option[name] == 0:
                 raise UsageError(f"{name} is at least 1ms")
         if self.size is not None and self.slide is not None and self.slide > self.size:
+            slide, size = (format_duration(one / 1000) for one in (self.slide, self.size))
             raise UsageError(
-                f"--slide {self.slide}ms is longer than --size {self.size}ms: messages would be "
-                "left out"
+                f"--slide {slide} is longer than --size {size}: messages would be left out"
             )
 
 

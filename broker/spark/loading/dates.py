@@ -55,6 +55,8 @@ class TimeFormat:
         try:
             if not _DIRECTIVE.search(self.text.replace("%%", "")):
                 raise ValueError("it has no directive")
+            if "%Z" in form.replace("%%", ""):  # strptime drops the zone that it reads
+                raise ValueError("%Z names no offset: use %z, or give a time zone")
             datetime.strptime(datetime.now(UTC).strftime(form), form)  # noqa: DTZ007 - not used
         except ValueError as error:
             raise QueryError(
