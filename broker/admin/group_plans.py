@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from broker.admin.groups import GroupSnapshot, StoredOffset
 from broker.admin.lag import GroupObserver
 from broker.admin.topics import Ends, TopicFacts
+from broker.client.side import Side
 from broker.errors import ArgumentError, ConflictError
 from broker.partition_patterns import PartitionPattern
 from broker.positions import (
@@ -274,7 +275,7 @@ def plan_reset(
 ) -> list[Change]:
     """Plan the changes of a group's offsets in live partitions, or in all topics of the group."""
     cluster = observer.cluster
-    with TopicFacts(observer.side) as facts:
+    with TopicFacts(Side(cluster, observer.connect)) as facts:
         planner = ResetPlanner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
         if partitions is not None:
             return [planner.plan(one, target) for one in partitions]
@@ -296,7 +297,7 @@ def plan_import(
     for topic in dict.fromkeys(entry.topic for entry in entries):
         is_live |= dict.fromkeys(cluster.partitions(topic), True)
     changes: dict[TopicPartition, Change] = {}
-    with TopicFacts(observer.side) as facts:
+    with TopicFacts(Side(cluster, observer.connect)) as facts:
         planner = ResetPlanner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
         for entry in entries:
             matching = [one for one in is_live if entry.matches(one)]

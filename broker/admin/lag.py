@@ -316,11 +316,6 @@ class GroupObserver:
         """Return the cluster as ZooKeeper has it now."""
         return RegistryCluster(self.registry)
 
-    @property
-    def side(self) -> Side:
-        """Return that cluster with the connections to its brokers."""
-        return Side(self.cluster, self.connect)
-
     def snapshot(self, group: str) -> GroupSnapshot:
         """Read a group from ZooKeeper, without asking brokers."""
         return read_group(self.session, group, all_topics=self.registry.topics())

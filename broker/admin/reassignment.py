@@ -223,7 +223,7 @@ def request_reassignment(
         targets = tuple(ReplicaTarget(one, plan[one]) for one in left)
         return ReassignRequest(targets, throttle_bytes_per_s=limit)
 
-    if not plan:
+    if not plan or throttle is not None:  # by itself: a lost response leaves none of the plan
         ask_until_answered(side, request_of(()))
     return request_outcomes(
         side, plan, request_of, lambda left, side: _not_begun(side, {p: plan[p] for p in left})
