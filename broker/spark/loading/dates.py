@@ -59,8 +59,9 @@ class TimeFormat:
                 raise ValueError("%Z names no offset: use %z, or give a time zone")
             datetime.strptime(datetime.now(UTC).strftime(form), form)  # noqa: DTZ007 - not used
         except ValueError as error:
+            why = str(error).partition(" in format ")[0]  # which may have a year added
             raise QueryError(
-                f"'{self.text}' is not a time format: {error}; valid: auto, %Y-%m-%d %H:%M:%S"
+                f"'{self.text}' is not a time format: {why}; valid: auto, %Y-%m-%d %H:%M:%S"
             ) from error
 
     @property

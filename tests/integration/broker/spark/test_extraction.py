@@ -58,6 +58,7 @@ def test_time_format_when_known_then_reads_times(text: str, time: str) -> None:
     [
         ("%Y-%Q", "'%Y-%Q' is not a time format: 'Q' is a bad directive"),
         ("%H:%M %Z", "'%H:%M %Z' is not a time format: %Z names no offset: use %z"),
+        ("%b %Q", "'%b %Q' is not a time format: 'Q' is a bad directive; valid"),
         ("%Y-%", "'%Y-%' is not a time format: stray %"),
         ("yyyy-MM-dd", "'yyyy-MM-dd' is not a time format: it has no directive; valid: auto"),
     ],
