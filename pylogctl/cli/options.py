@@ -265,6 +265,10 @@ PartitionsOption = Annotated[
     PartitionList | None,
     selection.option("-p, --partition LIST", "Partitions: 0, 2-0, *-0, 0,1 or 0..3. Default: all."),
 ]
+DeepOption = Annotated[
+    bool,
+    selection.option("--deep/--shallow", "Unfold compressed entries too (--deep, the default)."),
+]
 StrictOffsetOption = Annotated[
     bool, selection.option("--strict-offset", "An offset out of range is an error, not moved.")
 ]

@@ -21,7 +21,6 @@ from pylogctl.cli.environment import (
     UsageError,
     parse_properties,
 )
-from pylogctl.cli.render import render
 from pylogctl.cli.security import security_layers, zookeeper_properties
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -261,6 +260,8 @@ DUMP = Document("properties.dump/1", SettingRow, empty="no properties")
 
 def show_properties(env: Environment, command_path: str) -> None:
     """Write the properties of a command such as `pylogctl perf produce`, or the program's."""
+    from pylogctl.cli.render import render  # late: few runs show them
+
     use = use_of(command_path)
     uses = [Use(scope) for scope in SCOPES] if use is None else [use]
     if "list" in env.settings.properties:
@@ -281,6 +282,8 @@ def show_properties(env: Environment, command_path: str) -> None:
 
 def dump_properties(env: Environment, use: Use, layers: Sequence[Layer]) -> None:
     """Write the properties in effect, each with the layer that it comes from."""
+    from pylogctl.cli.render import render  # late: as above
+
     render(env, DUMP, list(_in_effect(use, layers)))
 
 

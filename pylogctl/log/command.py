@@ -51,9 +51,6 @@ Files = Annotated[
     ),
 ]
 FilesOnDisk = Annotated[list[Path], argument("FILE|DIR...", "Segment files, directories of them.")]
-Deep = Annotated[
-    bool, option("--deep/--shallow", "Unfold compressed entries too (--deep, the default).")
-]
 
 
 @app.command(shared.OUTPUT + shared.PAGER, exits=(*READS, ExitStatus.UNSUPPORTED))
@@ -171,7 +168,7 @@ def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = T
 def verify(
     env: Environment,
     files: Files,
-    deep: Deep = True,
+    deep: shared.DeepOption = True,
     jobs: int | None = limits.option(
         "--jobs N", "Processes. Default: one for each processor, one for little data.", min=1
     ),

@@ -13,7 +13,6 @@ from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, inputs, outputs, selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
-from pylogctl.log.command import Deep
 from pylogctl.pipeline.options import (
     NO_TARGET,
     READS,
@@ -371,7 +370,7 @@ def verify(
     files: list[Path] = argument(
         "FILE|DIR...", "Segment files or archives of them (.gz), directories of these.", default=...
     ),
-    deep: Deep = True,
+    deep: shared.DeepOption = True,
     *,
     spark: SparkChoice,
 ) -> int:

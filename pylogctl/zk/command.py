@@ -10,14 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from broker.admin import registry_nodes
-from broker.admin.registry_nodes import Node, NodeChange, read_nodes, read_tree
 from broker.endpoints import join_address
 from broker.errors import RegistryConflictError
 from broker.patterns import Pattern
 from broker.units import counted, format_time
-from broker.zk.health import ServerHealth, server_health
-from broker.zk.known_nodes import decode_node
 from broker.zk.paths import parse_connect_string
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session
@@ -37,21 +33,15 @@ from pylogctl.cli.options import (
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.zk import document
-from pylogctl.zk.changes import (
-    asks,
-    carry_out,
-    change_acls_of_brokers,
-    opened,
-    other_tree,
-    value_of,
-)
-from pylogctl.zk.document import describe_value, node_columns
+from pylogctl.zk.document import describe_value, fields_of, node_columns
 from pylogctl.zk.paths import checked_path
 
 if TYPE_CHECKING:
+    from broker.admin.registry_nodes import Node
+    from broker.zk.health import ServerHealth
     from broker.zk.session import Session
 
-app = App()
+app = App()  # the functions import what works on nodes, so that help starts fast
 
 _POLL_S = 0.2
 _CHILDREN_ONLY = 1
@@ -81,6 +71,7 @@ def ls(
     $ pylogctl zk ls /brokers/ids
     $ pylogctl zk ls -l -R /consumers
     """
+    from broker.admin.registry_nodes import read_nodes
 
     def rows(session: Session) -> Iterator[document.ChildRow]:
         nodes = session.walk(path, max_depth=None if recursive else _CHILDREN_ONLY)
@@ -166,6 +157,8 @@ def find(
     $ pylogctl zk find / orders
     $ pylogctl zk find /consumers 'box-17' --data --output name
     """
+    from broker.admin.registry_nodes import read_nodes, read_tree
+
     matches = Pattern(pattern).search
 
     def is_found(node: Node) -> bool:
@@ -185,7 +178,7 @@ def find(
                     one.path,
                     describe_value(one.path, one.value),
                     node_columns(one.stat),
-                    decode_node(one.path, one.value),
+                    fields_of(one.path, one.value),
                 )
                 for one in nodes
             ),
@@ -215,7 +208,7 @@ def watch(
             env.check_reader()
             for event in tree.events(_POLL_S):
                 value = None if event.value is None else describe_value(event.path, event.value)
-                fields = None if event.value is None else decode_node(event.path, event.value)
+                fields = None if event.value is None else fields_of(event.path, event.value)
                 row = document.EventRow(
                     env.clock.time_ms(), event.action, event.path, event.stat.version, value, fields
                 )
@@ -235,6 +228,8 @@ def sessions(env: Environment, path: _TreeArgument = "/") -> None:
     $ pylogctl zk sessions
     $ pylogctl zk sessions /brokers
     """
+    from broker.admin.registry_nodes import read_tree
+
     found: dict[int, list[Node]] = {}
     with zookeeper_session(env) as session:
         for node in read_tree(session, path):
@@ -249,6 +244,8 @@ def health(env: Environment) -> None:
 
     $ pylogctl zk health -Z zk1,zk2,zk3
     """
+    from broker.zk.health import server_health
+
     hosts = parse_connect_string(env.zookeeper).hosts
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
     security = zookeeper_security(env)
@@ -281,6 +278,9 @@ def set_(
     $ pylogctl zk set /consumers/billing/offsets/orders/0-0 4096
     $ pylogctl zk set /app/limits - --if-version 3 < limits.json
     """
+    from broker.admin.registry_nodes import NodeChange
+    from pylogctl.zk.changes import asks, carry_out, value_of
+
     after = value_of(env, value)
     with zookeeper_session(env) as session:
         before, stat = session.get(path)
@@ -297,6 +297,9 @@ def create(env: Environment, path: PathArgument, value: _Value = "") -> None:
 
     $ pylogctl zk create /app/limits '{"rate":10}'
     """
+    from broker.admin import registry_nodes
+    from pylogctl.zk.changes import asks, carry_out, value_of
+
     content = value_of(env, value)
     with zookeeper_session(env, may_be_new=True) as session:
         changes = registry_nodes.plan_creation(session, path, content)
@@ -317,6 +320,10 @@ def rm(
     $ pylogctl zk rm -R /consumers/billing --dry-run
     $ pylogctl zk rm -R /consumers/billing --yes --confirm /consumers/billing
     """
+    from broker.admin import registry_nodes
+    from broker.admin.registry_nodes import read_tree
+    from pylogctl.zk.changes import carry_out
+
     with zookeeper_session(env) as session:
         if path == "/":
             raise UsageError("'/' is the whole tree; name a node below it")
@@ -344,6 +351,9 @@ def export(env: Environment, path: _TreeArgument = "/") -> None:
 
     $ pylogctl zk export /consumers > consumers.jsonl
     """
+    from broker.admin import registry_nodes
+    from broker.admin.registry_nodes import read_tree
+
     node_count = 0
     with zookeeper_session(env) as session:
         for node in read_tree(session, path):
@@ -367,6 +377,9 @@ def import_(
     $ pylogctl zk import --file consumers.jsonl
     $ pylogctl zk import --file consumers.jsonl --execute
     """
+    from broker.admin import registry_nodes
+    from pylogctl.zk.changes import asks, carry_out, opened
+
     with opened(env, file) as lines, zookeeper_session(env, may_be_new=True) as session:
         changes = registry_nodes.plan_import(session, registry_nodes.decode_lines(lines))
         ask = asks(env, "import", file)
@@ -386,6 +399,10 @@ def diff(
     $ pylogctl zk diff /consumers consumers.jsonl
     $ pylogctl zk diff /config zk-of-the-other-site:2181
     """
+    from broker.admin import registry_nodes
+    from broker.admin.registry_nodes import read_tree
+    from pylogctl.zk.changes import other_tree
+
     found: Counter[str] = Counter()
     with zookeeper_session(env) as session, other_tree(env, path, other) as records:
         here = map(registry_nodes.as_record, read_tree(session, path))
@@ -412,6 +429,8 @@ def secure(env: Environment) -> None:
     $ pylogctl zk secure --zk-credential zk.secret --dry-run
     $ pylogctl zk secure -Z zk1:2181/kafka --zk-credential zk.secret --yes
     """
+    from pylogctl.zk.changes import change_acls_of_brokers
+
     change_acls_of_brokers(env, is_secured=True)
 
 
@@ -423,6 +442,8 @@ def open_(env: Environment) -> None:
 
     $ pylogctl zk open --zk-credential zk.secret
     """
+    from pylogctl.zk.changes import change_acls_of_brokers
+
     change_acls_of_brokers(env, is_secured=False)
 
 
@@ -461,12 +482,14 @@ def start(
 def _tree_rows(
     session: Session, path: str, depth: int | None, *, raw: bool
 ) -> Iterator[document.TreeRow]:
+    from broker.admin.registry_nodes import read_nodes
+
     top = path.rstrip("/").count("/")
     for one, value, stat in read_nodes(
         session, (p for _, p in session.walk(path, max_depth=depth))
     ):
         text, level = describe_value(one, value, raw=raw), one.rstrip("/").count("/") - top
-        yield document.TreeRow(one, level, text, node_columns(stat), decode_node(one, value))
+        yield document.TreeRow(one, level, text, node_columns(stat), fields_of(one, value))
 
 
 def _draw(
@@ -509,7 +532,7 @@ def _as_next(env: Environment) -> Environment:
 def _session_row(owner: int, nodes: list[Node]) -> document.SessionRow:
     brokers, members = [], []
     for node in nodes:
-        match (decode_node(node.path, node.value) or {}).get("kind"), node.path.split("/"):
+        match (fields_of(node.path, node.value) or {}).get("kind"), node.path.split("/"):
             case "broker", [*_, broker_id]:
                 brokers.append(broker_id)
             case "member", [_, _, group, _, consumer_id]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from broker.endpoints import join_address
 from broker.units import counted
-from broker.zk.known_nodes import decode_node
 from pylogctl.cli.columns import (
     HIDDEN,
     Bytes,
@@ -22,7 +21,6 @@ from pylogctl.cli.columns import (
     Row,
     Text,
 )
-from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
     from broker.admin.registry_nodes import NodeChange, NodeDifference
@@ -191,6 +189,13 @@ def node_columns(stat: NodeStat) -> NodeColumns:
     )
 
 
+def fields_of(path: str, value: bytes) -> Mapping[str, object] | None:
+    """Return the fields of a known node's value."""
+    from broker.zk.known_nodes import decode_node  # late: the values of all kinds of nodes
+
+    return decode_node(path, value)
+
+
 def value_row(path: str, value: bytes, stat: NodeStat) -> ValueRow:
     """Return the row of `GET`."""
     return ValueRow(
@@ -202,7 +207,7 @@ def value_row(path: str, value: bytes, stat: NodeStat) -> ValueRow:
         stat.ctime_ms,
         f"0x{stat.czxid:x}",
         f"0x{stat.mzxid:x}",
-        decode_node(path, value),
+        fields_of(path, value),
     )
 
 
@@ -253,7 +258,9 @@ def _text_of(fields: Mapping[str, object]) -> str:
 
 def describe_value(path: str, value: bytes, *, raw: bool = False) -> str:
     """Return the value of a node as text: decoded where the node is known and not `raw`."""
-    fields = None if raw else decode_node(path, value)
+    from pylogctl.format.framing import escape  # late, as what help needs not
+
+    fields = None if raw else fields_of(path, value)
     try:
         text = value.decode("utf-8") if fields is None else _text_of(fields)
     except UnicodeDecodeError:
