@@ -18,7 +18,8 @@ from broker.server.requests.metrics import ProcessorMetrics
 
 if TYPE_CHECKING:
     from broker.controller.controller import Controller, ControllerCounts
-    from broker.server.cluster.controller_thread import ControllerThread, PushTimes
+    from broker.server.cluster.controller_thread import ControllerThread
+    from broker.server.cluster.push_sender import PushTimes
 
 
 def replica_records(replicas: Iterable[HostedReplica], now_s: float) -> list[dict[str, Any]]:

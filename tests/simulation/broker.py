@@ -43,7 +43,7 @@ from broker.replication.leader import Leader
 from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.replication.replicas import Replica, Replicas, ReplicaSettings, RoleChange
 from broker.server.cluster.peer_watch import doubt_of
-from broker.server.cluster.replica_fetcher import Throttle
+from broker.server.cluster.throttle import Throttle
 from broker.topic import TopicPartition
 from tests.simulation.checker import CLOCK_S, Checker, Created, is_past_retention
 from tests.simulation.disk import SimulatedLog

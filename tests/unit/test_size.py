@@ -36,7 +36,7 @@ BUDGET: dict[str, int] = {
     "broker/protocol": 3266,
     "broker/replication": 745,
     "broker/security": 1312,
-    "broker/server": 11929,
+    "broker/server": 11980,
     "broker/spark": 5763,
     "broker/tools": 1353,
     "broker/zk": 3916,

@@ -15,8 +15,8 @@ from broker.controller.pushes import Push
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS
 from broker.protocol.responses import encode_extension_response
-from broker.server.cluster.controller_thread import PushSenders
 from broker.server.cluster.live_brokers import LiveBrokers
+from broker.server.cluster.push_sender import PushSenders
 
 DEADLINE_S = 30
 

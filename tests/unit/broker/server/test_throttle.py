@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.server.cluster.replica_fetcher import NO_THROTTLE, Throttle
+from broker.server.cluster.throttle import NO_THROTTLE, Throttle
 
 KIB = 1 << 10
 MIB = 1 << 20
