@@ -16,7 +16,7 @@ from typing import NamedTuple, Self, TypeVar
 from broker import deadlines, errors
 from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
-from broker.client.connection import FIRST_RESPONSE_S, Connection
+from broker.client.connection import Connection
 from broker.client.damage import DamagedReads
 from broker.protocol import responses
 from broker.protocol.client_requests import (
@@ -269,11 +269,8 @@ class OffsetLister:
         waits_s = backoff.waits_s()
         while True:
             former = self.cluster.leader_id(partition)
-            # a leader that hangs has a successor before long responses would be given up
-            limit_s = FIRST_RESPONSE_S if self.cluster.has_replicas(partition) else None
             try:
-                with deadlines.Limit(limit_s):
-                    return action(self._connection(partition))
+                return action(self._connection(partition))
             except (errors.BrokerUnreachableError, errors.RequestTimeoutError):
                 found = self.cluster.find_leaders([partition.topic])
                 if found.get(partition, former) == former:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import pylogctl
-from broker import deadlines
 from broker.client.cluster import Cluster
 from broker.client.list_offsets import OffsetLister
 from broker.client.registry_cluster import RegistryCluster
@@ -280,20 +279,6 @@ def test_offsets_when_a_leader_is_killed_then_are_listed_by_the_next(
                 return False
 
         wait_until(is_listed, "the offset at the new leader")
-
-
-@pytest.mark.parametrize("open_cluster", [registry_cluster, listed_cluster])
-def test_offsets_when_a_leader_hangs_in_a_request_then_are_listed_by_the_next(
-    start_cluster: StartCluster, open_cluster: OpenCluster
-) -> None:
-    cluster = start_cluster()
-    (partition,) = create_topic(cluster, 1)
-    patient = partial(cluster.connection, timeout_s=600)
-    with open_cluster(cluster) as found, OffsetLister(found, patient, leader_wait_s=60) as offsets:
-        assert offsets.latest(partition) == 0  # it is connected to
-        cluster.freeze(cluster.leader(partition))
-        with deadlines.Limit(120):  # else it waits for a response as long as it may
-            assert offsets.latest(partition) == 0
 
 
 def test_group_when_a_leader_that_is_not_the_home_is_killed_then_reads_on(
