@@ -28,7 +28,7 @@ BUDGET: dict[str, int] = {
     "broker/admin": 5043,
     "broker/aio": 1809,
     "broker/api": 2921,
-    "broker/client": 1993,
+    "broker/client": 1991,
     "broker/consumer": 3865,
     "broker/controller": 1347,
     "broker/log": 5185,

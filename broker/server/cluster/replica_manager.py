@@ -56,6 +56,8 @@ from broker.stats import ELECTION_BOUNDS_S, SharedStats
 from broker.threads import LoopThread, logged
 from broker.topic import TopicPartition
 
+logger = logging.getLogger(__name__)
+
 
 class ReplicaRecords:
     """The records of one broker."""
@@ -165,8 +167,6 @@ def _described(log: Log, creation_id: str, info: ReplicatedPartition | None) -> 
         record, info is not None, log.epochs.last_epoch, log.log_start_offset, log.log_end_offset
     )
 
-
-logger = logging.getLogger(__name__)
 
 _NAMED_MAX = 5
 _RECORD_DELAY_S = 3.0

@@ -146,7 +146,7 @@ def test_join_when_with_a_topic_or_a_table_then_partners_are_found(
         (("window", "t", *EVENTS, "--session", "0"), "--session is at least 1ms"),
         (
             ("window", "t", *EVENTS, "--size", "1m", "--slide", "2m"),
-            "--slide 120000ms is longer than",
+            "--slide 2m00s is longer than --size",
         ),
         (("window", "t", *EVENTS, "--size", "soon"), "not a duration: 'soon'"),
         (("window", "t", "--size", "1m"), "give --time-field, or --pattern"),
