@@ -24,34 +24,34 @@ NOT_CODE = {
     tokenize.ENDMARKER,
 }
 BUDGET: dict[str, int] = {
-    "broker": 3527,
-    "broker/admin": 5043,
-    "broker/aio": 1809,
-    "broker/api": 2921,
-    "broker/client": 1991,
-    "broker/consumer": 3865,
-    "broker/controller": 1347,
-    "broker/log": 5185,
-    "broker/producer": 2814,
-    "broker/protocol": 3266,
-    "broker/replication": 745,
-    "broker/security": 1312,
-    "broker/server": 11980,
-    "broker/spark": 5763,
-    "broker/tools": 1353,
-    "broker/zk": 3916,
-    "pylogctl": 451,
+    "broker": 3506,
+    "broker/admin": 5023,
+    "broker/aio": 1806,
+    "broker/api": 2912,
+    "broker/client": 1985,
+    "broker/consumer": 3852,
+    "broker/controller": 1339,
+    "broker/log": 5110,
+    "broker/producer": 2811,
+    "broker/protocol": 3246,
+    "broker/replication": 736,
+    "broker/security": 1288,
+    "broker/server": 11796,
+    "broker/spark": 5725,
+    "broker/tools": 1331,
+    "broker/zk": 3881,
+    "pylogctl": 450,
     "pylogctl/acl": 210,
     "pylogctl/audit": 303,
-    "pylogctl/broker": 810,
-    "pylogctl/cli": 4885,
+    "pylogctl/broker": 809,
+    "pylogctl/cli": 4866,
     "pylogctl/cluster": 387,
-    "pylogctl/config": 451,
+    "pylogctl/config": 450,
     "pylogctl/consume": 1292,
     "pylogctl/context": 146,
     "pylogctl/copy": 212,
-    "pylogctl/doctor": 323,
-    "pylogctl/format": 752,
+    "pylogctl/doctor": 322,
+    "pylogctl/format": 747,
     "pylogctl/group": 1173,
     "pylogctl/help": 255,
     "pylogctl/log": 1279,
@@ -60,11 +60,11 @@ BUDGET: dict[str, int] = {
     "pylogctl/perf": 1231,
     "pylogctl/pipeline": 2127,
     "pylogctl/produce": 1705,
-    "pylogctl/testing": 596,
-    "pylogctl/top": 1802,
+    "pylogctl/testing": 595,
+    "pylogctl/top": 1796,
     "pylogctl/topic": 966,
     "pylogctl/user": 257,
-    "pylogctl/web": 3127,
+    "pylogctl/web": 3124,
     "pylogctl/zk": 777,
     "pyspark_pylog": 2,
 }
@@ -74,10 +74,9 @@ def lines_of_code(source: str) -> int:
     """Return how many lines have code: no blanks, comments or docstrings."""
     docstrings: set[int] = set()
     for node in ast.walk(ast.parse(source)):
-        body = getattr(node, "body", None)
-        first = body[0] if isinstance(body, list) and body else None
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-            docstrings.update(range(first.lineno, (first.end_lineno or 0) + 1))
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())):  # also one below a field
+                docstrings.update(range(node.lineno, (node.end_lineno or 0) + 1))
     code: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in NOT_CODE:
@@ -101,7 +100,7 @@ def sizes() -> Counter[str]:
 
 
 def test_lines_when_counted_then_blanks_comments_and_docstrings_are_not() -> None:
-    assert lines_of_code('"""Doc."""\n\nx = 1  # why\n# why\n\ny = """a\nb"""\n') == 3
+    assert lines_of_code('"""Doc."""\n\nx = 1  # why\n# why\n\ny = """a\nb"""\n"""Of y."""\n') == 3
 
 
 def test_folders_when_measured_then_are_within_their_budgets(sizes: Counter[str]) -> None:
