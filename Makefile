@@ -144,8 +144,8 @@ screenshots: $(STAMP)
 # What is written from the code, and in the repository: man/, completions/, schemas, docs/operations/metrics.md.
 .PHONY: generated site
 generated: $(STAMP)
-	$(BIN)/python -m pylogctl.cli.docgen
-	$(BIN)/python -m broker.server.metrics_page
+	$(BIN)/python -m docs.docgen
+	$(BIN)/python -m docs.metrics_page
 	$(BIN)/python -m monitoring.dashboard
 
 # The pages in build/site; what builds them reads the product, and does not install it.

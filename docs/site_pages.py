@@ -73,7 +73,7 @@ def _uri(page: Path) -> str:
 
 
 def to_markdown(page: Path) -> str:
-    """Return a manual page, which has the macros that `pylogctl.cli.docgen` writes."""
+    """Return a manual page, which has the macros that `docs.docgen` writes."""
     name, _, section = page.name.rpartition(".")
     lines = iter(page.read_text(encoding="utf-8").splitlines()[1:])
     return "\n".join([f"# {name}({section})", *_blocks(lines)]) + "\n"

@@ -2,8 +2,6 @@
 
 broker.py              the start and stop of a broker; it stops in the reverse order of its
                        start
-metrics_page.py        writes the tables of the pages about metrics from the declared ones:
-                       `make generated`
 replication_status.py  replication in the broker's status: counts for monitoring, and the state
                        of each replica
 status.py              STATUS: the state, the settings and the metrics of a broker, as one

@@ -14,8 +14,6 @@ connections.py      connections of commands to ZooKeeper and brokers, by the sha
 context.py          contexts: named clusters in configuration files, one of which is
                     current, and the local broker
 declarations.py     how a command declares options, and what Typer reads of the declarations
-docgen.py           generates man pages, completion scripts and JSON Schemas from command tree,
-                    `man/src` and rows
 environment.py      the environment of a command: standard streams, environment variables,
                     clock, shared options; statuses and errors
 escapes.py          escapes for text of unknown origin: names and values of the registry,
@@ -42,7 +40,6 @@ properties.py       client properties (`-X`): which each command takes, their la
 render.py           writes the records of a `Document` in any output format, and long text
                     through a pager
 report.py           maps an exception to exit status, code word and sentence, and prints it
-schemas.py          JSON Schemas of all documents, made from the classes of their rows
 security.py         how a command secures its connections to brokers: by its context, `-X` and
                     options
 selection.py        selection of topics by patterns, and the wait for topics; a malformed value

@@ -1,4 +1,4 @@
-"""Finds manual pages, and lays out as text the macros that `pylogctl.cli.docgen` writes.
+"""Finds manual pages, and lays out as text the macros that `docs.docgen` writes.
 
 It knows only the macros of our own pages; any other page needs groff.
 """

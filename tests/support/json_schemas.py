@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pylogctl
-from pylogctl.cli.schemas import file_name
+from docs.json_schemas import file_name
 
 SCHEMAS = Path(pylogctl.__file__).parent / "schemas"
 _START = re.compile(rb'\{\s*"schema":\s*"pylogctl\.([^"]+)"')

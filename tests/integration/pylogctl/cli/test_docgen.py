@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pylogctl.cli import docgen
+from docs import docgen
 from pylogctl.cli.app import root
 from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.help_page import CommandNode
@@ -31,7 +31,7 @@ def _plain(page: str) -> str:
 
 
 def test_committed_files_are_those_that_would_be_generated() -> None:
-    assert docgen.stale_files() == [], "run python -m pylogctl.cli.docgen"
+    assert docgen.stale_files() == [], "run python -m docs.docgen"
 
 
 @pytest.mark.parametrize("node", COMMANDS, ids=lambda node: node.path[1])

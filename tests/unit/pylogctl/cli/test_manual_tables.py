@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
+from docs.json_schemas import documents
 from pylogctl.cli.fields import schemas_of
-from pylogctl.cli.schemas import documents
 from tests.support.command_line import REPOSITORY
 
 _HEADINGS = re.compile(r" *[A-Z][A-Z-]*(?: +[A-Z][A-Z-]*)+ *")

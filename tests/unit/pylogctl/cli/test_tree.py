@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from docs.docgen import escape_literal
 from pylogctl.cli import help_page
 from pylogctl.cli.app import Pylogctl, root
-from pylogctl.cli.docgen import escape_literal
 from pylogctl.cli.environment import ExitStatus
 from pylogctl.cli.help_page import HELP_FLAGS, CommandNode
 from pylogctl.cli.options import SHARED_NAMES

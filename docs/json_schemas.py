@@ -1,6 +1,6 @@
 """JSON Schemas of all documents, made from the classes of their rows.
 
-`docgen` writes them to `pylogctl/schemas`, where programs and `--help-fields` find them.
+`docs.docgen` writes them to `pylogctl/schemas`, where programs and `--help-fields` find them.
 """
 
 from __future__ import annotations

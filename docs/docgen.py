@@ -1,6 +1,6 @@
 """Generates man pages, completion scripts and JSON Schemas from command tree, `man/src` and rows.
 
-`python -m pylogctl.cli.docgen` writes them, `--check` fails if the committed files are stale.
+`python -m docs.docgen` writes them, `--check` fails if the committed files are stale.
 Options and one-line help come from the tree, prose and examples from the Markdown of `man/src`:
 `## SECTION`, `### subsection`, paragraphs, fenced code, `- item` lists, terms with a `:   meaning`
 line below, and `**bold**`, `*italic*`, `code`. The date is that of the release, so that the output
@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from broker.config import BrokerConfig
 from broker.topic_settings import TOPIC_SETTINGS
+from docs import json_schemas as schemas
 from pylogctl import __released__, __version__
-from pylogctl.cli import schemas
 from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import FILE_NAMES, SCRIPTS
 from pylogctl.cli.environment import ExitStatus
@@ -144,7 +144,7 @@ def _classify(lines: list[str]) -> tuple[str, list[str]]:
     return "paragraph", words
 
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 _ALWAYS = (ExitStatus.OK, ExitStatus.USAGE)
 _AT_ANY_TIME = (ExitStatus.BUG, ExitStatus.SIGINT, ExitStatus.SIGPIPE, ExitStatus.SIGTERM)
@@ -407,7 +407,7 @@ def main(args: list[str]) -> int:
     if args == ["--check"]:
         stale = stale_files()
         for path in stale:
-            sys.stderr.write(f"stale: {path} (run python -m pylogctl.cli.docgen)\n")
+            sys.stderr.write(f"stale: {path} (run python -m docs.docgen)\n")
         return 1 if stale else 0
     _write(generate())
     for leftover in stale_files():

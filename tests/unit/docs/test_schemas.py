@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pylogctl.cli import schemas
+from docs import json_schemas as schemas
 from pylogctl.cli.app import root
 from pylogctl.cli.fields import _OTHERS, schemas_of
 from pylogctl.cli.help_page import CommandNode

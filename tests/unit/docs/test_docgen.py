@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.cli.docgen import definition, escape_literal, from_markdown, inline, parse_sections
+from docs.docgen import definition, escape_literal, from_markdown, inline, parse_sections
 from pylogctl.help.manual import render_page
 
 

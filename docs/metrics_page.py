@@ -11,7 +11,7 @@ from pathlib import Path
 from broker.client import metrics as clients
 from broker.server.status import MANAGED_OBJECTS
 
-PAGE = Path(__file__).parents[2] / "docs/operations/metrics.md"
+PAGE = Path(__file__).with_name("operations") / "metrics.md"
 CLIENT_PAGE = PAGE.with_name("client-metrics.md")
 _HEAD = "| attribute | series | kind | healthy | meaning |\n|---|---|---|---|---|\n"
 

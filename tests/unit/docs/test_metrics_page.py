@@ -3,8 +3,8 @@ from __future__ import annotations
 import re
 
 from broker.metrics import Kind
-from broker.server.metrics_page import CLIENT_PAGE, PAGE, with_client_table, with_tables
 from broker.server.status import LOG, LOG_AWAY, MANAGED_OBJECTS
+from docs.metrics_page import CLIENT_PAGE, PAGE, with_client_table, with_tables
 
 
 def test_page_of_metrics_when_written_again_then_is_the_same() -> None:
