@@ -15,6 +15,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 
+def _publish(kind: type, name: str) -> None:
+    """Give a class the name by which programs catch it, which tracebacks and pickles have."""
+    kind.__module__, kind.__name__, kind.__qualname__ = "pylogctl", name, name
+
+
 class BrokerError(Exception):
     """Root of every error this library raises on purpose.
 
@@ -25,12 +30,20 @@ class BrokerError(Exception):
     is_retriable: ClassVar[bool] = False
     is_cut_short = False  # the attempt to connect had less time than a broker may take
 
+    def __init_subclass__(cls, *, public: str = "") -> None:
+        super().__init_subclass__()
+        if public:
+            _publish(cls, public)
+
     def __init__(
         self, *args: object, hints: Iterable[str] = (), details: Mapping[str, object] | None = None
     ) -> None:
         super().__init__(*args)
         self.hints: tuple[str, ...] = tuple(hints)
         self.details: dict[str, object] = dict(details or {})
+
+
+_publish(BrokerError, "Error")
 
 
 class ConfigError(BrokerError):
@@ -41,7 +54,7 @@ class ArgumentError(BrokerError, ValueError):
     """A value is malformed: a position, time, duration, size, rate or partition."""
 
 
-class NotABoundaryError(ArgumentError):
+class NotABoundaryError(ArgumentError, public="NotABoundary"):
     """An offset is inside a message; the boundaries around it are `before` and `after`."""
 
     def __init__(
@@ -150,7 +163,7 @@ class ConsumerTimeoutError(BrokerError):
     """No message came to a stream of a group within its timeout."""
 
 
-class QueueFullError(BrokerError):
+class QueueFullError(BrokerError, public="BufferFull"):
     """The queue of an asynchronous producer had no room within the enqueue timeout."""
 
     is_retriable = True
@@ -160,7 +173,7 @@ class ProducerClosedError(BrokerError):
     """A producer is closed: it takes no messages any more, or could not deliver one in time."""
 
 
-class DeliveryFailedError(BrokerError):
+class DeliveryFailedError(BrokerError, public="DeliveryFailed"):
     """Messages of a producer were not delivered, and the program did not ask for their result."""
 
 
@@ -200,7 +213,7 @@ class BrokerNotFoundError(BrokerError):
     """There is no live broker of an id."""
 
 
-class GroupActiveError(BrokerError):
+class GroupActiveError(BrokerError, public="GroupActive"):
     """A consumer group has members, which would write over a change of its offsets."""
 
     def __init__(
@@ -215,7 +228,7 @@ class GroupActiveError(BrokerError):
         self.members: tuple[str, ...] = tuple(members)
 
 
-class ConflictError(BrokerError):
+class ConflictError(BrokerError, public="Conflict"):
     """What is there does not fit the call, or has changed meanwhile; nothing was changed.
 
     `reason` is a word for programs, such as `OFFSET_CHANGED`.
@@ -240,7 +253,7 @@ class NotReplicatedError(ConflictError):
         super().__init__(message, "NOT_REPLICATED", hints=hints)
 
 
-class PartialError(BrokerError):
+class PartialError(BrokerError, public="Partial"):
     """A call about several targets has failed for some of them; the others are done.
 
     `done` has the results of these, `failed` an error for each other target by its name.
@@ -259,10 +272,22 @@ class PartialError(BrokerError):
         self.failed: dict[str, BrokerError] = dict(failed or {})
 
 
-class ServerError(BrokerError):
+ERROR_OF_CODE: dict[int, type[ServerError]] = {}
+"""The errors that have a wire code of their own."""
+NAME_OF_CODE: dict[int, str] = {}
+"""The names of errors in the protocol's documents and in metrics."""
+
+
+class ServerError(BrokerError, public="Refused"):
     """A failure with a wire code: raised by a broker's handlers, and again by its clients."""
 
     code: ClassVar[int] = -1
+
+    def __init_subclass__(cls, *, public: str = "") -> None:
+        if "code" in cls.__dict__:  # a program's class with the same code changes nothing
+            ERROR_OF_CODE.setdefault(cls.code, cls)
+            NAME_OF_CODE.setdefault(cls.code, cls.__name__)
+        super().__init_subclass__(public=public)
 
 
 class UnknownServerError(ServerError):
@@ -271,7 +296,7 @@ class UnknownServerError(ServerError):
     code = -1
 
 
-class OffsetOutOfRangeError(ServerError):
+class OffsetOutOfRangeError(ServerError, public="OffsetOutOfRange"):
     """An offset lies before the log start offset or past the high watermark."""
 
     code = 1
@@ -301,7 +326,7 @@ class LostOffsetsError(OffsetOutOfRangeError):
         self.next_offset = next_offset
 
 
-class InvalidMessageError(ServerError):
+class InvalidMessageError(ServerError, public="CorruptMessage"):
     """A message fails its CRC, or its header or compression is invalid.
 
     `partition` is the `TopicPartition` it was read from, if the text names it.
@@ -352,7 +377,7 @@ class RequestTimedOutError(ServerError):
     is_retriable = True
 
 
-class MessageSizeTooLargeError(ServerError):
+class MessageSizeTooLargeError(ServerError, public="TooLarge"):
     """A message's payload exceeds `max.message.size`.
 
     `limit` is that of the broker that refuses it, -1 if it is not known.
@@ -371,13 +396,13 @@ class StaleControllerEpochError(ServerError):
     code = 11
 
 
-class InvalidTopicError(ServerError):
+class InvalidTopicError(ServerError, public="InvalidName"):
     """A topic name is empty, too long or holds a forbidden character."""
 
     code = 17
 
 
-class NotEnoughReplicasError(ServerError):
+class NotEnoughReplicasError(ServerError, public="NotEnoughReplicas"):
     """Fewer replicas are in sync than the topic requires; the request has appended nothing."""
 
     code = 19
@@ -428,13 +453,13 @@ class AuthenticationStateError(AuthenticationError):
     code = 34
 
 
-class UnsupportedVersionError(ServerError):
+class UnsupportedVersionError(ServerError, public="NotSupported"):
     """An extension request has a version, or a type, that the broker does not know."""
 
     code = 35
 
 
-class TopicExistsError(ServerError):
+class TopicExistsError(ServerError, public="TopicExists"):
     """A topic that should be created exists already."""
 
     code = 36
@@ -578,73 +603,6 @@ class ResponseTooLargeError(ServerError):
 
 NO_ERROR = 0
 
-ERROR_OF_CODE: dict[int, type[ServerError]] = {
-    one.code: one
-    for one in (
-        UnknownServerError,
-        OffsetOutOfRangeError,
-        InvalidMessageError,
-        WrongPartitionError,
-        InvalidFetchSizeError,
-        LeaderNotAvailableError,
-        NotLeaderError,
-        RequestTimedOutError,
-        MessageSizeTooLargeError,
-        StaleControllerEpochError,
-        InvalidTopicError,
-        NotEnoughReplicasError,
-        NotEnoughReplicasAfterAppendError,
-        TopicAuthorizationError,
-        GroupAuthorizationError,
-        ClusterAuthorizationError,
-        UnsupportedMechanismError,
-        AuthenticationStateError,
-        UnsupportedVersionError,
-        TopicExistsError,
-        InvalidReplicationFactorError,
-        NotControllerError,
-        InvalidRequestError,
-        StorageError,
-        SecurityDisabledError,
-        AuthenticationFailedError,
-        UnknownFetchSessionError,
-        TooManyTopicsError,
-        FencedEpochError,
-        UnknownEpochError,
-        StaleBrokerEpochError,
-        OffsetNotAvailableError,
-        UnknownTopicError,
-        ShuttingDownError,
-        InvalidPatternError,
-        ResponseTooLargeError,
-        LostOffsetsError,
-    )
-}
-
-NAME_OF_CODE = {code: kind.__name__ for code, kind in ERROR_OF_CODE.items()}
-"""The names of errors in the protocol's documents and in metrics."""
-
-# Tracebacks and pickles have the names by which programs catch them.
-for _kind, _name in {
-    BrokerError: "Error",
-    QueueFullError: "BufferFull",
-    ConflictError: "Conflict",
-    InvalidMessageError: "CorruptMessage",
-    DeliveryFailedError: "DeliveryFailed",
-    GroupActiveError: "GroupActive",
-    InvalidTopicError: "InvalidName",
-    NotABoundaryError: "NotABoundary",
-    NotEnoughReplicasError: "NotEnoughReplicas",
-    UnsupportedVersionError: "NotSupported",
-    OffsetOutOfRangeError: "OffsetOutOfRange",
-    PartialError: "Partial",
-    ServerError: "Refused",
-    MessageSizeTooLargeError: "TooLarge",
-    TopicExistsError: "TopicExists",
-}.items():
-    _kind.__module__, _kind.__name__, _kind.__qualname__ = "pylogctl", _name, _name
-del _kind, _name
-
 
 def error_for_code(code: int, message: str, detail: int = -1) -> ServerError:
     """Return the exception for a wire code other than `NO_ERROR`; `UnknownServerError` if unknown.
@@ -652,13 +610,10 @@ def error_for_code(code: int, message: str, detail: int = -1) -> ServerError:
     `detail` is the number in the response that belongs to the error; see `detail_of`.
     Source: Kafka 0.7 `ErrorMapping.exceptionFor`.
     """
-    if code == NotLeaderError.code:
-        return NotLeaderError(message, detail)
-    if code == MessageSizeTooLargeError.code:
-        return MessageSizeTooLargeError(message, detail)
-    if code == LostOffsetsError.code:
-        return LostOffsetsError(message, detail)
-    return ERROR_OF_CODE.get(code, UnknownServerError)(message)
+    kind = ERROR_OF_CODE.get(code, UnknownServerError)
+    if issubclass(kind, NotLeaderError | MessageSizeTooLargeError | LostOffsetsError):
+        return kind(message, detail)
+    return kind(message)
 
 
 def detail_of(error: ServerError) -> int:

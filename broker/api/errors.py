@@ -28,55 +28,39 @@ TooLarge = errors.MessageSizeTooLargeError
 TopicExists = errors.TopicExistsError
 
 
-class Unreachable(errors.BrokerUnreachableError, ConnectionError):
+class Unreachable(errors.BrokerUnreachableError, ConnectionError, public="Unreachable"):
     """No broker, or no ZooKeeper, could be connected to; or the connection broke."""
 
-    __module__ = "pylogctl"
 
-
-class TlsFailed(errors.TlsError, Unreachable):
+class TlsFailed(errors.TlsError, Unreachable, public="TlsFailed"):
     """A connection cannot be secured: it names the certificate that does not fit, and why."""
 
-    __module__ = "pylogctl"
 
-
-class TimedOut(errors.RequestTimeoutError, TimeoutError):
+class TimedOut(errors.RequestTimeoutError, TimeoutError, public="TimedOut"):
     """A call did not end in time.
 
     `outcome` is `"not_done"` if it changed nothing and will not, else `"unknown"`.
     """
 
-    __module__ = "pylogctl"
 
-
-class UnknownTopic(errors.TopicNotFoundError, LookupError):
+class UnknownTopic(errors.TopicNotFoundError, LookupError, public="UnknownTopic"):
     """A topic exists on no broker."""
 
-    __module__ = "pylogctl"
 
-
-class UnknownGroup(errors.GroupNotFoundError, LookupError):
+class UnknownGroup(errors.GroupNotFoundError, LookupError, public="UnknownGroup"):
     """There is no consumer group of a name."""
 
-    __module__ = "pylogctl"
 
-
-class UnknownBroker(errors.BrokerNotFoundError, LookupError):
+class UnknownBroker(errors.BrokerNotFoundError, LookupError, public="UnknownBroker"):
     """There is no live broker of an id."""
 
-    __module__ = "pylogctl"
 
-
-class Closed(errors.ProducerClosedError):
+class Closed(errors.ProducerClosedError, public="Closed"):
     """A client, producer, reader or group was used after it was closed."""
 
-    __module__ = "pylogctl"
 
-
-class NoZooKeeper(errors.ConfigError):
+class NoZooKeeper(errors.ConfigError, public="NoZooKeeper"):
     """A group needs the ZooKeeper of the cluster, which is not known or not reachable from here."""
-
-    __module__ = "pylogctl"
 
 
 _PUBLIC: tuple[tuple[type[errors.BrokerError], type[errors.BrokerError]], ...] = (
