@@ -147,6 +147,67 @@ class PublishRequest(ExtensionRequest):
         return cls(Acks(acks), timeout_ms, sets)
 
 
+MAX_PATTERN_BYTES = 1024
+
+_IGNORE_CASE = 1
+_INVERT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadFilter:
+    """Selects messages by their payload.
+
+    Args:
+        pattern: see `broker.patterns`; in UTF-8, at most `MAX_PATTERN_BYTES` long. It may match
+            anywhere in a payload; an empty one matches every payload.
+        ignore_case: ignore the case of letters.
+        invert: select the messages that the pattern does not match.
+    """
+
+    pattern: bytes
+    ignore_case: bool = False
+    invert: bool = False
+
+    def compile(self) -> PayloadTest:
+        """Return the test of payloads.
+
+        Raises:
+            InvalidPatternError: the pattern is too long, not UTF-8, or not a regular expression.
+        """
+        if len(self.pattern) > MAX_PATTERN_BYTES:
+            raise InvalidPatternError(
+                f"the pattern has {len(self.pattern)} bytes; the limit is {MAX_PATTERN_BYTES}"
+            )
+        try:
+            text = self.pattern.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidPatternError(f"the pattern '{self.text}' is not UTF-8") from error
+        return PayloadTest(text, ignore_case=self.ignore_case, invert=self.invert)
+
+    @property
+    def text(self) -> str:
+        """Return the pattern as text for error messages."""
+        return self.pattern.decode("utf-8", "backslashreplace")
+
+    def encode(self) -> bytes:
+        """Return the wire form."""
+        flags = _IGNORE_CASE * self.ignore_case | _INVERT * self.invert
+        return INT8.pack(flags) + INT32.pack(len(self.pattern)) + self.pattern
+
+    @classmethod
+    def decode(cls, reader: Reader) -> PayloadFilter:
+        """Read the wire form; the pattern is validated by `compile`.
+
+        Raises:
+            ProtocolError: an undefined flag is set, or the fields are cut off.
+        """
+        flags = reader.int8()
+        if flags & ~(_IGNORE_CASE | _INVERT):
+            raise ProtocolError(f"the flags of a filter are {flags}; 1 and 2 are defined")
+        pattern = bytes(reader.data(reader.int32()))
+        return cls(pattern, bool(flags & _IGNORE_CASE), bool(flags & _INVERT))
+
+
 class PartitionPosition(NamedTuple):
     """The offset to read a partition from, and the most bytes to return."""
 
@@ -204,54 +265,33 @@ def position_count(body: Buffer) -> int:
     return count
 
 
+READ = layouts.Layout(ReadRequest.encode, ReadRequest.decode, _WAIT_AND_BYTES.size + INT32.size)
+PAYLOAD_FILTER = layouts.Layout(PayloadFilter.encode, PayloadFilter.decode, INT8.size + INT32.size)
+
+
 @dataclass(frozen=True)
-class FilteredReadRequest(ExtensionRequest):
+class FilteredReadRequest(ControlRequest):
     """A read of the entries that hold a wanted message, and no others."""
 
     TYPE = requests.RequestType.READ
     VERSION = 1
 
-    read: ReadRequest
-    payload_filter: PayloadFilter
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        return self.read.encode() + self.payload_filter.encode()
-
-    @classmethod
-    def decode(cls, reader: Reader) -> Self:
-        """Read the body."""
-        return cls(ReadRequest.decode(reader), PayloadFilter.decode(reader))
+    read: Annotated[ReadRequest, READ]
+    payload_filter: Annotated[PayloadFilter, PAYLOAD_FILTER]
 
 
 @dataclass(frozen=True)
-class SessionReadRequest(ExtensionRequest):
+class SessionReadRequest(ControlRequest):
     """A read that names what has changed since the one before it in its session."""
 
     TYPE = requests.RequestType.READ
     VERSION = 5
 
-    read: ReadRequest  # its positions: new or changed ones
-    session_id: int  # 0: another one begins
-    session_epoch: int  # counts the reads of the session, from 0
+    read: Annotated[ReadRequest, READ]  # its positions: new or changed ones
+    session_id: Int64  # 0: another one begins
+    session_epoch: Int64  # counts the reads of the session, from 0
     takes_followers: bool  # as `AnyReplicaReadRequest`
     forgotten: tuple[TopicPartition, ...]  # are not read any more
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        session = _SESSION.pack(self.session_id, self.session_epoch, self.takes_followers)
-        return self.read.encode() + session + _FORGOTTEN.encode(self.forgotten)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> Self:
-        """Read the body."""
-        read = ReadRequest.decode(reader)
-        session_id, session_epoch, takes_followers = reader.fields(_SESSION)
-        return cls(read, session_id, session_epoch, takes_followers, _FORGOTTEN.decode(reader))
-
-
-_SESSION = struct.Struct(">qq?")
-_FORGOTTEN = layouts.array(layouts.PARTITION)
 
 
 class OffsetKind(IntEnum):
@@ -391,64 +431,3 @@ class AuthenticateRequest(ControlRequest):
     mechanism: str
     step: layouts.Int8
     data: bytes
-
-
-MAX_PATTERN_BYTES = 1024
-
-_IGNORE_CASE = 1
-_INVERT = 2
-
-
-@dataclass(frozen=True, slots=True)
-class PayloadFilter:
-    """Selects messages by their payload.
-
-    Args:
-        pattern: see `broker.patterns`; in UTF-8, at most `MAX_PATTERN_BYTES` long. It may match
-            anywhere in a payload; an empty one matches every payload.
-        ignore_case: ignore the case of letters.
-        invert: select the messages that the pattern does not match.
-    """
-
-    pattern: bytes
-    ignore_case: bool = False
-    invert: bool = False
-
-    def compile(self) -> PayloadTest:
-        """Return the test of payloads.
-
-        Raises:
-            InvalidPatternError: the pattern is too long, not UTF-8, or not a regular expression.
-        """
-        if len(self.pattern) > MAX_PATTERN_BYTES:
-            raise InvalidPatternError(
-                f"the pattern has {len(self.pattern)} bytes; the limit is {MAX_PATTERN_BYTES}"
-            )
-        try:
-            text = self.pattern.decode()
-        except UnicodeDecodeError as error:
-            raise InvalidPatternError(f"the pattern '{self.text}' is not UTF-8") from error
-        return PayloadTest(text, ignore_case=self.ignore_case, invert=self.invert)
-
-    @property
-    def text(self) -> str:
-        """Return the pattern as text for error messages."""
-        return self.pattern.decode("utf-8", "backslashreplace")
-
-    def encode(self) -> bytes:
-        """Return the wire form."""
-        flags = _IGNORE_CASE * self.ignore_case | _INVERT * self.invert
-        return INT8.pack(flags) + INT32.pack(len(self.pattern)) + self.pattern
-
-    @classmethod
-    def decode(cls, reader: Reader) -> PayloadFilter:
-        """Read the wire form; the pattern is validated by `compile`.
-
-        Raises:
-            ProtocolError: an undefined flag is set, or the fields are cut off.
-        """
-        flags = reader.int8()
-        if flags & ~(_IGNORE_CASE | _INVERT):
-            raise ProtocolError(f"the flags of a filter are {flags}; 1 and 2 are defined")
-        pattern = bytes(reader.data(reader.int32()))
-        return cls(pattern, bool(flags & _IGNORE_CASE), bool(flags & _INVERT))

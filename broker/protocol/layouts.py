@@ -191,42 +191,46 @@ def _layouts_of(kind: Any) -> dict[str, Layout[Any]]:
     return {name: layout_of(hint) for name, hint in hints if get_origin(hint) is not ClassVar}
 
 
+def _encoder(get: Callable[[Any], Any], encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    return lambda value: encode(get(value))
+
+
 class Fields:
     """Fields one after another; `fields` has the layout of each by the name of its attribute."""
 
-    __slots__ = ("_steps", "least_bytes", "names")
+    __slots__ = ("_encoders", "_steps", "least_bytes", "names")
 
     def __init__(self, **fields: Layout[Any]) -> None:
         self.least_bytes: int = sum(one.least_bytes for one in fields.values())
         self.names: tuple[str, ...] = tuple(fields)
-        self._steps: list[tuple[Callable[[Any], Any], struct.Struct | Layout[Any]]] = []
+        self._steps: list[struct.Struct | Layout[Any]] = []
+        self._encoders: list[Callable[[object], bytes]] = []
         numbers: dict[str, str] = {}
         for name, layout in fields.items():
             if len(layout.numbers) == 1:
                 numbers[name] = layout.numbers
             else:
                 self._add_numbers(numbers)
-                self._steps.append((attrgetter(name), layout))
+                self._steps.append(layout)
+                self._encoders.append(_encoder(attrgetter(name), layout.encode))
                 numbers = {}
         self._add_numbers(numbers)
 
     def _add_numbers(self, numbers: dict[str, str]) -> None:
         if numbers:
-            get = attrgetter(*numbers)
-            values = get if len(numbers) > 1 else lambda value: (get(value),)
-            self._steps.append((values, struct.Struct(">" + "".join(numbers.values()))))
+            step = struct.Struct(">" + "".join(numbers.values()))
+            pack = step.pack if len(numbers) == 1 else lambda values: step.pack(*values)
+            self._steps.append(step)
+            self._encoders.append(_encoder(attrgetter(*numbers), pack))
 
     def encode(self, value: object) -> bytes:
         """Return the wire form of the attributes of a value."""
-        return b"".join(
-            step.pack(*get(value)) if isinstance(step, struct.Struct) else step.encode(get(value))
-            for get, step in self._steps
-        )
+        return b"".join([encode(value) for encode in self._encoders])
 
     def values(self, reader: Reader) -> list[Any]:
         """Read the values, in the order of the fields."""
         values: list[Any] = []
-        for _, step in self._steps:
+        for step in self._steps:
             if isinstance(step, struct.Struct):
                 values += reader.fields(step)
             else:

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from broker.errors import ProtocolError
 from broker.protocol.framing import encode_frame
-from broker.protocol.primitives import INT16, INT32, INT64, Buffer, Reader, encode_short_string
+from broker.protocol.primitives import INT16, Buffer, Reader, encode_short_string
 from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition, validate_topic_name
 
 
@@ -60,6 +60,8 @@ READING_TYPES = frozenset(
 
 _VERSION_AND_ID = struct.Struct(">hi")
 _HOME_AND_INDEX = struct.Struct(">ii")
+_INDEX_AND_SIZE = struct.Struct(">ii")
+_FETCH_NUMBERS = struct.Struct(">iqi")  # also of an offsets request
 FIRST_EXTENSION_TYPE = 64
 # partitions or topics in one of our requests, as many as 0.7's multi-requests can name
 MAX_ITEMS = 32767
@@ -74,11 +76,8 @@ class RequestHeader(NamedTuple):
 
     def encode(self) -> bytes:
         """Return the header's wire form."""
-        return (
-            INT16.pack(self.version)
-            + INT32.pack(self.correlation_id)
-            + encode_short_string(self.client_id)
-        )
+        numbers = _VERSION_AND_ID.pack(self.version, self.correlation_id)
+        return numbers + encode_short_string(self.client_id)
 
     @classmethod
     def decode(cls, reader: Reader) -> RequestHeader:
@@ -111,11 +110,8 @@ def encode_partition(partition: TopicPartition) -> bytes:
 
 
 def _encode_partition(partition: TopicPartition) -> bytes:
-    return (
-        encode_short_string(partition.topic)
-        + INT32.pack(partition.home)
-        + INT32.pack(partition.index)
-    )
+    numbers = _HOME_AND_INDEX.pack(partition.home, partition.index)
+    return encode_short_string(partition.topic) + numbers
 
 
 _encode_or_recall = lru_cache(maxsize=4096)(_encode_partition)
@@ -157,19 +153,14 @@ class ProduceRequest:
 
     def encode(self) -> bytes:
         """Return the body."""
-        return b"".join(
-            (
-                encode_short_string(self.topic),
-                INT32.pack(self.index),
-                INT32.pack(len(self.message_set)),
-                self.message_set,
-            )
-        )
+        numbers = _INDEX_AND_SIZE.pack(self.index, len(self.message_set))
+        return b"".join((encode_short_string(self.topic), numbers, self.message_set))
 
     @classmethod
     def decode(cls, reader: Reader) -> ProduceRequest:
         """Read the body."""
-        return cls(reader.short_string(), reader.int32(), reader.data(reader.int32()))
+        topic, (index, size) = reader.short_string(), reader.fields(_INDEX_AND_SIZE)
+        return cls(topic, index, reader.data(size))
 
 
 @dataclass(frozen=True)
@@ -204,19 +195,13 @@ class FetchRequest:
 
     def encode(self) -> bytes:
         """Return the body."""
-        return b"".join(
-            (
-                encode_short_string(self.topic),
-                INT32.pack(self.index),
-                INT64.pack(self.offset),
-                INT32.pack(self.max_bytes),
-            )
-        )
+        numbers = _FETCH_NUMBERS.pack(self.index, self.offset, self.max_bytes)
+        return encode_short_string(self.topic) + numbers
 
     @classmethod
     def decode(cls, reader: Reader) -> FetchRequest:
         """Read the body."""
-        return cls(reader.short_string(), reader.int32(), reader.int64(), reader.int32())
+        return cls(reader.short_string(), *reader.fields(_FETCH_NUMBERS))
 
 
 @dataclass(frozen=True)
@@ -251,19 +236,13 @@ class OffsetsRequest:
 
     def encode(self) -> bytes:
         """Return the body."""
-        return b"".join(
-            (
-                encode_short_string(self.topic),
-                INT32.pack(self.index),
-                INT64.pack(self.time_ms),
-                INT32.pack(self.max_offsets),
-            )
-        )
+        numbers = _FETCH_NUMBERS.pack(self.index, self.time_ms, self.max_offsets)
+        return encode_short_string(self.topic) + numbers
 
     @classmethod
     def decode(cls, reader: Reader) -> OffsetsRequest:
         """Read the body."""
-        return cls(reader.short_string(), reader.int32(), reader.int64(), reader.int32())
+        return cls(reader.short_string(), *reader.fields(_FETCH_NUMBERS))
 
 
 BaseRequest = (
