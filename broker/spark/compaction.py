@@ -14,13 +14,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.errors import ConfigError
-from broker.spark.jobs import OnProgress, run_tasks
-from broker.spark.loading.files import StoredFile, join_files, small_file_groups
+from broker.spark.jobs import OnProgress
+from broker.spark.load import joined_files
+from broker.spark.loading.files import StoredFile, small_file_groups
 from broker.spark.loading.output import LoadOutput, Manifest, PartitionLoad
 from broker.topic import TopicPartition
 
@@ -118,28 +118,22 @@ class PreparedCompaction:
         staged = self.output.stage()
         replaced = self.plan.replaced
         newest = replaced[-1]
-        join = partial(join_files, directory=staged)
-        made = [
-            file
-            for files in run_tasks(engine, join, self.plan.groups, on_progress)
-            for file in files
-        ]
-        gone = {one.file for group in self.plan.groups for one in group}
-        kept = [
-            StoredFile(self.output.load_path(one.number), file)
+        paths = {
+            file: self.output.load_path(one.number) / file.path
             for one in replaced
             for file in one.files
-            if file not in gone
-        ]
-        for one in kept:
-            target = staged / one.file.path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.link(one.path, target)
+        }
+        files = joined_files(engine, self.plan.groups, staged, paths, on_progress)
+        for file in files:
+            if file in paths:  # it was not joined
+                target = staged / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.link(paths[file], target)
         manifest = replace(
             newest,
             started_ms=replaced[0].started_ms,
             partitions=_in_one(replaced),
-            files=(*(one.file for one in kept), *made),
+            files=tuple(files),
         )
         self.output.replace([one.number for one in replaced], staged, manifest)
         return manifest

@@ -12,7 +12,7 @@ visible together with the data: see `loading.output`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,9 +24,9 @@ from broker.errors import ConfigError
 from broker.spark.jobs import OnProgress, run_tasks
 from broker.spark.loading.avro import SchemaRegistry
 from broker.spark.loading.files import FileFormat, StoredFile, join_files, small_file_groups
-from broker.spark.loading.output import LoadedFile, LoadOutput, Manifest, PartitionLoad
-from broker.spark.loading.plan import LoadPlan, account, plan_load
-from broker.spark.loading.task import LoadParameters, LoadSettings, load_range
+from broker.spark.loading.output import LoadedFile, LoadOutput, Manifest
+from broker.spark.loading.plan import LoadPlan, plan_load
+from broker.spark.loading.task import LoadParameters, load_range
 from broker.spark.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -114,40 +114,36 @@ class PreparedLoad:
 
     def run(self, engine: TaskEngine, on_progress: OnProgress | None = None) -> Manifest:
         """Load the planned ranges, and commit the load unless a task fails."""
+        request, staged = self.request, self.output.stage()
         started_ms = self.clock.time_ms()
-        staged = self.output.stage()
-        work = partial(load_range, settings=self._settings(staged))
+        rows = request.row_settings(request.options)
+        work = partial(load_range, directory=staged, file_format=request.file_format, settings=rows)
         results = run_tasks(engine, work, self.plan.read.tasks, on_progress)
-        files = self._joined(engine, staged, [file for one in results for file in one.files])
-        manifest = self._manifest([one.part for one in results], files, started_ms)
+        written = [file for one in results for file in one.files]
+        # the commit removes the files that were joined
+        groups = small_file_groups(
+            (StoredFile(staged, one) for one in sorted(written)), request.file_bytes
+        )
+        files = joined_files(engine, groups, staged, written)
+        manifest = self.plan.manifest(
+            request.layout,
+            (started_ms, self.clock.time_ms()),
+            [one.part for one in results],
+            files,
+        )
         self.output.commit(staged, manifest, self.plan.retiring)
         return manifest
 
-    def _settings(self, staged: Path) -> LoadSettings:
-        request = self.request
-        return LoadSettings(staged, request.file_format, request.row_settings(request.options))
 
-    def _joined(
-        self, engine: TaskEngine, staged: Path, files: Sequence[LoadedFile]
-    ) -> list[LoadedFile]:
-        """Join the small files of the load, and return its files; the commit removes the others."""
-        stored = sorted(StoredFile(staged, file) for file in files)
-        groups = small_file_groups(stored, self.request.file_bytes)
-        join = partial(join_files, directory=staged)
-        made = [file for files in run_tasks(engine, join, groups) for file in files]
-        gone = {one.file for group in groups for one in group}
-        return [*(one for one in files if one not in gone), *made]
-
-    def _manifest(
-        self, parts: list[PartitionLoad], files: list[LoadedFile], started_ms: int
-    ) -> Manifest:
-        return Manifest(
-            number=self.plan.number,
-            layout=self.request.layout,
-            started_ms=started_ms,
-            finished_ms=self.clock.time_ms(),
-            partitions=account(self.plan, parts),
-            offsets=self.plan.offsets(),
-            files=tuple(files),
-            creation_ids=self.plan.creation_ids,
-        )
+def joined_files(
+    engine: TaskEngine,
+    groups: Sequence[tuple[StoredFile, ...]],
+    directory: Path,
+    files: Iterable[LoadedFile],
+    on_progress: OnProgress | None = None,
+) -> list[LoadedFile]:
+    """Join groups of files into new ones below a directory; return `files` with these instead."""
+    join = partial(join_files, directory=directory)
+    made = [file for some in run_tasks(engine, join, groups, on_progress) for file in some]
+    gone = {one.file for group in groups for one in group}
+    return [*(one for one in files if one not in gone), *made]

@@ -23,24 +23,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    DateType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, DataType, StringType, StructType
 
 from broker.clock import Clock, SystemClock
 from broker.errors import ConfigError, OutputConflictError
+from broker.spark import tables
 from broker.spark.jobs import is_remote
 from broker.spark.loading.avro import SchemaRegistry
 from broker.spark.loading.dates import NO_DATE
 from broker.spark.loading.output import Manifest, PartitionLoad, check_same_layout
-from broker.spark.loading.plan import LoadPlan, account, plan_next
+from broker.spark.loading.plan import LoadPlan, plan_next
 from broker.spark.loading.task import LoadParameters, RangeRows, RowSettings
 from broker.spark.options import ReadOptions, from_document, to_document
 from broker.spark.reading.ranges import (
@@ -50,21 +42,17 @@ from broker.spark.reading.ranges import (
     from_creation_document,
     to_creation_document,
 )
-from broker.spark.tables import (
-    TableTarget,
-    append_once,
-    check_table,
-    make_table,
-    read_commits,
-    table_exists,
-)
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _VERSION = 1
 _PARTITIONED_BY = "topic, date"
+_COLUMNS = {
+    "load": "long", "topic": "string", "partition": "string", "date": "date", "offset": "long",
+    "next_offset": "long", "inner_index": "integer", "crc": "long",
+}  # fmt: skip
 _ADVICE = "name another table"
 
 
@@ -78,7 +66,7 @@ class TableLoadRequest(LoadParameters):
         has_start: whether the start of the read was chosen for this load.
     """
 
-    target: TableTarget
+    target: tables.TableTarget
     options: ReadOptions
     has_start: bool = False
 
@@ -101,7 +89,7 @@ def prepare_table_load(
     if request.avro_reader is not None and request.schemas is None:
         raise ConfigError("avro_reader needs schemas")
     _schema_of(request)  # reads the schemas of Avro
-    check_table(spark, request.target)
+    tables.check_table(spark, request.target)
     state = _state_of(spark, request)
     plan = plan_next(request.options, state.number + 1, state.reached)
     if request.has_start:
@@ -120,9 +108,9 @@ class _State:
 
 def _state_of(spark: SparkSession, request: TableLoadRequest) -> _State:
     target = request.target
-    if not table_exists(spark, target):
+    if not tables.table_exists(spark, target):
         return _State(0, Reached({}, {}), None)
-    commits = read_commits(spark, target)
+    commits = tables.read_commits(spark, target)
     note = None if commits.last_note is None else _read_note(commits.last_note, target)
     if note is not None and not commits.is_restored:
         check_same_layout(target.name, note["layout"], request.row_layout, _ADVICE)
@@ -141,7 +129,7 @@ def _state_of(spark: SparkSession, request: TableLoadRequest) -> _State:
     return _State(max(number, last), Reached({}, {}), commits.base)
 
 
-def _read_note(text: str, target: TableTarget) -> Mapping[str, Any]:
+def _read_note(text: str, target: tables.TableTarget) -> Mapping[str, Any]:
     note: Mapping[str, Any] = json.loads(text)
     if note["version"] != _VERSION:
         raise OutputConflictError(
@@ -150,7 +138,7 @@ def _read_note(text: str, target: TableTarget) -> Mapping[str, Any]:
     return note
 
 
-def _refuse_again(target: TableTarget, plan: LoadPlan) -> None:
+def _refuse_again(target: tables.TableTarget, plan: LoadPlan) -> None:
     for one in plan.read.ranges:
         if one.partition in plan.known:
             raise OutputConflictError(
@@ -185,35 +173,27 @@ class PreparedTableLoad:
             "offsets": to_document(self.plan.offsets()),
             "creations": to_creation_document(self.plan.creation_ids, self.plan.offsets()),
         }
-        make_table(self.spark, request.target, _schema_of(request), _PARTITIONED_BY)
-        append_once(
-            self._rows(parts), request.target, self.plan.number, json.dumps(note), self.base
+        tasks, schema = self.plan.read.tasks, _schema_of(request)
+        tables.make_table(self.spark, request.target, schema, _PARTITIONED_BY)
+        rows = self.spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(
+            partial(
+                _make_rows,
+                tasks=tasks,
+                settings=request.row_settings(request.options),
+                load=self.plan.number,
+                parts=parts,
+            ),
+            schema,
         )
+        tables.append_once(rows, request.target, self.plan.number, json.dumps(note), self.base)
         self._check_committed(note_id)
-        return Manifest(
-            number=self.plan.number,
-            layout=request.row_layout,
-            started_ms=started_ms,
-            finished_ms=self.clock.time_ms(),
-            partitions=account(self.plan, list(parts.value.values())),
-            offsets=self.plan.offsets(),
-            files=(),
-        )
-
-    def _rows(self, parts: Accumulator[dict[ByteRange, PartitionLoad]]) -> DataFrame:
-        request = self.request
-        settings = request.row_settings(request.options)
-        tasks = self.plan.read.tasks
-        numbers = self.spark.range(0, len(tasks), 1, max(1, len(tasks)))
-        make = partial(
-            _make_rows, tasks=tasks, settings=settings, load=self.plan.number, parts=parts
-        )
-        return numbers.mapInArrow(make, _schema_of(request))
+        times_ms = started_ms, self.clock.time_ms()
+        return self.plan.manifest(request.row_layout, times_ms, list(parts.value.values()))
 
     def _check_committed(self, note_id: str) -> None:
         """Validate that the newest load is this one: Delta ignores a load whose number it has."""
         target = self.request.target
-        last = read_commits(self.spark, target).last_note
+        last = tables.read_commits(self.spark, target).last_note
         if last is None or _read_note(last, target)["id"] != note_id:
             raise OutputConflictError(
                 f"load {self.plan.number} into {target.name} was not committed: another one with "
@@ -234,20 +214,12 @@ class _Parts(AccumulatorParam[dict[ByteRange, PartitionLoad]]):
 
 
 def _schema_of(request: TableLoadRequest) -> StructType:
-    return StructType(
-        [
-            StructField("load", LongType()),
-            StructField("topic", StringType()),
-            StructField("partition", StringType()),
-            StructField("date", DateType()),
-            StructField("offset", LongType()),
-            StructField("next_offset", LongType()),
-            StructField("inner_index", IntegerType()),
-            StructField("crc", LongType()),
-            *([] if request.schemas is None else [StructField("schema_id", IntegerType())]),
-            StructField("value", _value_type(request)),
-        ]
-    )
+    schema = StructType()
+    for name, kind in _COLUMNS.items():
+        schema.add(name, kind)
+    if request.schemas is not None:
+        schema.add("schema_id", "integer")
+    return schema.add("value", _value_type(request))
 
 
 def _value_type(request: TableLoadRequest) -> DataType:

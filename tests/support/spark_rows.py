@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from broker.spark.options import ReadOptions, parse_read_options
 from broker.spark.reading.planner import ReadPlan, plan_read
-from broker.spark.reading.task_reader import TaskSettings, read_task, task_settings
+from broker.spark.reading.task_reader import TaskSettings, read_task
 from broker.spark.schema import arrow_schema, full_schema
 
 Row = dict[str, Any]
@@ -24,7 +24,7 @@ def plan(options: Mapping[str, str]) -> ReadPlan:
 
 
 def settings_for(options: ReadOptions) -> TaskSettings:
-    return task_settings(options, arrow_schema(full_schema(options.crc)))
+    return TaskSettings(arrow_schema(full_schema(options.crc)), options)
 
 
 def run(made: ReadPlan, options: Mapping[str, str]) -> list[Row]:

@@ -5,12 +5,13 @@ Made on the driver before Spark is started, with brokers or files opened once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from broker.errors import ConfigError, LogCorruptError, OffsetNotAvailableError
-from broker.spark.loading.output import LoadOutput, Manifest, PartitionLoad, joined
-from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions, Selection
+from broker.spark.loading.output import LoadedFile, LoadOutput, Manifest, PartitionLoad, joined
+from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import repeated
 from broker.spark.reading.planner import Logs, ReadPlan, open_logs, plan_ranges
@@ -57,6 +58,24 @@ class LoadPlan:
         """Return the planned omissions of one partition."""
         return [one for one in self.read.omissions if one.partition == partition]
 
+    def manifest(
+        self,
+        layout: Mapping[str, str],
+        times_ms: tuple[int, int],
+        parts: list[PartitionLoad],
+        files: Iterable[LoadedFile] = (),
+    ) -> Manifest:
+        """Return the manifest of this load, by the results of its tasks; see `account`."""
+        return Manifest(
+            self.number,
+            layout,
+            *times_ms,
+            partitions=account(self, parts),
+            offsets=self.offsets(),
+            files=tuple(files),
+            creation_ids=self.creation_ids,
+        )
+
 
 def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False) -> LoadPlan:
     """Plan a load from the end of the last one, in new partitions from the start in the options.
@@ -67,9 +86,7 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
     former one has `timeoutMs` to catch up.
     """
 
-    def attempt(logs: Logs) -> LoadPlan:
-        whole = _uncut(logs, options)
-        wanted = whole.ranges
+    def before(wanted: Sequence[ByteRange]) -> _Before:
         numbers = output.numbers()
         retiring: list[Manifest] = []
         if rewinds:
@@ -78,65 +95,70 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
         kept = numbers[: len(numbers) - len(retiring)]
         last = output.manifest(kept[-1]) if kept else None
         reached = Reached({}, {}) if last is None else Reached(last.offsets, last.creation_ids)
-        starts = _restarts(retiring, wanted) | reached.offsets
-        plan = _planned(logs, options, whole, starts, reached)
-        number = kept[-1] + 1 if kept else 1
-        return replace(plan, number=number, retiring=tuple(one.number for one in retiring))
+        return _Before(kept[-1] if kept else 0, reached, retiring)
 
-    return _with_logs(options, attempt)
+    return _planned(options, before)
 
 
 def plan_next(options: ReadOptions, number: int, reached: Reached) -> LoadPlan:
     """Plan load `number` from reached offsets, other partitions from the start in the options."""
-
-    def attempt(logs: Logs) -> LoadPlan:
-        whole = _uncut(logs, options)
-        starts = {one.partition: one.start for one in whole.ranges} | reached.offsets
-        return replace(_planned(logs, options, whole, starts, reached), number=number)
-
-    return _with_logs(options, attempt)
+    return _planned(options, lambda _: _Before(number - 1, reached))
 
 
-def _with_logs(options: ReadOptions, attempt: Callable[[Logs], LoadPlan]) -> LoadPlan:
-    """Plan, and again while a new leader does not know yet how much is committed."""
+class _Before(NamedTuple):
+    """The loads before the planned one."""
+
+    number: int  # of the last one that is kept
+    reached: Reached
+    retiring: Sequence[Manifest] = ()
+
+
+def _planned(options: ReadOptions, before: Callable[[Sequence[ByteRange]], _Before]) -> LoadPlan:
+    """Plan, and again while a new leader does not know yet how much is committed.
+
+    `before` is called with the ranges between the bounds in the options.
+    """
+
+    def attempt() -> LoadPlan:
+        whole = plan_ranges(logs, replace(options, max_partition_bytes=_UNCUT, min_partitions=None))
+        number, reached, retiring = before(whole.ranges)
+        names = {one.partition for one in whole.ranges}
+        present = logs.creation_ids(names)
+        former = reached.of_former_topics(present, names)
+        again = [
+            loss.of_former_topic(one.partition, reached.offsets[one.partition], one.start)
+            for one in whole.ranges
+            if one.partition in former
+        ]
+        loss.refuse(again, options)
+        starts = _restarts(retiring, whole.ranges) | reached.offsets
+        starts |= dict.fromkeys(former, EARLIEST)
+        confirmed = {
+            one.partition: max(one.end, reached.offsets.get(one.partition, 0))
+            for one in whole.ranges
+            if one.partition not in former and _is_same_topic(one.partition, reached, present)
+        }
+        read = _plan_from(logs, options, whole.ranges, starts, confirmed)
+        absent = (
+            key
+            for key in reached.offsets
+            if options.selection.has_partition(key) and key not in names
+        )
+        return LoadPlan(
+            number + 1,
+            replace(read, absent=whole.absent, omissions=(*again, *read.omissions)),
+            reached.offsets,
+            retiring=tuple(one.number for one in retiring),
+            absent=tuple(sorted(absent)),
+            creation_ids=joined_ids(reached.creation_ids, present),
+        )
+
     with open_logs(options) as logs:
         return repeated(
-            lambda: attempt(logs),
+            attempt,
             options.connection.timeout_s,
             is_temporary=lambda error: isinstance(error, OffsetNotAvailableError),
         )
-
-
-def _uncut(logs: Logs, options: ReadOptions) -> ReadPlan:
-    return plan_ranges(logs, replace(options, max_partition_bytes=_UNCUT, min_partitions=None))
-
-
-def _planned(
-    logs: Logs, options: ReadOptions, whole: ReadPlan, starts: Offsets, reached: Reached
-) -> LoadPlan:
-    names = {one.partition for one in whole.ranges}
-    present = logs.creation_ids(names)
-    former = reached.of_former_topics(present, names)
-    again = [
-        loss.of_former_topic(one.partition, reached.offsets[one.partition], one.start)
-        for one in whole.ranges
-        if one.partition in former
-    ]
-    loss.refuse(again, options)
-    starts = {**starts, **dict.fromkeys(former, EARLIEST)}
-    confirmed = {
-        one.partition: max(one.end, reached.offsets.get(one.partition, 0))
-        for one in whole.ranges
-        if one.partition not in former and _is_same_topic(one.partition, reached, present)
-    }
-    read = _plan_from(logs, options, whole.ranges, starts, confirmed)
-    return LoadPlan(
-        1,
-        replace(read, absent=whole.absent, omissions=(*again, *read.omissions)),
-        reached.offsets,
-        absent=_absent(options.selection, reached.offsets, names),
-        creation_ids=joined_ids(reached.creation_ids, present),
-    )
 
 
 def _is_same_topic(partition: TopicPartition, reached: Reached, present: CreationIds) -> bool:
@@ -175,13 +197,6 @@ def _restarts(retiring: Iterable[Manifest], wanted: Iterable[ByteRange]) -> Offs
             if one.partition in starts:
                 starts[one.partition] = min(starts[one.partition], one.start)
     return starts
-
-
-def _absent(
-    selection: Selection, known: Offsets, present: set[TopicPartition]
-) -> tuple[TopicPartition, ...]:
-    absent = [key for key in known if selection.has_partition(key) and key not in present]
-    return tuple(sorted(absent))
 
 
 def _plan_from(

@@ -23,13 +23,7 @@ from broker.spark.loading.output import LoadedFile, PartitionLoad
 from broker.spark.options import Crc, ReadOptions
 from broker.spark.reading.ranges import ByteRange, ReadTask
 from broker.spark.reading.report import Cause, Omission, OmissionReport, bounded
-from broker.spark.reading.task_reader import (
-    TaskSettings,
-    decode,
-    read_chunks,
-    read_task,
-    task_settings,
-)
+from broker.spark.reading.task_reader import TaskSettings, decode, read_chunks, read_task
 
 _ROWS = pa.schema(
     [
@@ -87,18 +81,10 @@ class LoadParameters:
     def row_settings(self, options: ReadOptions) -> RowSettings:
         """Return how the tasks of a load make rows of what is read with `options`."""
         crc = Crc.SKIP if self.skips_corrupt else Crc.FAIL
-        read = replace(task_settings(options, _ROWS), crc=crc, report_path=None)
+        # without bounds, which tasks have no use for, and which may not be pickled
+        read = replace(options.between({}, {}), crc=crc, report_path=None)
         schemas = None if self.schemas is None else self.schemas.absolute()
-        return RowSettings(self.dates, schemas, self.avro_reader, read)
-
-
-@dataclass(frozen=True, slots=True)
-class LoadSettings:
-    """Settings common to all tasks of a load into files."""
-
-    directory: Path  # in staging, shared by all executors
-    file_format: FileFormat
-    rows: RowSettings
+        return RowSettings(self.dates, schemas, self.avro_reader, TaskSettings(_ROWS, read))
 
 
 class TaskResult(NamedTuple):
@@ -108,10 +94,12 @@ class TaskResult(NamedTuple):
     files: tuple[LoadedFile, ...]
 
 
-def load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
-    """Write the messages of a range into files."""
-    files = RangeFiles(settings.directory, task.range, settings.file_format)
-    rows = RangeRows(task, settings.rows)
+def load_range(
+    task: ReadTask, directory: Path, file_format: FileFormat, settings: RowSettings
+) -> TaskResult:
+    """Write the messages of a range into files of a directory that all executors share."""
+    files = RangeFiles(directory, task.range, file_format)
+    rows = RangeRows(task, settings)
     try:
         for day, batch in rows:
             files.add(day, batch)
@@ -161,7 +149,7 @@ class RangeRows:
 
     def _has_no_message(self, gap: ByteRange) -> bool:
         """Return whether bytes are valid without having a message: wrappers can be empty."""
-        chunks = read_chunks(self._task.location, gap, self._settings.read.fetch_bytes)
+        chunks = read_chunks(self._task.location, gap, self._settings.read.options.fetch_bytes)
         data = b"".join(chunk.data for chunk in chunks)
         found = decode(data, gap.start, checks_crc=True)
         return found.message_count == 0 and found.valid_bytes == gap.size_bytes
@@ -173,7 +161,7 @@ class _Rows:
     def __init__(self, source: ByteRange, settings: RowSettings) -> None:
         self._source = source
         self._dates = settings.dates
-        self._skips_corrupt = settings.read.crc is Crc.SKIP
+        self._skips_corrupt = settings.read.options.crc is Crc.SKIP
         self._decode: Callable[[bytes], AvroRecord] | None = None
         self._value_type: pa.DataType | None = None
         if settings.schemas is not None:

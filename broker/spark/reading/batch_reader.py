@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from broker.spark.options import ReadOptions
 from broker.spark.reading.report import report_omissions
-from broker.spark.reading.task_reader import read_task, task_settings
+from broker.spark.reading.task_reader import TaskSettings, read_task
 from broker.spark.runtime.workers import keep_imports
 from broker.spark.schema import arrow_schema
 
@@ -25,7 +25,7 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._settings = task_settings(options, arrow_schema(schema))
+        self._settings = TaskSettings(arrow_schema(schema), options)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the read, on the driver."""

@@ -42,7 +42,7 @@ from broker.spark.reading.ranges import (
     to_creation_document,
 )
 from broker.spark.reading.report import Omission, report_omissions
-from broker.spark.reading.task_reader import read_task, task_settings
+from broker.spark.reading.task_reader import TaskSettings, read_task
 from broker.spark.schema import arrow_schema
 from broker.topic import TopicPartition
 
@@ -58,7 +58,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._settings = task_settings(options, arrow_schema(schema))
+        self._settings = TaskSettings(arrow_schema(schema), options)
         self._open: OpenCluster | None = None
         self._resources = ExitStack()
         self._target: Reached | None = None

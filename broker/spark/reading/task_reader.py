@@ -51,22 +51,8 @@ _Batches = Generator[pa.RecordBatch, None, Fault]
 class TaskSettings:
     """Settings common to all tasks of a read."""
 
-    schema: pa.Schema
-    crc: Crc
-    fail_on_data_loss: bool
-    fetch_bytes: int
-    report_path: Path | None
-
-
-def task_settings(options: ReadOptions, schema: pa.Schema) -> TaskSettings:
-    """Return the settings of tasks that return columns of a schema."""
-    return TaskSettings(
-        schema=schema,
-        crc=options.crc,
-        fail_on_data_loss=options.fail_on_data_loss,
-        fetch_bytes=options.fetch_bytes,
-        report_path=options.report_path,
-    )
+    schema: pa.Schema  # of the batches
+    options: ReadOptions
 
 
 def read_task(
@@ -74,7 +60,7 @@ def read_task(
 ) -> Iterator[pa.RecordBatch]:
     """Read the messages of a range; omissions go to `report`, by default to `report_path`."""
     keep_imports()
-    report = report or OmissionReport(settings.report_path)
+    report = report or OmissionReport(settings.options.report_path)
     try:
         yield from _TaskReader(task, settings, report).batches()
     finally:
@@ -87,7 +73,7 @@ class _TaskReader:
     def __init__(self, task: ReadTask, settings: TaskSettings, report: OmissionReport) -> None:
         self._range = task.range
         self._location = task.location
-        self._settings = settings
+        self._options = settings.options
         self._maker = BatchMaker(task.range.partition, settings.schema)
         self._report = report
         self._position = task.range.start
@@ -96,14 +82,14 @@ class _TaskReader:
         fault = yield from self._good_batches_despite_loss()
         if not fault:
             return
-        if self._settings.crc in (Crc.FAIL, Crc.OFF):
+        if self._options.crc in (Crc.FAIL, Crc.OFF):
             raise errors.InvalidMessageError(
                 f"{self._range.partition}: {describe_fault(fault, self._position)}; "
                 "crc=skip leaves it out, crc=mark shows it"
             )
         with tempfile.NamedTemporaryFile(prefix="pylog-damage-") as file:
             rest = self._rest()
-            for chunk in read_chunks(self._location, rest, self._settings.fetch_bytes):
+            for chunk in read_chunks(self._location, rest, self._options.fetch_bytes):
                 file.write(chunk.data)
             file.flush()
             copy = LogFile(Path(file.name), rest.start, rest.end)
@@ -122,7 +108,7 @@ class _TaskReader:
             try:
                 return (yield from self._good_batches(self._location))
             except errors.DataLossError as error:
-                if self._settings.fail_on_data_loss or not self._skip_lost(error.next_offset):
+                if self._options.fail_on_data_loss or not self._skip_lost(error.next_offset):
                     raise
 
     def _skip_lost(self, next_offset: int) -> bool:
@@ -142,7 +128,7 @@ class _TaskReader:
         if not isinstance(location, LeaderAddress):
             return (yield from self._good_batches_of_files(location))
         reader = PartitionReader(self._range.partition, MessagePosition(self._position))
-        for chunk in read_chunks(location, self._rest(), self._settings.fetch_bytes):
+        for chunk in read_chunks(location, self._rest(), self._options.fetch_bytes):
             reader.add(chunk)
             fault = yield from self._batches_of(reader.data)
             reader.take(self._position - reader.offset)
@@ -153,7 +139,7 @@ class _TaskReader:
     def _good_batches_of_files(self, files: tuple[LogFile, ...]) -> _Batches:
         """Read valid messages from files, each from a message's start: no chunks are joined."""
         source = _Files(files, self._range)
-        size = self._settings.fetch_bytes
+        size = self._options.fetch_bytes
         # one for all chunks: to be given new memory for each takes longer than their CRCs
         buffer = memoryview(bytearray(size))
         while self._position < self._range.end:
@@ -165,7 +151,7 @@ class _TaskReader:
             rest = data[self._position - start :]
             if fault and not self._is_cut(fault, rest):
                 return fault
-            size = self._settings.fetch_bytes
+            size = self._options.fetch_bytes
             if self._position == start:  # a message larger than `size`
                 if start + len(data) == self._range.end:
                     return Fault.PARTIAL
@@ -174,7 +160,7 @@ class _TaskReader:
 
     def _batches_of(self, view: memoryview) -> _Batches:
         """Decode the whole messages at the position, and advance the position past them."""
-        checks_crc = self._settings.crc is not Crc.OFF
+        checks_crc = self._options.crc is not Crc.OFF
         taken = 0
         while True:
             found = decode(
@@ -194,7 +180,7 @@ class _TaskReader:
         return not has_length(rest) or self._position + entry_bytes(rest) <= self._range.end
 
     def _rows_of(self, damage: _Damage) -> Iterator[pa.RecordBatch]:
-        if self._settings.crc is Crc.MARK:
+        if self._options.crc is Crc.MARK:
             yield self._maker.damaged(damage)
             return
         text = f"{describe_fault(damage.fault, damage.start)}: left out up to {damage.end}"

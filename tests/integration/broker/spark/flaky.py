@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -17,7 +18,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from broker.spark.loading.task import LoadSettings, TaskResult, load_range
+from broker.spark.loading.task import TaskResult, load_range
 from broker.spark.options import parse_read_options, parse_write_options
 from broker.spark.reading.batch_reader import BatchReader
 from broker.spark.reading.ranges import ReadTask
@@ -77,7 +78,7 @@ class StallingSource(PylogDataSource):
 
 class StallingReader(StreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        directory = self._settings.report_path
+        directory = self._settings.options.report_path
         assert directory is not None
         return stall(super().read(partition), directory)
 
@@ -91,19 +92,19 @@ def stall(batches: Iterator[pa.RecordBatch], directory: Path) -> Iterator[pa.Rec
         yield batch
 
 
-def stalling_load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
+def stalling_load_range(task: ReadTask, **settings: Any) -> TaskResult:
     """Load a range of the first half of the log; behind it, wait to be killed."""
     if task.range.start >= STALL_OFFSET:
         time.sleep(STALL_S)
         raise InjectedError("nobody has killed the load")
-    return load_range(task, settings)
+    return load_range(task, **settings)
 
 
-def flaky_load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
+def flaky_load_range(task: ReadTask, **settings: Any) -> TaskResult:
     """Load a range, and fail after that in all but the last attempts."""
     context = TaskContext.get()
     assert context is not None
-    result = load_range(task, settings)
+    result = load_range(task, **settings)
     if context.attemptNumber() < FAILED_ATTEMPTS:
         raise InjectedError(f"attempt {context.attemptNumber()} of {context.partitionId()}")
     return result

@@ -14,7 +14,7 @@ import pytest
 
 from broker.errors import ConfigError, LogCorruptError, OutputConflictError
 from broker.protocol.message_set import build_set
-from broker.spark import compaction as compaction_module
+from broker.spark import load as load_module
 from broker.spark.compaction import compact
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.loading import output as output_module
@@ -239,7 +239,7 @@ def kill_at(step: int, patch: pytest.MonkeyPatch) -> list[str]:
 
         return call
 
-    patch.setattr(compaction_module, "join_files", dying("task", join_files))
+    patch.setattr(load_module, "join_files", dying("task", join_files))
     for name in ("write_atomically", "sync_directory", "_remove_unnamed", "exchange"):
         patch.setattr(output_module, name, dying(name, getattr(output_module, name)))
     patch.setattr(Path, "rename", dying("rename", Path.rename))

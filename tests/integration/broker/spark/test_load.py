@@ -31,7 +31,7 @@ from broker.spark.loading import output as output_module
 from broker.spark.loading.dates import DateRule
 from broker.spark.loading.output import LoadOutput, Manifest
 from broker.spark.loading.plan import account
-from broker.spark.loading.task import LoadSettings, TaskResult, load_range
+from broker.spark.loading.task import TaskResult, load_range
 from broker.spark.local import LocalProcesses
 from broker.spark.reading.ranges import ReadTask
 from broker.topic import TopicPartition
@@ -202,9 +202,9 @@ def test_files_when_no_result_names_them_then_are_not_committed(
 ) -> None:
     """What attempts leave that failed after they had written everything."""
 
-    def twice(task: ReadTask, settings: LoadSettings) -> TaskResult:
-        load_range(task, settings)
-        return load_range(task, settings)
+    def twice(task: ReadTask, **settings: Any) -> TaskResult:
+        load_range(task, **settings)
+        return load_range(task, **settings)
 
     monkeypatch.setattr(load_module, "load_range", twice)
     run_load(ENGINE, request_of(write_segments(numbered(0, 30))))
@@ -431,8 +431,7 @@ def test_account_when_a_part_is_missing_then_nothing_is_committed(
     request = request_of(write_segments(numbered(0, 20)), {"maxBytesPerPartition": "100"})
     plan = look_at_load(request)
     rows = request.row_settings(request.options)
-    settings = LoadSettings(tmp_path, "parquet", rows)
-    parts = [load_range(task, settings).part for task in plan.read.tasks]
+    parts = [load_range(task, tmp_path, "parquet", rows).part for task in plan.read.tasks]
     assert account(plan, parts)[0].message_count == 20
 
     for wrong in (parts[1:], parts[:-1], [*parts[:1], *parts[2:]], [*parts, parts[0]]):
