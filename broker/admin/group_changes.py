@@ -10,26 +10,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from broker import deadlines
-from broker.admin.group_plans import (
-    Change,
-    OffsetRecord,
-    Target,
-    plan_import,
-    plan_removal,
-    plan_reset,
-)
+from broker import deadlines, errors
+from broker.admin import group_plans
+from broker.admin.group_plans import Change, OffsetRecord, Target
 from broker.admin.groups import list_groups, read_members, require_group, validate_group_name
 from broker.admin.lag import GroupObserver
-from broker.errors import (
-    BrokerError,
-    ConflictError,
-    CoordinationError,
-    GroupActiveError,
-    PartialError,
-    RegistryNodeNotFoundError,
-    RegistryUnreachableError,
-)
 from broker.topic import TopicPartition
 from broker.units import counted
 from broker.zk import paths
@@ -66,7 +51,7 @@ def reset_group(
     """Move a group to other offsets, in live partitions or in all its topics."""
     if wait_s is not None:
         await_inactive(observer.session, group, wait_s)
-    changes = plan_reset(observer, observer.snapshot(group), target, partitions)
+    changes = group_plans.plan_reset(observer, observer.snapshot(group), target, partitions)
     return _carry_out(observer.session, group, changes, plan=plan, force=force)
 
 
@@ -83,7 +68,7 @@ def import_group(
     validate_group_name(group)
     if wait_s is not None:
         await_inactive(observer.session, group, wait_s)
-    changes = plan_import(observer, observer.snapshot(group), offsets)
+    changes = group_plans.plan_import(observer, observer.snapshot(group), offsets)
     return _carry_out(observer.session, group, changes, plan=plan, force=force)
 
 
@@ -97,7 +82,7 @@ def remove_group(
         return []
     require_group(session, group)
     check_inactive(session, group, advice="stop them first")
-    changes = plan_removal(observer.snapshot(group))
+    changes = group_plans.plan_removal(observer.snapshot(group))
     if not plan:
         delete_group(session, group)
     return list(map(_value_of, changes))
@@ -113,15 +98,15 @@ def _carry_out(
         )
     if plan:
         return list(map(_value_of, changes))
-    failed: dict[TopicPartition, BrokerError] = {
-        one.partition: BrokerError("; ".join(one.notes)) for one in changes if one.fails
+    failed: dict[TopicPartition, errors.BrokerError] = {
+        one.partition: errors.BrokerError("; ".join(one.notes)) for one in changes if one.fails
     }
     for one in apply_changes(session, changes, force=force):
         failed[one.partition] = offset_changed([one])
     done = [_value_of(one) for one in changes if one.partition not in failed]
     if failed:
         (first, error), *_ = failed.items()
-        raise PartialError(
+        raise errors.PartialError(
             f"{len(failed)} of {len(changes)} offsets of group '{group}' are not changed; "
             f"{first}: {error}",
             done,
@@ -149,10 +134,10 @@ def await_inactive(session: Session, group: str, wait_s: float) -> None:
         raise _group_active(group, names, f"still has {{}} after {wait_s:g}s")
 
 
-def _group_active(group: str, members: Sequence[str], text: str) -> GroupActiveError:
+def _group_active(group: str, members: Sequence[str], text: str) -> errors.GroupActiveError:
     """Return the error for a group with members; `{}` in the text stands for how many."""
     more = f" and {len(members) - _NAMED_MEMBERS} more" if len(members) > _NAMED_MEMBERS else ""
-    return GroupActiveError(
+    return errors.GroupActiveError(
         f"group '{group}' {text.format(counted(len(members), 'active member'))}",
         members,
         hints=[f"members: {', '.join(members[:_NAMED_MEMBERS])}{more}"],
@@ -176,9 +161,9 @@ def apply_changes(
             done |= _create(session, left, all_changes=True)
             done |= _replace(session, left, force=True, all_changes=True)
         done |= _remove(session, needed, force=force)
-    except RegistryUnreachableError as error:
+    except errors.RegistryUnreachableError as error:
         groups = list(dict.fromkeys(one.group for one in needed.values()))
-        raise RegistryUnreachableError(
+        raise errors.RegistryUnreachableError(
             f"{error}; some of the {len(needed)} offsets may be changed, others not",
             hints=[f"look again: pylogctl group describe {groups[0]}", "then repeat the command"],
             details={"groups": groups},
@@ -193,7 +178,7 @@ def unmade(session: Session, changes: Iterable[Change]) -> list[Change]:
     """
     session.prepare_stop(_RECONNECT_S)
     by_path = {paths.offset(one.group, one.partition): one for one in changes}
-    with suppress(CoordinationError):
+    with suppress(errors.CoordinationError):
         session.sync()  # a write whose response was lost may be on its way to this server
         found = session.get_many(by_path)
         return [
@@ -235,21 +220,21 @@ def _remove(session: Session, changes: dict[str, Change], *, force: bool) -> set
         if one.new is None and one.current is not None:
             try:
                 session.delete(path, version=-1 if force else one.current.version)
-            except RegistryUnreachableError:
+            except errors.RegistryUnreachableError:
                 raise
-            except RegistryNodeNotFoundError:
+            except errors.RegistryNodeNotFoundError:
                 done.add(path)
-            except CoordinationError:
+            except errors.CoordinationError:
                 continue  # changed since it was read: reported as a conflict
             else:
                 done.add(path)
     return done
 
 
-def offset_changed(unwritten: Sequence[Change]) -> ConflictError:
+def offset_changed(unwritten: Sequence[Change]) -> errors.ConflictError:
     """Return the error for offsets that `apply_changes` has not written."""
     names = ", ".join(str(one.partition) for one in unwritten)
-    return ConflictError(
+    return errors.ConflictError(
         f"group '{unwritten[0].group}': the offset of {names} was changed meanwhile; "
         f"{len(unwritten)} not written",
         "OFFSET_CHANGED",
@@ -261,7 +246,7 @@ def offset_changed(unwritten: Sequence[Change]) -> ConflictError:
 def nodes_of(session: Session, group: str) -> list[str]:
     """Return the paths of a group's nodes in an order in which they can be deleted."""
     found: list[str] = []
-    with suppress(RegistryNodeNotFoundError):  # another client has deleted it
+    with suppress(errors.RegistryNodeNotFoundError):  # another client has deleted it
         found = [path for _, path in session.walk(paths.group(group))][::-1]
     # `ids` comes first: if a member joins meanwhile, it cannot be deleted, and no other node is.
     ids = paths.consumer_ids(group)
@@ -274,14 +259,14 @@ def delete_group(session: Session, group: str) -> None:
     check_inactive(session, group, advice=advice)
     for path in nodes_of(session, group):
         try:
-            with suppress(RegistryNodeNotFoundError):
+            with suppress(errors.RegistryNodeNotFoundError):
                 session.delete(path)
-        except RegistryUnreachableError as error:
-            raise RegistryUnreachableError(
+        except errors.RegistryUnreachableError as error:
+            raise errors.RegistryUnreachableError(
                 f"{error}; group '{group}' is deleted in part",
                 hints=["repeat the command to delete the rest"],
                 details={"groups": [group]},
             ) from error
-        except CoordinationError:
+        except errors.CoordinationError:
             check_inactive(session, group, advice=advice)  # if a member has joined, say so
             raise

@@ -17,13 +17,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
-from broker.errors import (
-    ArgumentError,
-    ConflictError,
-    CoordinationError,
-    RegistryConflictError,
-    RegistryNodeNotFoundError,
-)
+from broker import errors
 from broker.zk import paths, values
 from broker.zk.nodes import DeleteNode, NodeStat
 from broker.zk.paths import Protection, protection_of, resolve
@@ -140,8 +134,8 @@ def decode_lines(lines: Iterable[bytes]) -> Iterator[NodeRecord]:
         if line.strip():
             try:
                 yield _decode_line(line)
-            except (ValueError, KeyError, TypeError, CoordinationError) as error:
-                raise ArgumentError(
+            except (ValueError, KeyError, TypeError, errors.CoordinationError) as error:
+                raise errors.ArgumentError(
                     f"line {number}: not a node of an export: {error}",
                     hints=['a line is like {"path":"/a","value":"text"}; value_b64 is for bytes'],
                 ) from error
@@ -202,7 +196,7 @@ def plan_creation(session: Session, path: str, value: bytes) -> list[NodeChange]
     lineage = ["/".join(steps[: end + 1]) for end in range(1, len(steps))]
     found = session.get_many(lineage)
     if path in found:
-        raise RegistryConflictError(f"node {path} exists already")
+        raise errors.RegistryConflictError(f"node {path} exists already")
     missing = [one for one in lineage if one not in found]
     return [NodeChange(one, "create", None, value if one == path else b"") for one in missing]
 
@@ -276,7 +270,7 @@ def _in_order(records: Iterable[NodeRecord]) -> Iterator[NodeRecord]:
     before: list[str] = []
     for record in records:
         if _steps(record) <= before:
-            raise ArgumentError(
+            raise errors.ArgumentError(
                 f"node {record.path} is not in the order of an export, after {'/'.join(before)}",
                 hints=["an export of the whole tree is in order: pylogctl zk export PATH"],
             )
@@ -349,7 +343,7 @@ def check_brokers(session: Session, *, is_secured: bool) -> None:
         if is_secured
         else "zookeeper.set.acl=false"
     )
-    raise ConflictError(
+    raise errors.ConflictError(
         f"brokers that do not run with {settings}: {others}",
         hints=["restart them with it, one after the other, and run this again"],
     )
@@ -365,7 +359,8 @@ def _trees(session: Session) -> Iterator[str]:
 
 def _differing(session: Session, tree: str, *, is_secured: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield, some at a time, how many nodes a tree has, and those that have another ACL."""
-    with suppress(RegistryNodeNotFoundError):  # the tree went, such as that of the controller
+    # the tree may be gone, such as that of the controller
+    with suppress(errors.RegistryNodeNotFoundError):
         is_single = tree == "/" or tree in paths.OPEN_TREES
         walked = session.walk(tree, max_depth=0 if is_single else None)
         while some := [path for _, path in islice(walked, _ACLS_AT_ONCE)]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from broker import errors
+from broker import errors, topic_settings
 from broker.admin.brokers import StatusResponse, find_broker, request_status
 from broker.client.cluster import Connect
 from broker.client.selection import topic_not_found
@@ -15,14 +15,7 @@ from broker.config import BrokerConfig
 from broker.properties import Property, PropertyKind
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import BrokerAddress
-from broker.topic_settings import (
-    TOPIC_SETTINGS,
-    TopicSetting,
-    normalize,
-    parse_overrides,
-    topic_config,
-    value_text,
-)
+from broker.topic_settings import TopicSetting, normalize
 from broker.zk import paths
 from broker.zk.settings import SettingsNode, node_of_broker, node_of_topic
 
@@ -177,14 +170,14 @@ def topic_values(
     prop = setting.property
     found: dict[tuple[SettingValue, str], list[int]] = {}
     for broker in brokers:
-        overrides = parse_overrides(broker.topics.get(topic, {}))
-        value = getattr(topic_config(broker.now, topic, overrides), prop.field)
+        overrides = topic_settings.parse_overrides(broker.topics.get(topic, {}))
+        value = getattr(topic_settings.topic_config(broker.now, topic, overrides), prop.field)
         is_in_map = setting.map_field and topic in getattr(broker.now, setting.map_field)
         field = setting.map_field if is_in_map else setting.broker_field
         origin = "topic" if prop.field in overrides else broker.origin(field)
         found.setdefault((value, origin), []).append(broker.id)
     return [
-        TopicValue(value, value_text(value, setting), origin, ids)
+        TopicValue(value, topic_settings.value_text(value, setting), origin, ids)
         for (value, origin), ids in found.items()
     ]
 
@@ -211,7 +204,7 @@ def settings_of_topic(side: Side, topic: str) -> dict[str, Setting]:
         raise next(iter(report.failed.values()))
     found = {
         one.property.name: _topic_setting(one, topic_values(topic, one, report.brokers))
-        for one in TOPIC_SETTINGS
+        for one in topic_settings.TOPIC_SETTINGS
     }
     if report.failed:
         raise errors.PartialError(

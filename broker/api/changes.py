@@ -7,14 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 
-from broker.admin.changes import (
-    INTERVAL_S,
-    REQUEST_TIMEOUT_S,
-    FollowedBrokers,
-    Ordering,
-    Selects,
-    absent_brokers,
-)
+from broker.admin import changes as admin
 from broker.api.errors import public as public_error
 from broker.api.errors import translated
 from broker.client.cluster import Connect
@@ -35,17 +28,17 @@ class Changes(Iterator[LoggedChange]):
     """
 
     def __init__(
-        self, side: Side, selects: Selects, *, follow: bool, is_open: Callable[[], bool]
+        self, side: Side, selects: admin.Selects, *, follow: bool, is_open: Callable[[], bool]
     ) -> None:
         # without `follow` it is `missing` that tells of brokers
         if follow:
             side, warn = side._replace(connect=_hasty(side.connect)), logger.warning
         else:
             warn = logger.info
-        self._brokers = FollowedBrokers(side, warn, logger.info)
+        self._brokers = admin.FollowedBrokers(side, warn, logger.info)
         self._selects = selects
         self._is_open = is_open  # whether its client is
-        self._order = Ordering()
+        self._order = admin.Ordering()
         self._ready: deque[LoggedChange] = deque()
         self._absent: Mapping[int, BrokerError] = {}
         self._ended = threading.Event()
@@ -57,7 +50,7 @@ class Changes(Iterator[LoggedChange]):
                 self._take(self._order.take(first))
                 return
             self._take(merged(first))
-            self._absent = absent_brokers(side)
+            self._absent = admin.absent_brokers(side)
             self.close()
         except BrokerError:
             problems = self._brokers.problems
@@ -101,7 +94,7 @@ class Changes(Iterator[LoggedChange]):
     def _read(self) -> None:
         """Read what brokers have logged since the last round; the rest of it at the end."""
         with self._reading:
-            if not self._ended.wait(INTERVAL_S) and self._is_open():
+            if not self._ended.wait(admin.INTERVAL_S) and self._is_open():
                 self._take(self._order.take(self._brokers.read()))
                 return
             self._is_done = True
@@ -117,7 +110,7 @@ def _hasty(connect: Connect) -> Connect:
 
     def make(address: BrokerAddress) -> Connection:
         connection = connect(address)
-        connection.timeout_s = min(connection.timeout_s, REQUEST_TIMEOUT_S)
+        connection.timeout_s = min(connection.timeout_s, admin.REQUEST_TIMEOUT_S)
         return connection
 
     return make

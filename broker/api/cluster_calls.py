@@ -6,17 +6,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from broker.api import values
 from broker.api.access import LAST_LOOK_S, Access, limit_of
-from broker.api.values import (
-    UNSET,
-    PartitionLike,
-    Timeout,
-    broker_id_of,
-    matcher_of,
-    ms_of,
-    topic_of,
-    whole_of,
-)
+from broker.api.values import UNSET, PartitionLike, Timeout
 from broker.client.side import Side
 from broker.protocol.responses import HIDDEN_CLUSTER
 from broker.topic import TopicPartition
@@ -72,7 +64,7 @@ class ClusterCalls(Access):
         """
         from broker.admin.brokers import find_broker, require_status
 
-        broker_id_of(id)
+        values.broker_id_of(id)
         return self._ask(lambda side: require_status(side.connect, find_broker(side, id)), timeout)
 
     def health(self, *, timeout: Timeout = UNSET) -> Health:
@@ -116,9 +108,9 @@ class ClusterCalls(Access):
         from broker.api.changes import Changes
 
         selects = selecting(
-            None if topic is None else topic_of(topic),
-            None if partition is None else matcher_of(partition),
-            None if since is None else ms_of("since", since),
+            None if topic is None else values.topic_of(topic),
+            None if partition is None else values.matcher_of(partition),
+            None if since is None else values.ms_of("since", since),
         )
         return self._ask(
             lambda side: Changes(side, selects, follow=follow, is_open=lambda: not self.closed),
@@ -152,7 +144,7 @@ class ClusterCalls(Access):
         """
         from broker.admin import brokers
 
-        broker_id_of(id)
+        values.broker_id_of(id)
         with self._asking(timeout) as side:
             address = brokers.find_broker(side, id)
             response = brokers.request_status(side.connect, address)
@@ -189,9 +181,9 @@ class ClusterCalls(Access):
         """
         from broker.admin.decommission import decommission
 
-        broker_id_of(id)
+        values.broker_id_of(id)
         if throttle is not None:
-            whole_of("throttle", throttle, 0)
+            values.whole_of("throttle", throttle, 0)
         seconds = self._seconds(timeout)
         with self._call(seconds if plan or seconds is None else seconds + LAST_LOOK_S):
             side = Side(self._cluster, self._connect, limit_of(self._timeout_s))
@@ -234,7 +226,7 @@ class ClusterCalls(Access):
             )
         if not isinstance(directory, str):
             raise TypeError(f"give the directory as str, not {type(directory).__name__}")
-        home = partition.home if broker is None else broker_id_of(broker)
+        home = partition.home if broker is None else values.broker_id_of(broker)
         with self._waiting(timeout) as seconds:
             address = find_broker(Side(self._cluster, self._connect), home)
             return move_log(self._connect, address, partition, directory, timeout_s=seconds)

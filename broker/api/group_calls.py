@@ -8,18 +8,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from broker.api import values
 from broker.api.access import Access
-from broker.api.values import (
-    UNSET,
-    PartitionLike,
-    Start,
-    Timeout,
-    group_of,
-    matcher_of,
-    number_of,
-    positions_of,
-    topic_of,
-)
+from broker.api.values import UNSET, PartitionLike, Start, Timeout
 from broker.client.selection import select_partitions, select_topics
 from broker.clock import SystemClock
 from broker.errors import ArgumentError
@@ -96,7 +87,7 @@ class GroupCalls(Access):
         """
         from broker.admin.lag import lag_of
 
-        number_of("window", window, 0)
+        values.number_of("window", window, 0)
         with self._observing(group, timeout=timeout, window_s=window) as observer:
             if window:
                 observer.sample(group, samples=10)
@@ -158,14 +149,14 @@ class GroupCalls(Access):
         """
         from broker.admin.group_changes import reset_group
 
-        group_of(group)
+        values.group_of(group)
         if (to is None) == (shift is None):
             raise ArgumentError("give either `to`, where the group goes, or `shift`, by how much")
         if partition is not None and topics is None:
             raise ArgumentError("give the topics that `partition` is of")
         target = _target_of(to, shift)
         names = _names_of(topics)
-        matches = None if partition is None else matcher_of(partition)
+        matches = None if partition is None else values.matcher_of(partition)
         _check_wait(wait_inactive)
         with self._observing(group, timeout=timeout, wait_s=wait_inactive or 0.0) as observer:
             partitions = None
@@ -204,7 +195,7 @@ class GroupCalls(Access):
         """
         from broker.admin.group_changes import import_group
 
-        group_of(group)
+        values.group_of(group)
         records = _records_of(offsets)
         _check_wait(wait_inactive)
         with self._observing(timeout=timeout, wait_s=wait_inactive or 0.0) as observer:
@@ -231,7 +222,7 @@ class GroupCalls(Access):
         """
         from broker.admin.group_changes import remove_group
 
-        group_of(group)
+        values.group_of(group)
         with self._observing() as observer:
             return remove_group(observer, group, missing_ok=missing_ok, plan=plan)
 
@@ -251,7 +242,7 @@ class GroupCalls(Access):
         """
         from broker.admin.rebalance import rebalance_group
 
-        number_of("wait", wait, 0)
+        values.number_of("wait", wait, 0)
         with self._observing(group, wait_s=wait) as observer:
             return rebalance_group(observer, group, wait_s=wait, plan=plan)
 
@@ -265,7 +256,7 @@ class GroupCalls(Access):
 
         self._seconds(timeout)  # raises if it is none
         for group in groups:
-            group_of(group)
+            values.group_of(group)
         with self._call():
             registry = self._zookeeper()
             for group in groups:
@@ -288,7 +279,7 @@ def _target_of(to: Start | None, shift: object) -> Target:
     from broker.admin.group_plans import ShiftTime, parse_shift
 
     if to is not None:
-        return positions_of(to, time.time_ns() // 1_000_000)
+        return values.positions_of(to, time.time_ns() // 1_000_000)
     if isinstance(shift, int) and not isinstance(shift, bool):
         return ByMessages(abs(shift), from_end=shift < 0)
     if isinstance(shift, timedelta):
@@ -302,8 +293,8 @@ def _names_of(topics: object) -> list[str] | None:
     if topics is None:
         return None
     if isinstance(topics, Collection) and not isinstance(topics, str):
-        return [topic_of(one) for one in topics]
-    return [topic_of(topics)]
+        return [values.topic_of(one) for one in topics]
+    return [values.topic_of(topics)]
 
 
 def _records_of(offsets: object) -> list[OffsetRecord]:
@@ -323,4 +314,4 @@ def _records_of(offsets: object) -> list[OffsetRecord]:
 
 def _check_wait(wait_inactive: float | None) -> None:
     if wait_inactive is not None:
-        number_of("wait_inactive", wait_inactive, 0)
+        values.number_of("wait_inactive", wait_inactive, 0)

@@ -8,20 +8,11 @@ from random import Random
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from broker.api import values
 from broker.api.access import Access, AnyClient, limit_of
 from broker.api.errors import Closed, NoZooKeeper, translated
 from broker.api.reader import ranges_of, readable, reading_of, select
-from broker.api.values import (
-    UNSET,
-    PartitionLike,
-    Start,
-    Stop,
-    Timeout,
-    broker_ids_of,
-    setting_texts_of,
-    topic_of,
-    whole_of,
-)
+from broker.api.values import UNSET, PartitionLike, Start, Stop, Timeout
 from broker.client.cluster import are_same
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import ArgumentError
@@ -68,7 +59,7 @@ class TopicCalls(Access):
         """
         from broker.admin.topics import describe_topic
 
-        topic_of(topic)
+        values.topic_of(topic)
         return self._ask(partial(describe_topic, topic=topic), timeout)
 
     def create_topic(
@@ -113,12 +104,12 @@ class TopicCalls(Access):
         """
         from broker.admin.topic_changes import NewTopic, create
 
-        topic_of(name)
+        values.topic_of(name)
         count = _partition_count(partitions, partitions_per_broker)
-        chosen = broker_ids_of(brokers)
-        texts = setting_texts_of(settings)
+        chosen = values.broker_ids_of(brokers)
+        texts = values.setting_texts_of(settings)
         if replicas is not None:
-            whole_of("replicas", replicas, 1)
+            values.whole_of("replicas", replicas, 1)
             if chosen:
                 raise ArgumentError("the controller places replicas: leave out `brokers`")
             if partitions_per_broker is not None:
@@ -159,7 +150,7 @@ class TopicCalls(Access):
         """
         from broker.admin.topic_changes import alter
 
-        topic_of(name)
+        values.topic_of(name)
         count = _partition_count(partitions, partitions_per_broker)
         if count is None:
             raise ArgumentError("either `partitions` or `partitions_per_broker` is needed")
@@ -203,7 +194,7 @@ class TopicCalls(Access):
         """
         from broker.admin.topic_deletion import delete
 
-        topic_of(name)
+        values.topic_of(name)
         with self._asking(timeout) as side:
             session, note = self._session_for_deletion(is_needed=with_offsets)
             return delete(
@@ -298,7 +289,7 @@ class TopicCalls(Access):
         """
         from broker.admin.topics import sample_of
 
-        whole_of("n", n, 1)
+        values.whole_of("n", n, 1)
         with self._asking(timeout) as side:
             ranges = self._ranges(side, topic, partition, start, stop, allow_missing)
             random = Random() if at_random else None
@@ -348,17 +339,17 @@ class TopicCalls(Access):
         """
         from broker.admin.copies import copy_ranges, place, plan_copy, report_of
 
-        validate_topic_name(topic_of(target))
+        validate_topic_name(values.topic_of(target))
         if to is not None and not isinstance(to, AnyClient):
             raise TypeError(f"give `to` as a client, not {type(to).__name__}")
         if limit is not None:
-            whole_of("limit", limit, 0)
+            values.whole_of("limit", limit, 0)
         if stop is None:
             raise ArgumentError("a copy ends: give `stop` as a place")
         other = self if to is None else to._blocking
         limit_s = limit_of(self._seconds(timeout))
         with self._asking(limit_s) as side, other._asking(limit_s) as other_side:
-            partitions = select(self._cluster, topic_of(source), None)
+            partitions = select(self._cluster, values.topic_of(source), None)
             if source == target and are_same(self._cluster, other._cluster):
                 raise ArgumentError(f"cannot copy topic '{source}' to itself")
             led = readable(self._cluster, partitions, allow_missing=allow_missing)
@@ -403,7 +394,7 @@ class TopicCalls(Access):
 
         def find() -> dict[TopicPartition, ReadRange]:
             cluster, connect, _ = side
-            name = topic_of(topic)
+            name = values.topic_of(topic)
             return reading_of(
                 cluster, connect, name, partition, start, stop, allow_missing=allow_missing
             )[0]
@@ -420,7 +411,7 @@ def _partition_count(total: int | None, per_broker: int | None) -> int | None:
     )
     if count is None:
         return None
-    whole_of(name, count, 1)
+    values.whole_of(name, count, 1)
     if count > MAX_PARTITIONS:
         raise ArgumentError(f"{name} is at most {MAX_PARTITIONS}, not {count}")
     return count

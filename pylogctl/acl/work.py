@@ -7,18 +7,8 @@ from typing import Annotated
 
 from broker.admin import rules as admin
 from broker.errors import ArgumentError, ConfigError
-from broker.security.rules import (
-    ANY,
-    CLUSTER,
-    Decision,
-    Operation,
-    ResourceType,
-    Rule,
-    RuleSet,
-    host_of,
-    parse_pattern,
-    parse_principal,
-)
+from broker.security import rules
+from broker.security.rules import Decision, Operation, Rule
 from broker.zk.registry import Registry
 from pylogctl.cli.columns import Document, Fit, Flag, Integer, Row, Text
 from pylogctl.cli.connections import open_registry, registry_side
@@ -64,7 +54,12 @@ def row_of(rule: Rule) -> RuleRow:
 
 _KNOWN_WITHIN_S = 5.0
 _NO_RULE = RuleRow(None, None, None, None, None, None)
-_OF_CLUSTER = {Operation.CREATE, Operation.ALTER, Operation.DESCRIBE, Operation.ALL}
+_OF_CLUSTER = {
+    Operation.CREATE,
+    Operation.ALTER,
+    Operation.DESCRIBE,
+    Operation.ALL,
+}
 
 
 def parse_rules(
@@ -72,13 +67,13 @@ def parse_rules(
 ) -> list[Rule]:
     """Return the rules of words such as `User:alice read,write topic:orders`."""
     try:
-        who = parse_principal(principal)
-        what, is_prefix = parse_pattern(resource)
-        address = host if host == ANY else host_of(host)
+        who = rules.parse_principal(principal)
+        what, is_prefix = rules.parse_pattern(resource)
+        address = host if host == rules.ANY else rules.host_of(host)
     except ConfigError as error:
         raise UsageError(str(error)) from error
     found = [parse_operation(one) for one in operations.split(",")]
-    if what == CLUSTER and (wrong := set(found) - _OF_CLUSTER):
+    if what == rules.CLUSTER and (wrong := set(found) - _OF_CLUSTER):
         raise UsageError(
             f"nobody can {sorted(wrong)[0]} the cluster: it is created in, altered and described"
         )
@@ -96,7 +91,7 @@ def parse_operation(text: str) -> Operation:
 
 def add(env: Environment, wanted: Sequence[Rule]) -> None:
     """Add rules, render those that are new, and wait until brokers judge by them."""
-    if any(rule.resource.type is ResourceType.GROUP for rule in wanted):
+    if any(rule.resource.type is rules.ResourceType.GROUP for rule in wanted):
         env.warn(
             "no broker mediates for groups yet: they are kept in ZooKeeper by their members, whom "
             "rules on groups do not bind"
@@ -133,7 +128,7 @@ def show(env: Environment, principal: str | None) -> None:
     shown = found.rules
     if principal is not None:
         try:
-            who = parse_principal(principal)
+            who = rules.parse_principal(principal)
         except ConfigError as error:
             raise UsageError(str(error)) from error
         shown = tuple(rule for rule in shown if rule.is_of(who))
@@ -152,9 +147,9 @@ def _present(env: Environment) -> tuple[admin.Rules, list[admin.BrokerRules]]:
 def check(env: Environment, question: Rule) -> None:
     """Render how a question is decided, given as the rule that would allow it."""
     found, said = _present(env)
-    rules = RuleSet(found.rules, admin.super_users_of(said), version=found.version)
+    judge = rules.RuleSet(found.rules, admin.super_users_of(said), version=found.version)
     who, operation, resource = question.principal, question.operation, question.resource
-    decision = rules.explain(who, question.host, operation, resource)
+    decision = judge.explain(who, question.host, operation, resource)
     render(env, CHECK, _rows_of(decision))
     version = "there are no rules" if found.version < 0 else f"version {found.version} of the rules"
     verdict = f"{who} may{'' if decision.is_allowed else ' not'} {operation} {resource}"
@@ -172,7 +167,7 @@ def parse_question(principal: str, operation: str, resource: str, host: str) -> 
     if len(found) > 1 or found[0].operation is Operation.ALL:
         raise UsageError("ask about one operation at a time")
     (rule,) = found
-    if rule.is_prefix or ANY in (rule.resource.name, rule.principal.name):
+    if rule.is_prefix or rules.ANY in (rule.resource.name, rule.principal.name):
         raise UsageError("ask about one user and one resource, without *")
     return rule
 

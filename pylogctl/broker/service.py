@@ -24,20 +24,13 @@ from broker.zk.paths import DEFAULT_PORT, parse_connect_string
 from broker.zk.security import SECRET_NAME, found_security, read_credential, tls_files_of
 from pylogctl.broker.document import READY, ReadyRow
 from pylogctl.broker.options import ProcessOptions, StartOptions
+from pylogctl.cli import service
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop, leave_no_core_file
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.properties import BROKER, Layer, dump_properties, given_layers
 from pylogctl.cli.security import zookeeper_properties
-from pylogctl.cli.service import (
-    ReadyTargets,
-    announce_ready,
-    go_to_background,
-    leave_terminal,
-    notify_manager,
-    pid_file,
-)
 from pylogctl.cli.signals import install
 
 
@@ -103,13 +96,13 @@ def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int
         return 0
     leave_no_core_file()
     if process.daemon:
-        status = go_to_background(process.log_file)
+        status = service.go_to_background(process.log_file)
         if status is not None:
             return status
     set_up_logging(env, process.log_file, broker=config.broker_id)
     given = {BrokerConfig.name_in_07(name) for layer in layers[1:] for name in layer.properties}
     needs_zookeeper = options.zookeeper_port is not None or "zk.connect" in given
-    with pid_file(process.pid_file), graceful_stop() as stop:
+    with service.pid_file(process.pid_file), graceful_stop() as stop:
         _serve(
             *(env, options, config, process, stop),
             needs_zookeeper=needs_zookeeper,
@@ -247,14 +240,14 @@ def _serve(
                 )
                 env.note(f"metrics at {closing.enter_context(serving)}")
             freeze_garbage()
-            targets = ReadyTargets(process.ready_file, process.ready_fd)
-            announce_ready(env, READY, _ready_row(broker), targets)
+            targets = service.ReadyTargets(process.ready_file, process.ready_fd)
+            service.announce_ready(env, READY, _ready_row(broker), targets)
             if process.daemon:
-                leave_terminal(process.log_file)
+                service.leave_terminal(process.log_file)
             while not stop.wait(_LOOK_S):
                 pass
         finally:
-            notify_manager(env, "STOPPING=1")
+            service.notify_manager(env, "STOPPING=1")
             broker.stop()
         if broker.failure is not None:
             raise broker.failure

@@ -13,15 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from broker import errors
 from broker.admin import brokers
 from broker.client.connection import parse_broker_list
 from broker.client.side import Side
-from broker.errors import (
-    BrokerNotFoundError,
-    RegistryUnreachableError,
-    RequestTimeoutError,
-    UnsupportedVersionError,
-)
 from broker.protocol.responses import BrokerAddress
 from broker.units import format_duration
 from broker.zk.embedded import EmbeddedZooKeeper
@@ -39,7 +34,7 @@ def find_broker(side: Side, broker_id: int | None, listed: Sequence[str] = ()) -
         return brokers.find_broker(side, broker_id)
     live = side.brokers()
     if not live:
-        raise BrokerNotFoundError(
+        raise errors.BrokerNotFoundError(
             "no broker is registered", hints=["start one: pylogctl broker start"]
         )
     given = {(one.host, one.port) for one in parse_broker_list(",".join(listed))}
@@ -184,7 +179,7 @@ def _check_users(
         with zookeeper_session(at, may_be_new=True) as session:
             ids = [broker.id for broker in brokers.registered_brokers(session)]
             members = brokers.registered_members(session)
-    except RegistryUnreachableError as error:
+    except errors.RegistryUnreachableError as error:
         env.warn(f"cannot tell who uses the ZooKeeper of {name}: {error}")
         return
     # Without the broker's id, one registered broker is taken for it.
@@ -219,9 +214,9 @@ def _shut_down(
     connection = connector(env, timeout_s=STOP_TIMEOUT_S)(address)
     try:
         taken = brokers.shut_down(connection, force=force)
-    except RequestTimeoutError:
+    except errors.RequestTimeoutError:
         return None
-    except UnsupportedVersionError as error:
+    except errors.UnsupportedVersionError as error:
         hints = ["send its process SIGTERM, or name its pid file: --pid-file FILE"]
         raise CliError(ExitStatus.UNSUPPORTED, str(error), *hints) from error
     finally:

@@ -6,16 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from broker.admin.changes import (
-    INTERVAL_S,
-    REQUEST_TIMEOUT_S,
-    ChangeReader,
-    FollowedBrokers,
-    Ordering,
-    Selects,
-    absent_brokers,
-    damage_text,
-)
+from broker.admin import changes as admin
 from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, decode_changes, merged
@@ -29,7 +20,7 @@ from pylogctl.cluster.document import CHANGES, change_row
 _FILES = "state-changes-*.jsonl"
 
 
-def show_files(env: Environment, paths: Sequence[Path], selects: Selects) -> None:
+def show_files(env: Environment, paths: Sequence[Path], selects: admin.Selects) -> None:
     """Render the changes in files, or in data directories."""
     found, done = for_each(env, "paths", paths, lambda path: _read_path(env, path))
     _show(env, [one for changes in found for one in changes], selects)
@@ -53,17 +44,17 @@ def _read_path(env: Environment, path: Path) -> list[LoggedChange]:
             raise CliError(ExitStatus.FAILED, text) from error
         found, damaged_count = decode_changes(lines)
         if damaged_count:
-            env.warn(damage_text(str(file), damaged_count))
+            env.warn(admin.damage_text(str(file), damaged_count))
         changes += found
     return changes
 
 
-def show_cluster(env: Environment, selects: Selects) -> None:
+def show_cluster(env: Environment, selects: admin.Selects) -> None:
     """Render the changes that all brokers of the cluster have logged."""
     with open_for_requests(env, absence=Absence.WARN) as side:
 
         def read(broker: BrokerAddress) -> list[LoggedChange]:
-            with closing(ChangeReader(side.connect, broker, env.warn)) as reader:
+            with closing(admin.ChangeReader(side.connect, broker, env.warn)) as reader:
                 return reader.read()
 
         found, done = for_each(env, "brokers", side.brokers(), read)
@@ -71,7 +62,7 @@ def show_cluster(env: Environment, selects: Selects) -> None:
             BrokerUnreachableError(
                 f"{error} (they are in its data directory: pylogctl cluster changes FILE...)"
             )
-            for error in absent_brokers(side).values()
+            for error in admin.absent_brokers(side).values()
         ]
     _show(env, [one for changes in found for one in changes], selects)
     raise_failures(
@@ -79,11 +70,11 @@ def show_cluster(env: Environment, selects: Selects) -> None:
     )
 
 
-def _show(env: Environment, changes: Iterable[LoggedChange], selects: Selects) -> None:
+def _show(env: Environment, changes: Iterable[LoggedChange], selects: admin.Selects) -> None:
     render(env, CHANGES, [change_row(one) for one in merged(changes) if selects(one)])
 
 
-def follow_cluster(env: Environment, selects: Selects) -> ExitStatus:
+def follow_cluster(env: Environment, selects: admin.Selects) -> ExitStatus:
     """Show the changes that brokers have logged, and new ones, until interrupted."""
     if env.settings.output == "json":
         raise UsageError(
@@ -93,15 +84,15 @@ def follow_cluster(env: Environment, selects: Selects) -> ExitStatus:
     if env.settings.sort:
         raise UsageError("--sort needs all changes, and --follow shows them as they come")
     output = _Output(env, selects)
-    order = Ordering()
+    order = admin.Ordering()
     with ExitStack() as stack:
         side = stack.enter_context(open_for_requests(env, absence=Absence.WARN))
-        connect = connector(env, timeout_s=REQUEST_TIMEOUT_S)
-        brokers = FollowedBrokers(side._replace(connect=connect), env.warn, env.note)
+        connect = connector(env, timeout_s=admin.REQUEST_TIMEOUT_S)
+        brokers = admin.FollowedBrokers(side._replace(connect=connect), env.warn, env.note)
         stack.callback(brokers.close)
         output.show(order.take(brokers.read_all()))
         stop = stack.enter_context(graceful_stop())
-        while not stop.wait(INTERVAL_S):
+        while not stop.wait(admin.INTERVAL_S):
             env.check_reader()
             output.show(order.take(brokers.read()))
         output.show(order.take_rest())
@@ -111,7 +102,7 @@ def follow_cluster(env: Environment, selects: Selects) -> ExitStatus:
 class _Output:
     """Writes changes in the format of `--output`, each round at once."""
 
-    def __init__(self, env: Environment, selects: Selects) -> None:
+    def __init__(self, env: Environment, selects: admin.Selects) -> None:
         self._env = env
         self._selects = selects
 

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from broker import errors
 from broker.admin import settings as admin
 from broker.admin.brokers import request_status
 from broker.admin.settings import BrokerSettings, Target, target_of_broker, topic_values
 from broker.client.connection import parse_broker_list
 from broker.client.registry_cluster import RegistryCluster
 from broker.config import BrokerConfig
-from broker.errors import (
-    CoordinationError,
-    InvalidTopicError,
-    ProtocolError,
-    RegistryUnreachableError,
-    UnsupportedVersionError,
-)
 from broker.properties import Property
 from broker.protocol.responses import BrokerAddress
 from broker.topic_settings import TOPIC_SETTINGS, TopicSetting, value_text
@@ -33,7 +27,7 @@ def target_of_topic(topic: str) -> Target:
     """Return a topic as a target; an invalid name is a UsageError."""
     try:
         return admin.target_of_topic(topic)
-    except InvalidTopicError as error:
+    except errors.InvalidTopicError as error:
         raise UsageError(str(error)) from error
 
 
@@ -41,7 +35,7 @@ def read_settings(env: Environment, addresses: Sequence[BrokerAddress]) -> list[
     """Return the settings of brokers; those that do not report them are left out with an error."""
     report = admin.read_settings(connector(env), addresses)
     for broker_id, error in report.failed.items():
-        if isinstance(error, UnsupportedVersionError):
+        if isinstance(error, errors.UnsupportedVersionError):
             env.leave_out(f"broker {broker_id} does not tell its settings: it is an older one")
         else:
             env.leave_out(f"broker {broker_id}: {error}")
@@ -76,7 +70,7 @@ def _at_address(env: Environment, address: str) -> tuple[Environment, BrokerSett
     """Return the settings of the broker at an address, and the environment with its ZooKeeper."""
     try:
         (found,) = parse_broker_list(address) if ":" in address else []  # a misspelt id
-    except (ProtocolError, ValueError) as error:
+    except (errors.ProtocolError, ValueError) as error:
         raise UsageError(f"'{address}' is neither a broker's id nor HOST:PORT") from error
     response = request_status(connector(env), found)
     with _unsupported():
@@ -121,7 +115,7 @@ def _unsupported() -> Iterator[None]:
     """End with UNSUPPORTED if the broker that was asked is an older one."""
     try:
         yield
-    except UnsupportedVersionError as error:
+    except errors.UnsupportedVersionError as error:
         raise CliError(ExitStatus.UNSUPPORTED, str(error)) from error
 
 
@@ -164,9 +158,9 @@ def _overrides(
     for target in targets:
         try:
             texts = settings.read(target.node)
-        except RegistryUnreachableError:
+        except errors.RegistryUnreachableError:
             raise
-        except CoordinationError as error:
+        except errors.CoordinationError as error:
             env.leave_out(str(error))
             continue
         for name, text in texts.items():

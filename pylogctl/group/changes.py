@@ -11,27 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from broker.admin import group_plans
-from broker.admin.group_changes import (
-    apply_changes,
-    await_inactive,
-    check_inactive,
-    delete_group,
-    nodes_of,
-    offset_changed,
-    unmade,
-)
+from broker.admin import group_changes, group_plans
+from broker.admin import rebalance as admin
 from broker.admin.group_plans import Change, OffsetRecord, Target, plan_import, plan_removal
 from broker.admin.groups import GroupSnapshot, list_groups, require_group, validate_group_name
 from broker.admin.lag import GroupObserver
-from broker.admin.rebalance import (
-    GroupProblem,
-    await_rebalance,
-    expected_owners,
-    owner_changes,
-    read_assignment,
-    trigger_rebalance,
-)
 from broker.client.selection import select_partitions, select_topics
 from broker.errors import ArgumentError, GroupActiveError
 from broker.files import write_atomically
@@ -43,15 +27,7 @@ from pylogctl.cli.confirmation import confirm, confirm_name, new_undo_file, tell
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
-from pylogctl.group.document import (
-    NODES,
-    REBALANCE,
-    RESET,
-    RESET_OF_GROUPS,
-    NodeRow,
-    RebalanceRow,
-    change_row,
-)
+from pylogctl.group import document
 from pylogctl.group.offsets_file import parse_entries
 from pylogctl.group.reads import open_observer
 
@@ -117,24 +93,24 @@ def delete(env: Environment, group: str, *, confirmed: str | None, if_exists: bo
             env.note(f"there is no group '{group}'")
             return
         require_group(session, group)
-        check_inactive(session, group, advice="stop them first")
-        nodes = nodes_of(session, group)
+        group_changes.check_inactive(session, group, advice="stop them first")
+        nodes = group_changes.nodes_of(session, group)
         if not env.settings.dry_run:
             confirm_name(env, "group delete", group, confirmed)
             with _saved(env, session, plan_removal(observer.snapshot(group))):
-                delete_group(session, group)
+                group_changes.delete_group(session, group)
     action = "delete" if env.settings.dry_run else "deleted"
-    render(env, NODES, [NodeRow(group, path, action) for path in nodes])
+    render(env, document.NODES, [document.NodeRow(group, path, action) for path in nodes])
     if env.settings.dry_run:
         env.note(_DRY_RUN)
 
 
 def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> None:
     """Make the members of a group rebalance, and render owners before and after."""
-    problems: Sequence[GroupProblem] = ()
+    problems: Sequence[admin.GroupProblem] = ()
     settled = ""
     with open_observer(env, group) as observer:
-        before, live = read_assignment(observer, group)
+        before, live = admin.read_assignment(observer, group)
         if not before.members:
             raise CliError(
                 ExitStatus.NOT_FOUND,
@@ -143,24 +119,26 @@ def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> N
                 code="GROUP_EMPTY",
             )
         if env.settings.dry_run:
-            after = expected_owners(before, live)
+            after = admin.expected_owners(before, live)
             env.note(_DRY_RUN)
         else:
             members = counted(len(before.members), "member")
             confirm(env, "group rebalance", f"have {members} of '{group}' rebalance?")
             began_s = env.clock.monotonic_s()
-            trigger_rebalance(observer.session, group)
+            admin.trigger_rebalance(observer.session, group)
             with announced_wait(env, f"group '{group}' to rebalance"):
-                snapshot, problems = await_rebalance(
-                    lambda: read_assignment(observer, group), timeout_s=timeout_s
+                snapshot, problems = admin.await_rebalance(
+                    lambda: admin.read_assignment(observer, group), timeout_s=timeout_s
                 )
             after = snapshot.owner_threads
             settled = format_duration(env.clock.monotonic_s() - began_s)
-    owners = list(owner_changes(before.owner_threads, after, problems))
+    owners = list(admin.owner_changes(before.owner_threads, after, problems))
     moved = [
-        RebalanceRow(group, one.topic, one.name, was, now) for one, was, now in owners if was != now
+        document.RebalanceRow(group, one.topic, one.name, was, now)
+        for one, was, now in owners
+        if was != now
     ]
-    render(env, REBALANCE, moved)
+    render(env, document.REBALANCE, moved)
     if not problems:
         number = counted(len(owners), "partition")
         env.note(f"{number}, {len(moved)} moved" + (f", settled in {settled}" if settled else ""))
@@ -185,7 +163,7 @@ def _await_inactive(
     for group in groups:
         try:
             with announced_wait(env, f"group '{group}' to have no members"):
-                await_inactive(session, group, wait_s)
+                group_changes.await_inactive(session, group, wait_s)
         except GroupActiveError as error:
             raise CliError(
                 ExitStatus.TIMEOUT,
@@ -210,17 +188,17 @@ def _carry_out(
     The plan has the offsets that change, and those that something is to be said about.
     """
     groups = list(dict.fromkeys(one.group for one in changes))
-    document = RESET if len(groups) < 2 else RESET_OF_GROUPS
+    layout = document.RESET if len(groups) < 2 else document.RESET_OF_GROUPS
     shown = [one for one in changes if one.is_needed or one.notes]
-    rows = [change_row(one) for one in shown]
+    rows = [document.change_row(one) for one in shown]
     executes = execute and not env.settings.dry_run
     if unchanged := len(changes) - len(shown):
         env.note(f"unchanged, and left out: {counted(unchanged, 'offset')}")
     if not executes:
-        render(env, document, rows)
+        render(env, layout, rows)
     if not force:
         for group in groups:
-            check_inactive(session, group, advice="stop them or use --wait-inactive")
+            group_changes.check_inactive(session, group, advice="stop them or use --wait-inactive")
     needed = [one for one in changes if one.is_needed]
     if not executes:
         advice = "this was a dry run" if execute else "add --execute"
@@ -232,7 +210,7 @@ def _carry_out(
             _write(env, session, needed, force=force)
         else:
             env.note("nothing to change")
-        render(env, document, rows)
+        render(env, layout, rows)
     failed = [one for one in changes if one.fails]
     if failed:
         first = failed[0]
@@ -248,12 +226,12 @@ def _write(env: Environment, session: Session, changes: Sequence[Change], *, for
     if not force:
         # Members may have joined while the question was open.
         for group in groups:
-            check_inactive(session, group, advice="nothing changed")
+            group_changes.check_inactive(session, group, advice="nothing changed")
     with _saved(env, session, changes) as unwritten:
-        unwritten += apply_changes(session, changes, force=force)
+        unwritten += group_changes.apply_changes(session, changes, force=force)
     env.note(f"{counted(len(changes) - len(unwritten), 'offset')} changed")
     if unwritten:
-        raise offset_changed(unwritten)
+        raise group_changes.offset_changed(unwritten)
     if force:
         env.warn("members of the group may write over the new offsets")
 
@@ -276,7 +254,7 @@ def _saved(env: Environment, session: Session, changes: Sequence[Change]) -> Ite
     try:
         yield left
     except BaseException:
-        left += unmade(session, before)
+        left += group_changes.unmade(session, before)
         raise
     finally:
         for group, path in files.items():

@@ -6,16 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from broker.admin import reassignment
+from broker.admin import reassignment, topic_changes
 from broker.admin.reassignment import Plan
 from broker.admin.replicas import plan_election, raise_refused, replicas_of, request_election
-from broker.admin.topic_changes import (
-    NewTopic,
-    PartitionsRequest,
-    ask_for_partitions,
-    plan_partitions,
-    plan_replicated,
-)
 from broker.client.side import Side
 from broker.cluster_state import ReplicatedPartition
 from broker.errors import NO_ERROR, ConfigError, NotReplicatedError, TopicExistsError
@@ -29,21 +22,14 @@ from broker.units import counted, format_size, parse_rate
 from pylogctl.cli.confirmation import confirm, confirm_name
 from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.render import render
-from pylogctl.topic.document import (
-    CREATE_REPLICATED,
-    ELECT,
-    REASSIGN_PLAN,
-    REASSIGN_STATUS,
-    CreateReplicatedRow,
-    ElectRow,
-)
+from pylogctl.topic import document
 
 
 def create_replicated_topic(
-    env: Environment, side: Side, wanted: NewTopic, *, if_not_exists: bool
+    env: Environment, side: Side, wanted: topic_changes.NewTopic, *, if_not_exists: bool
 ) -> None:
     """Have the controller create a topic, and render its partitions."""
-    request = plan_replicated(side, wanted)
+    request = topic_changes.plan_replicated(side, wanted)
     if env.settings.dry_run:
         env.note(
             f"the controller would spread {request.partition_count} partitions with "
@@ -98,7 +84,7 @@ def has_replicas(side: Side, topic: str) -> bool:
 
 def add_partitions(env: Environment, side: Side, topic: str, partition_count: int) -> None:
     """Have the controller add partitions up to `partition_count`, and render the new ones."""
-    request = plan_partitions(side, topic, partition_count)
+    request = topic_changes.plan_partitions(side, topic, partition_count)
     if env.settings.dry_run:
         env.note(f"{request.partition_count} partitions would be added; nothing changed")
         return
@@ -107,14 +93,16 @@ def add_partitions(env: Environment, side: Side, topic: str, partition_count: in
     _ask(env, side, request)
 
 
-def _ask(env: Environment, side: Side, request: PartitionsRequest) -> None:
+def _ask(env: Environment, side: Side, request: topic_changes.PartitionsRequest) -> None:
     """Have the controller make partitions, and render them."""
-    render(env, CREATE_REPLICATED, map(_row, ask_for_partitions(side, request)))
+    render(
+        env, document.CREATE_REPLICATED, map(_row, topic_changes.ask_for_partitions(side, request))
+    )
 
 
-def _row(one: ReplicatedPartition) -> CreateReplicatedRow:
+def _row(one: ReplicatedPartition) -> document.CreateReplicatedRow:
     leader = one.state.leader
-    return CreateReplicatedRow(
+    return document.CreateReplicatedRow(
         one.partition,
         None if leader == NO_LEADER else leader,
         one.replicas,
@@ -139,7 +127,7 @@ def elect_leaders(
         if not env.settings.dry_run:
             confirm_name(env, "topic elect --unclean", topics[0], confirmed)
     if not wanted or env.settings.dry_run:
-        render(env, ELECT, [ElectRow(one, "elect") for one in wanted])
+        render(env, document.ELECT, [document.ElectRow(one, "elect") for one in wanted])
         return
     render_outcomes(env, request_election(side, wanted, kind), "elected")
 
@@ -147,10 +135,12 @@ def elect_leaders(
 def render_outcomes(env: Environment, outcomes: Sequence[PartitionOutcome], done: str) -> None:
     """Render the outcome of a request for each partition; fail if some were refused."""
     rows = [
-        ElectRow(one.partition, done if one.error == NO_ERROR else "refused", one.text or None)
+        document.ElectRow(
+            one.partition, done if one.error == NO_ERROR else "refused", one.text or None
+        )
         for one in outcomes
     ]
-    render(env, ELECT, rows)
+    render(env, document.ELECT, rows)
     raise_refused(outcomes)
 
 
@@ -159,7 +149,7 @@ def show_plan(
 ) -> None:
     """Render a plan; `read_plan` reads its `--output json`."""
     moves = [reassignment.Move(one, known[one].replicas, plan[one]) for one in sorted(plan)]
-    render(env, REASSIGN_PLAN, moves)
+    render(env, document.REASSIGN_PLAN, moves)
 
 
 def read_plan(env: Environment, path: Path) -> Plan:
@@ -242,7 +232,7 @@ def show_status(env: Environment, side: Side, topics: Sequence[str]) -> None:
     found = reassignment.progress(side, topics)
     for error in found.failures:
         env.leave_out(str(error))
-    render(env, REASSIGN_STATUS, found.moves)
+    render(env, document.REASSIGN_STATUS, found.moves)
     throttle = found.throttle_bytes_per_s
     if not throttle:
         return
