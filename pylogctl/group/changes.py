@@ -19,7 +19,6 @@ from broker.admin.lag import GroupObserver
 from broker.client.selection import select_partitions, select_topics
 from broker.errors import ArgumentError, GroupActiveError
 from broker.files import write_atomically
-from broker.partition_patterns import PartitionList
 from broker.positions import OffsetSpec, parse_offset_spec
 from broker.units import counted, format_duration
 from broker.zk.session import Session
@@ -29,6 +28,7 @@ from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.render import render
 from pylogctl.group import document
 from pylogctl.group.offsets_file import parse_entries
+from pylogctl.group.options import Execution, ImportOptions, ResetOptions
 from pylogctl.group.reads import open_observer
 
 _DRY_RUN = "nothing changed; this was a dry run"
@@ -38,50 +38,31 @@ _HINT = (
 )
 
 
-def reset(
-    env: Environment,
-    group: str,
-    to: str,
-    *,
-    topics: Sequence[str],
-    wanted: PartitionList | None,
-    execute: bool,
-    force: bool,
-    wait_s: float | None,
-) -> None:
-    """Move offsets of a group to `to`; only render the plan without `execute`."""
+def reset(env: Environment, group: str, options: ResetOptions) -> None:
+    """Move offsets of a group to `--to`; only render the plan without `--execute`."""
+    how = options.execution
     with open_observer(env, group) as observer:
-        _await_inactive(env, observer.session, [group], wait_s)
-        target = _find_target(env, observer, to)
-        changes = _plan_reset(
-            observer, observer.snapshot(group), target, topics=topics, wanted=wanted
-        )
-        _carry_out(env, "group reset", observer.session, changes, execute=execute, force=force)
+        _await_inactive(env, observer.session, [group], how)
+        target = _find_target(env, observer, options.to)
+        changes = _plan_reset(observer, observer.snapshot(group), target, options)
+        _carry_out(env, "group reset", observer.session, changes, how)
 
 
-def import_offsets(
-    env: Environment,
-    file: str,
-    group: str | None,
-    *,
-    execute: bool,
-    force: bool,
-    wait_s: float | None,
-) -> None:
+def import_offsets(env: Environment, options: ImportOptions) -> None:
     """Set the offsets of groups to those of a file; see `reset`."""
-    entries = _by_group(_read_entries(env, file), group)
+    entries = _by_group(_read_entries(env, options.file), options.group)
     if not entries:
-        env.note(f"'{file}' has no offsets; nothing to change")
+        env.note(f"'{options.file}' has no offsets; nothing to change")
     for name in entries:
         validate_group_name(name)
     with open_observer(env) as observer:
-        _await_inactive(env, observer.session, list(entries), wait_s)
+        _await_inactive(env, observer.session, entries, options.execution)
         changes = [
             change
             for name, wanted in entries.items()
             for change in plan_import(observer, observer.snapshot(name), wanted)
         ]
-        _carry_out(env, "group import", observer.session, changes, execute=execute, force=force)
+        _carry_out(env, "group import", observer.session, changes, options.execution)
 
 
 def delete(env: Environment, group: str, *, confirmed: str | None, if_exists: bool) -> None:
@@ -155,15 +136,15 @@ def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> N
 
 
 def _await_inactive(
-    env: Environment, session: Session, groups: Sequence[str], wait_s: float | None
+    env: Environment, session: Session, groups: Iterable[str], how: Execution
 ) -> None:
-    """Wait until groups have no members, for `wait_s` each; do not wait if it is None."""
-    if wait_s is None:
+    """Wait until groups have no members, for `--wait-inactive` each if it is given."""
+    if how.wait_inactive is None:
         return
     for group in groups:
         try:
             with announced_wait(env, f"group '{group}' to have no members"):
-                group_changes.await_inactive(session, group, wait_s)
+                group_changes.await_inactive(session, group, how.wait_inactive)
         except GroupActiveError as error:
             raise CliError(
                 ExitStatus.TIMEOUT,
@@ -175,15 +156,9 @@ def _await_inactive(
 
 
 def _carry_out(
-    env: Environment,
-    command: str,
-    session: Session,
-    changes: Sequence[Change],
-    *,
-    execute: bool,
-    force: bool,
+    env: Environment, command: str, session: Session, changes: Sequence[Change], how: Execution
 ) -> None:
-    """Render a plan; with `execute`, first confirm it, save the old offsets, write the new ones.
+    """Render a plan; with `--execute`, first confirm it, save the old offsets, write the new ones.
 
     The plan has the offsets that change, and those that something is to be said about.
     """
@@ -191,23 +166,23 @@ def _carry_out(
     layout = document.RESET if len(groups) < 2 else document.RESET_OF_GROUPS
     shown = [one for one in changes if one.is_needed or one.notes]
     rows = [document.change_row(one) for one in shown]
-    executes = execute and not env.settings.dry_run
+    executes = how.execute and not env.settings.dry_run
     if unchanged := len(changes) - len(shown):
         env.note(f"unchanged, and left out: {counted(unchanged, 'offset')}")
     if not executes:
         render(env, layout, rows)
-    if not force:
+    if not how.force:
         for group in groups:
             group_changes.check_inactive(session, group, advice="stop them or use --wait-inactive")
     needed = [one for one in changes if one.is_needed]
     if not executes:
-        advice = "this was a dry run" if execute else "add --execute"
+        advice = "this was a dry run" if how.execute else "add --execute"
         env.note(f"nothing changed; {advice}" if needed else "nothing to change")
     else:
         if needed:
             names = " and ".join(f"'{name}'" for name in groups)
             confirm(env, command, f"change {counted(len(needed), 'offset')} of group {names}?")
-            _write(env, session, needed, force=force)
+            _write(env, session, needed, force=how.force)
         else:
             env.note("nothing to change")
         render(env, layout, rows)
@@ -326,14 +301,13 @@ def _plan_reset(
     observer: GroupObserver,
     snapshot: GroupSnapshot,
     target: Target,
-    *,
-    topics: Sequence[str],
-    wanted: PartitionList | None,
+    options: ResetOptions,
 ) -> list[Change]:
     """Plan the changes of a group's offsets in existing topics, or in all topics of the group."""
-    if topics:
+    if options.topics:
         cluster = observer.cluster
-        live = select_partitions(cluster, select_topics(cluster, topics), wanted)
+        topics = select_topics(cluster, options.topics)
+        live = select_partitions(cluster, topics, options.partition)
         return group_plans.plan_reset(observer, snapshot, target, live)
     if not snapshot.topics:
         raise CliError(

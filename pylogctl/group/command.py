@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from broker.units import parse_duration_s
 from pylogctl.cli import options as shared
-from pylogctl.cli.declarations import argument, flag, option, outputs, safety, selection
+from pylogctl.cli.declarations import argument, flag, option, outputs, selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
+from pylogctl.group.options import DescribeOptions, ImportOptions, LagOptions, ResetOptions
 
 app = shared.App()
 
@@ -17,22 +18,6 @@ _READ_OPTIONS = (*shared.OUTPUT, *shared.REGISTRY, *shared.SECURITY, *shared.TIM
 _CHANGE_OPTIONS = (*_READ_OPTIONS, *shared.CONFIRM, *shared.DRY_RUN)
 
 _Group = Annotated[str, argument("GROUP", "Name of the group.")]
-_Topics = Annotated[
-    list[str] | None, selection.option("-t, --topic TOPIC", "Only this topic (repeatable).")
-]
-_Count = Annotated[bool, option("--count", "Count messages too, by reading all that lags.")]
-_Window = Annotated[
-    int | None, option("--window DUR", "Observe the group for so long, to know trends.")
-]
-_Force = Annotated[
-    bool, safety.option("--force", "Do it although the group has members; they may write over it.")
-]
-_WaitInactive = Annotated[
-    float | None,
-    safety.option(
-        "--wait-inactive DUR", "Wait for the group to have no members; exit 7 if it still has."
-    ),
-]
 _ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain", "markdown", "name"]
 
 
@@ -56,16 +41,7 @@ def list_groups(
 
 
 @app.command(_READ_OPTIONS + shared.PROGRESS, exits=(*_READS, ExitStatus.CORRUPT))
-def describe(
-    env: Environment,
-    group: _Group,
-    by: Literal["partition", "topic", "member", "group"] = option(
-        "--by", "One row for each of these.", default="partition"
-    ),
-    topics: _Topics = None,
-    count: _Count = False,
-    window: _Window = None,
-) -> None:
+def describe(env: Environment, group: _Group, options: DescribeOptions) -> None:
     """Show the owners, offsets, lag and rate of a group; the last line is the total.
 
     Partitions without an owner and members without a partition are shown as well. RATE and ETA
@@ -77,27 +53,13 @@ def describe(
     """
     from pylogctl.group import reads
 
-    reads.describe(env, group, by=by, topics=topics or [], window_ms=window or 0, with_count=count)
+    reads.describe(env, group, options)
 
 
 @app.command(
     _READ_OPTIONS + shared.PROGRESS, exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.THRESHOLD)
 )
-def lag(
-    env: Environment,
-    group: _Group,
-    topics: _Topics = None,
-    fail_above: str | None = option(
-        "--fail-above SIZE|COUNT",
-        "Exit 12 if the total lag is more: 64MiB, or 1000 messages, which are counted.",
-    ),
-    min_lag: int | None = selection.option(
-        "--min-lag SIZE", "Show only partitions with at least so much, or with unknown lag."
-    ),
-    allowed_lag: int = option("--allowed-lag SIZE", "Lag of a partition that is OK.", default="0"),
-    count: _Count = False,
-    window: _Window = None,
-) -> None:
+def lag(env: Environment, group: _Group, options: LagOptions) -> None:
     """Show how far a group is behind, and judge each partition.
 
     The status is judged by history: with --window the group is observed for so long. Without one a
@@ -110,16 +72,7 @@ def lag(
     """
     from pylogctl.group import reads
 
-    reads.show_lag(
-        env,
-        group,
-        topics=topics or [],
-        limit=None if fail_above is None else reads.parse_limit(fail_above),
-        min_lag=min_lag or 0,
-        allowed_lag=allowed_lag,
-        window_ms=window or 0,
-        with_count=count,
-    )
+    reads.show_lag(env, group, options)
 
 
 @app.command(_READ_OPTIONS, exits=_READS)
@@ -170,25 +123,7 @@ def watch(
 
 
 @app.command(_CHANGE_OPTIONS, exits=_CHANGES)
-def reset(
-    env: Environment,
-    group: _Group,
-    to: str = option(
-        "--to SPEC",
-        "Where to: an offset expression, or shift:+N, shift:-SIZE, by:-1h, group:OTHER, file:PATH.",
-        default=...,
-    ),
-    topics: list[str] | None = selection.option(
-        "-t, --topic TOPIC", "Topic to reset (repeatable)."
-    ),
-    all_topics: bool = selection.flag(
-        "--all-topics", "Reset all topics of the group's members, offsets and owners."
-    ),
-    partition: shared.PartitionsOption = None,
-    execute: shared.ExecuteOption = False,
-    force: _Force = False,
-    wait_inactive: _WaitInactive = None,
-) -> None:
+def reset(env: Environment, group: _Group, options: ResetOptions) -> None:
     """Move a group to other offsets; shows the plan only, unless --execute is given.
 
     A new offset that is not in the log or not on a message boundary is moved to a valid one, back
@@ -200,23 +135,14 @@ def reset(
     """
     from pylogctl.group import changes
 
-    if bool(topics) == all_topics:
+    if bool(options.topics) == options.all_topics:
         raise UsageError(
             "either --topic or --all-topics must say what to reset",
             f"try: pylogctl group describe {group} --by topic",
         )
-    if partition is not None and not topics:
+    if options.partition is not None and not options.topics:
         raise UsageError("--partition needs --topic TOPIC, not --all-topics")
-    changes.reset(
-        env,
-        group,
-        to,
-        topics=topics or [],
-        wanted=partition,
-        execute=execute,
-        force=force,
-        wait_s=wait_inactive,
-    )
+    changes.reset(env, group, options)
 
 
 @app.command(shared.OUTPUT[1:] + shared.CLUSTER, exits=_READS)
@@ -241,14 +167,7 @@ def export(
 
 
 @app.command(_CHANGE_OPTIONS, name="import", exits=_CHANGES)
-def import_offsets(
-    env: Environment,
-    file: str = option("--file FILE", "Offsets to read; - for stdin.", default=...),
-    group: str | None = argument("[GROUP]", "Group, instead of those in the file.", default=None),
-    execute: shared.ExecuteOption = False,
-    force: _Force = False,
-    wait_inactive: _WaitInactive = None,
-) -> None:
+def import_offsets(env: Environment, options: ImportOptions) -> None:
     """Set the offsets of groups from a file; shows the plan only, unless --execute is given.
 
     Reads the output of `group export`, a plan saved from `group reset --output json`, and lines of
@@ -261,7 +180,7 @@ def import_offsets(
     """
     from pylogctl.group import changes
 
-    changes.import_offsets(env, file, group, execute=execute, force=force, wait_s=wait_inactive)
+    changes.import_offsets(env, options)
 
 
 @app.command(_CHANGE_OPTIONS, exits=_CHANGES)

@@ -24,6 +24,7 @@ from pylogctl.cli.progress import announced_wait, progress
 from pylogctl.cli.render import render
 from pylogctl.group import document
 from pylogctl.group.offsets_file import zk07_line
+from pylogctl.group.options import DescribeOptions, LagOptions
 
 _WATCHED_MS = 60_000  # that rates and status of `group watch` cover
 _CLEAR = "\x1b[H\x1b[2J"
@@ -97,24 +98,16 @@ def warn_of_offsets(env: Environment, group: GroupSnapshot) -> None:
         env.warn(f"{path} is not named after a partition")
 
 
-def describe(
-    env: Environment,
-    group: str,
-    *,
-    by: str,
-    topics: Sequence[str],
-    window_ms: int,
-    with_count: bool,
-) -> None:
+def describe(env: Environment, group: str, options: DescribeOptions) -> None:
     """Render the lag of a group by partition, topic, member, or as a whole."""
-    found = _observe(env, group, topics, window_ms=window_ms, samples=2, with_count=with_count)
+    found = _observe(env, group, options, samples=2, with_count=options.count)
     warn_of_offsets(env, found.snapshot)
-    pace = document.PACE if window_ms else ()
-    if by == "topic":
+    pace = document.PACE if options.window else ()
+    if options.by == "topic":
         render(env, document.BY_TOPIC.showing(*pace), document.topic_rows(found))
-    elif by == "member":
+    elif options.by == "member":
         render(env, document.BY_MEMBER.showing(*pace), document.member_rows(found))
-    elif by == "group":
+    elif options.by == "group":
         render(env, document.BY_GROUP.showing(*pace), [document.group_lag_row(found)])
     else:
         _render_partitions(env, found, pace)
@@ -124,14 +117,14 @@ def describe(
 def _observe(
     env: Environment,
     group: str,
-    topics: Sequence[str],
+    options: DescribeOptions | LagOptions,
     *,
-    window_ms: int,
     samples: int,
     with_count: bool,
     estimates: bool = False,
 ) -> GroupLag:
     """Return the lag of a group, sampled over a window if there is one."""
+    topics, window_ms = options.topics or (), options.window or 0
     with open_observer(env, group, window_ms=window_ms) as observer:
         if window_ms:
             with announced_wait(env, f"the window of {window_ms / 1000:g}s"):
@@ -147,30 +140,19 @@ def _observe(
             return observer.lag(group, topics=topics, count=count, estimates=estimates)[0]
 
 
-def show_lag(
-    env: Environment,
-    group: str,
-    *,
-    topics: Sequence[str],
-    limit: LagLimit | None,
-    min_lag: int,
-    allowed_lag: int,
-    window_ms: int,
-    with_count: bool,
-) -> None:
-    """Render the lag of partitions with at least `min_lag` bytes; fail above `limit`."""
-    with_count = with_count or (limit is not None and limit.in_messages)
-    found = _observe(
-        env, group, topics, window_ms=window_ms, samples=10, with_count=with_count, estimates=True
-    )
+def show_lag(env: Environment, group: str, options: LagOptions) -> None:
+    """Render the lag of partitions with at least `--min-lag` bytes; fail above `--fail-above`."""
+    limit = None if options.fail_above is None else parse_limit(options.fail_above)
+    with_count = options.count or (limit is not None and limit.in_messages)
+    found = _observe(env, group, options, samples=10, with_count=with_count, estimates=True)
     warn_of_offsets(env, found.snapshot)
     rows = [
-        document.partition_row(one, found, allowed_lag=allowed_lag)
+        document.partition_row(one, found, allowed_lag=options.allowed_lag)
         for one in found.partitions
-        if one.lag_bytes is None or one.lag_bytes >= min_lag
+        if one.lag_bytes is None or one.lag_bytes >= (options.min_lag or 0)
     ]
-    last_row = document.total_row(found, allowed_lag=allowed_lag)
-    shown = document.LAG.showing(*document.PACE) if window_ms else document.LAG
+    last_row = document.total_row(found, allowed_lag=options.allowed_lag)
+    shown = document.LAG.showing(*document.PACE) if options.window else document.LAG
     render(env, shown, rows, total=last_row)
     _check_brokers(env, [found])
     if limit is not None:

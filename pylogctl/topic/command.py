@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from broker.topic import MAX_PARTITIONS, validate_topic_name
 from pylogctl.cli import options as shared
+from pylogctl.cli.connections import Absence, open_for_requests
 from pylogctl.cli.declarations import (
     argument,
     connection,
@@ -20,12 +20,17 @@ from pylogctl.cli.declarations import (
     selection,
 )
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
-from pylogctl.cli.selection import TopicPatterns
+from pylogctl.cli.selection import TopicPatterns, topic_filter
 
 if TYPE_CHECKING:
     from pylogctl.cli.offsets import Span
 
 app = shared.App()
+
+_READS = (ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT)
+_CHANGES = (ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED)
+_READ_OPTIONS = shared.OUTPUT + shared.CONNECTION
+_CHANGE_OPTIONS = _READ_OPTIONS + shared.CHANGE
 
 _Topics = Annotated[list[str], argument("TOPIC...", "Topics.")]
 _Total = Annotated[
@@ -54,7 +59,7 @@ def _span(env: Environment, offset: list[str] | None) -> Span:
 
 
 @app.command(
-    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
+    _READ_OPTIONS + shared.PROGRESS,
     name="list",
     exits=(ExitStatus.PARTIAL, ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED),
 )
@@ -73,13 +78,12 @@ def list_topics(
     $ pylogctl topic list --include 'app\..*' --count
     $ pylogctl topic list --output name | xargs pylogctl topic describe
     """
-    from pylogctl.cli.selection import topic_filter
     from pylogctl.topic import reads
 
     reads.list_topics(env, topic_filter(patterns), with_count=count)
 
 
-@app.command(shared.OUTPUT + shared.CONNECTION, exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND))
+@app.command(_READ_OPTIONS, exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND))
 def describe(env: Environment, topics: _Topics) -> None:
     """Show the partitions of topics: broker, state, offsets, segments, size and age.
 
@@ -96,10 +100,7 @@ def describe(env: Environment, topics: _Topics) -> None:
     reads.describe(env, topics)
 
 
-@app.command(
-    shared.OUTPUT + shared.CLUSTER + shared.CHANGE,
-    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
-)
+@app.command(shared.OUTPUT + shared.CLUSTER + shared.CHANGE, exits=_CHANGES)
 def create(
     env: Environment,
     topic: str = argument("TOPIC", "Name of the topic."),
@@ -172,10 +173,7 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
     return env.changed(settings=env.settings._replace(brokers=addresses)), ids
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
-    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
-)
+@app.command(_CHANGE_OPTIONS, exits=_CHANGES)
 def alter(
     env: Environment,
     topic: str = argument("TOPIC", "Topic."),
@@ -196,12 +194,7 @@ def alter(
     $ pylogctl topic alter orders --partitions 12
     $ pylogctl topic alter orders --replication-factor 3
     """
-    from broker.admin import reassignment
-    from broker.admin.topic_changes import per_broker_of_replicated
-    from pylogctl.cli.connections import Absence, open_for_requests, zookeeper_session
-    from pylogctl.topic import replication
-    from pylogctl.topic.changes import set_partition_count
-    from pylogctl.topic.replication import add_partitions, has_replicas, replicate_topic
+    from pylogctl.topic.changes import alter_topic
 
     validate_topic_name(topic)
     count = _partition_count(partitions, per_broker)
@@ -209,38 +202,10 @@ def alter(
         raise UsageError(
             "either --partitions (or --partitions-per-broker) or --replication-factor is needed"
         )
-    with open_for_requests(env, absence=Absence.WARN) as side:
-        if not has_replicas(side, topic):
-            if replication_factor is not None:
-                replicate_topic(env, side, topic, replication_factor)
-                return
-            assert count is not None
-            if env.settings.brokers:
-                raise UsageError(
-                    f"topic '{topic}' has no replicas: how many partitions it has is a setting in "
-                    "ZooKeeper, which --broker leaves out"
-                )
-            set_partition_count(
-                env,
-                side,
-                lambda: zookeeper_session(env),
-                topic,
-                count,
-                is_per_broker=per_broker is not None,
-            )
-        elif per_broker is not None:
-            raise per_broker_of_replicated(topic)
-        elif count is not None:
-            add_partitions(env, side, topic, count)
-        else:
-            plan = reassignment.make_plan(side, [topic], replication_factor=replication_factor)
-            replication.execute(env, side, plan)
+    alter_topic(env, topic, count, per_broker is not None, replication_factor)
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
-    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
-)
+@app.command(_CHANGE_OPTIONS, exits=_CHANGES)
 def elect(
     env: Environment,
     topics: list[str] | None = argument("[TOPIC...]", "Topics. Default: all.", default=None),
@@ -260,7 +225,6 @@ def elect(
     $ pylogctl topic elect orders --unclean --yes --confirm orders
     """
     from broker.protocol.cluster_requests import ElectionKind
-    from pylogctl.cli.connections import Absence, open_for_requests
     from pylogctl.topic.replication import elect_leaders
 
     if unclean and len(topics or ()) != 1:
@@ -280,11 +244,7 @@ class ReassignAction(StrEnum):
     CANCEL = "cancel"
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
-    name="reassign",
-    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
-)
+@app.command(_CHANGE_OPTIONS, name="reassign", exits=_CHANGES)
 def reassign_replicas(
     env: Environment,
     action: ReassignAction = argument("ACTION", "plan, execute, throttle, status or cancel."),
@@ -308,7 +268,6 @@ def reassign_replicas(
     """
     from broker.admin.reassignment import make_plan
     from broker.admin.replicas import replicas_of
-    from pylogctl.cli.connections import Absence, open_for_requests
     from pylogctl.topic import replication
 
     if plan is not None and action is not ReassignAction.EXECUTE:
@@ -348,10 +307,7 @@ def _broker_ids(text: str | None) -> list[int]:
     return [int(one) for one in ids]
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION + shared.CHANGE,
-    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
-)
+@app.command(_CHANGE_OPTIONS, exits=_CHANGES)
 def delete(
     env: Environment,
     topics: _Topics,
@@ -375,31 +331,18 @@ def delete(
     $ pylogctl topic delete orders --data --yes --confirm orders
     $ pylogctl topic delete abandoned
     """
-    from pylogctl.cli.connections import Absence, open_for_requests, zookeeper_session
     from pylogctl.topic.changes import delete_topics
 
     for topic in topics:
         validate_topic_name(topic)
     if env.settings.brokers and not data:
         raise UsageError("without --data only ZooKeeper is changed, which --broker leaves out")
-    with ExitStack() as closing:
-        side = closing.enter_context(open_for_requests(env, absence=Absence.FAIL))
-        delete_topics(
-            env,
-            side,
-            None if env.settings.brokers else closing.enter_context(zookeeper_session(env)),
-            topics,
-            with_data=data,
-            with_offsets=group_offsets,
-            if_exists=if_exists,
-            confirmed=confirm or [],
-        )
+    delete_topics(
+        env, topics, confirm or (), with_data=data, with_offsets=group_offsets, if_exists=if_exists
+    )
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION,
-    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
-)
+@app.command(_READ_OPTIONS, exits=_READS)
 def offsets(
     env: Environment,
     topics: _Topics,
@@ -424,10 +367,7 @@ def offsets(
     reads.list_offsets(env, topics, wanted)
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION,
-    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
-)
+@app.command(_READ_OPTIONS, exits=_READS)
 def sample(
     env: Environment,
     topics: _Topics,
@@ -459,10 +399,7 @@ def sample(
     )
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS,
-    exits=(ExitStatus.PARTIAL, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
-)
+@app.command(_READ_OPTIONS + shared.PROGRESS, exits=_READS)
 def count(
     env: Environment,
     topics: _Topics,
