@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 
 app = shared.App()
 
+_STARTS = (
+    *(ExitStatus.FAILED, ExitStatus.CONFLICT, ExitStatus.CORRUPT),
+    *(ExitStatus.CONFIG, ExitStatus.UNREACHABLE, ExitStatus.REMOTE),
+)
+_CHANGES = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED)
+
 
 @app.command(
     shared.SUMMARY + shared.REGISTRY + shared.PROPERTIES,
-    exits=(
-        ExitStatus.FAILED,
-        ExitStatus.CONFLICT,
-        ExitStatus.CORRUPT,
-        ExitStatus.CONFIG,
-        ExitStatus.UNREACHABLE,
-        ExitStatus.REMOTE,
-    ),
+    exits=_STARTS,
     first="--config --id --host --port --data --ephemeral --no-zookeeper --daemon --ready-file "
     "--check-config",
     dumps_properties=True,
@@ -56,14 +55,7 @@ def start(env: Environment, options: StartOptions, process: ProcessOptions) -> i
 
 
 @app.command(
-    shared.SUMMARY + shared.CONNECTION + shared.CHANGE,
-    exits=(
-        ExitStatus.NOT_FOUND,
-        ExitStatus.CONFLICT,
-        ExitStatus.PARTIAL,
-        ExitStatus.CONFIG,
-        ExitStatus.UNSUPPORTED,
-    ),
+    shared.SUMMARY + shared.CONNECTION + shared.CHANGE, exits=(*_CHANGES, ExitStatus.CONFIG)
 )
 def stop(
     env: Environment,
@@ -113,14 +105,7 @@ def status(
     $ pylogctl broker status 0 2
     $ pylogctl broker status 0 --output json | jq .data[0].metrics
     """
-    from broker.admin.brokers import (
-        StatusResponse,
-        away_error,
-        find_away,
-        find_broker,
-        request_status,
-        status_of,
-    )
+    from broker.admin import brokers
     from broker.protocol.responses import BrokerAddress
     from pylogctl.broker.document import STATUS
     from pylogctl.cli.failures import for_each
@@ -129,16 +114,20 @@ def status(
     absence = Absence.WARN if ids else Absence.PARTIAL
     with open_for_requests(env, absence=absence) as side:
         live = {one.id: one for one in side.brokers()}
-        away = find_away(side)
+        away = brokers.find_away(side)
 
-        def look(id: int) -> StatusResponse:
+        def look(id: int) -> brokers.StatusResponse:
             if id in away:
-                return StatusResponse(BrokerAddress(id, "", 0), None, away_error(id, away[id]))
-            return request_status(side.connect, live.get(id) or find_broker(side, id))
+                return brokers.StatusResponse(
+                    BrokerAddress(id, "", 0), None, brokers.away_error(id, away[id])
+                )
+            return brokers.request_status(
+                side.connect, live.get(id) or brokers.find_broker(side, id)
+            )
 
         wanted = ids or sorted(live.keys() | away.keys())
         responses, (failures, *_) = for_each(env, "brokers", wanted, look)
-    rows = list(map(status_of, responses))
+    rows = list(map(brokers.status_of, responses))
     render(env, STATUS, rows)
     env.flush()
     for row in rows:
@@ -172,7 +161,7 @@ def _warnings(row: BrokerStatus) -> Iterator[str]:
 
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CHANGE,
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED),
+    exits=_CHANGES,
 )
 def decommission(
     env: Environment,

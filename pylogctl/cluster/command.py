@@ -6,15 +6,27 @@ from pathlib import Path
 
 import typer
 
+from broker import deadlines
 from pylogctl.cli import options as shared
+from pylogctl.cli.confirmation import confirm
+from pylogctl.cli.connections import (
+    REQUEST_TIMEOUT_S,
+    Absence,
+    open_for_requests,
+    open_registry,
+    registry_side,
+)
 from pylogctl.cli.declarations import argument, flag, safety, selection
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 
 app = shared.App()
 
+_OPTIONS = shared.OUTPUT + shared.CONNECTION
+_CHANGES = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL)
 
-@app.command(shared.OUTPUT + shared.CONNECTION, exits=(ExitStatus.UNSUPPORTED,))
+
+@app.command(_OPTIONS, exits=(ExitStatus.UNSUPPORTED,))
 def describe(env: Environment) -> None:
     """Show the brokers, the controller, and how partitions are spread.
 
@@ -25,7 +37,6 @@ def describe(env: Environment) -> None:
     $ pylogctl cluster describe -b broker-1:9092
     """
     from broker.admin.cluster import broker_infos, describe_cluster
-    from pylogctl.cli.connections import Absence, open_for_requests
     from pylogctl.cluster.document import DESCRIBE
 
     with open_for_requests(env, absence=Absence.WARN) as side:
@@ -33,9 +44,7 @@ def describe(env: Environment) -> None:
     render(env, DESCRIBE, broker_infos(metadata))
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION, exits=(ExitStatus.UNSUPPORTED, ExitStatus.THRESHOLD)
-)
+@app.command(_OPTIONS, exits=(ExitStatus.UNSUPPORTED, ExitStatus.THRESHOLD))
 def health(env: Environment) -> None:
     """Check that brokers are there, disks work, partitions are led, and replicas are in sync.
 
@@ -48,10 +57,8 @@ def health(env: Environment) -> None:
     $ pylogctl cluster health
     $ pylogctl cluster health --output json | jq '.data[] | select(.result == "fail")'
     """
-    from broker import deadlines
     from broker.admin.cluster import check_health
     from broker.client.registry_cluster import RegistryCluster
-    from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, open_for_requests
     from pylogctl.cluster.document import HEALTH
 
     limit = deadlines.Limit(env.timeout_s(REQUEST_TIMEOUT_S))
@@ -75,10 +82,7 @@ def health(env: Environment) -> None:
         )
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION + shared.CONFIRM,
-    exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
-)
+@app.command(_OPTIONS + shared.CONFIRM, exits=(ExitStatus.UNSUPPORTED, *_CHANGES))
 def recover(
     env: Environment,
     topic: list[str] | None = selection.option(
@@ -105,14 +109,13 @@ def recover(
     work(env, topic or (), executes=execute, discards=discard)
 
 
-@app.command(shared.OUTPUT + shared.CONNECTION, exits=(ExitStatus.NOT_FOUND,))
+@app.command(_OPTIONS, exits=(ExitStatus.NOT_FOUND,))
 def keys(env: Environment) -> None:
     """Show the keys with which brokers prove themselves, and who accepts which; not the secrets.
 
     $ pylogctl cluster keys
     """
     from broker.admin.cluster_keys import list_keys
-    from pylogctl.cli.connections import open_registry, registry_side
     from pylogctl.cluster.document import KEYS, key_row
 
     with open_registry(env) as registry:
@@ -120,10 +123,7 @@ def keys(env: Environment) -> None:
     render(env, KEYS, map(key_row, found))
 
 
-@app.command(
-    shared.CONNECTION + shared.CONFIRM,
-    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL),
-)
+@app.command(shared.CONNECTION + shared.CONFIRM, exits=_CHANGES)
 def rotate_key(
     env: Environment,
     now: bool = flag(
@@ -140,8 +140,6 @@ def rotate_key(
     $ pylogctl cluster rotate-key --now
     """
     from broker.admin.cluster_keys import rotate
-    from pylogctl.cli.confirmation import confirm
-    from pylogctl.cli.connections import open_registry, registry_side
 
     with open_registry(env) as registry:
         question = "end the cluster's key now, and" if now else "rotate the cluster's key:"
@@ -151,10 +149,7 @@ def rotate_key(
     env.note(f"brokers prove themselves with key {key_id} now; the one before {ends}")
 
 
-@app.command(
-    shared.OUTPUT + shared.CONNECTION,
-    exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
-)
+@app.command(_OPTIONS, exits=(ExitStatus.UNSUPPORTED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL))
 def changes(
     env: Environment,
     files: list[Path] | None = argument(
@@ -184,7 +179,7 @@ def changes(
     $ pylogctl cluster changes /disk1/pylog /backup/broker-2/state-changes-*.jsonl
     """
     from broker.admin.changes import selecting
-    from pylogctl.cluster import changes as state_changes
+    from pylogctl.cluster import changes as work
 
     since_ms = None if since is None else env.clock.time_ms() - since
     matches = None if partition is None else partition.matches
@@ -192,10 +187,8 @@ def changes(
     if follow:
         if files:
             raise UsageError("--follow asks the brokers; it cannot be given with files")
-        from pylogctl.cluster.changes import follow_cluster
-
-        raise typer.Exit(follow_cluster(env, selects))
+        raise typer.Exit(work.follow_cluster(env, selects))
     if files:
-        state_changes.show_files(env, files, selects)
+        work.show_files(env, files, selects)
     else:
-        state_changes.show_cluster(env, selects)
+        work.show_cluster(env, selects)
