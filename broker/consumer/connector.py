@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
 from broker import deadlines
 from broker.client.cluster import Connect
@@ -20,16 +19,13 @@ from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
 from broker.client.registry_cluster import RegistryCluster
 from broker.clock import SystemClock
-from broker.consumer.committer import AssignedPartition, AutoCommit, Committer
+from broker.consumer.committer import AssignedPartition, AutoCommit
 from broker.consumer.config import ConsumerConfig
 from broker.consumer.coordinator import ChooseStream, Coordinator
 from broker.consumer.fetcher_thread import FetcherPool, FetcherThread, FetchSettings, StartOf
 from broker.consumer.membership import (
-    GroupView,
     Lease,
-    LeaseKeeper,
     Membership,
-    Ownership,
     TopicFilter,
     filter_subscription,
     make_consumer_id,
@@ -120,7 +116,8 @@ class ConsumerConnector:
         self.consumer_id = make_consumer_id(config.group, config.consumer_name, SystemClock())
         """The member's id in ZooKeeper."""
         self._lease = Lease()
-        self._member: _Member | None = None
+        self._member: Coordinator | None = None
+        self._auto_commit = AutoCommit(self.commit_offsets, config.auto_commit_interval_ms / 1000)
         self._streams: list[ConsumerStream] = []
         self._damaged_reads = DamagedReads(config.leader_wait_ms / 1000)
         self._is_shut_down = False
@@ -210,7 +207,7 @@ class ConsumerConnector:
         """
         if self._member is None:
             return set()
-        return self._member.committer.commit(self._member.coordinator.assigned)
+        return self._member.committer.commit(self._member.assigned)
 
     def commit_at(self, assigned: AssignedPartition, position: MessagePosition) -> bool:
         """Commit a position of a partition, whatever is finished; see `Committer`."""
@@ -220,9 +217,13 @@ class ConsumerConnector:
         """Commit an offset before the messages in front of it are handed out; see `Committer`."""
         return self._member is not None and self._member.committer.commit_ahead(assigned, offset)
 
+    def unowned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Return which partitions are assigned to no member of the group."""
+        return set() if self._member is None else self._member.ownership.unowned(partitions)
+
     def await_assignment(self, timeout_s: float | None = None) -> bool:
         """Wait until a rebalance has succeeded after the last change; return False on a timeout."""
-        return self._member is not None and self._member.coordinator.await_balanced(timeout_s)
+        return self._member is not None and self._member.await_balanced(timeout_s)
 
     def assigned(self, partition: TopicPartition) -> AssignedPartition | None:
         """Return a partition whose positions this member may commit, else None."""
@@ -278,30 +279,30 @@ class ConsumerConnector:
     def _join(self, subscription: Subscription, choose_stream: ChooseStream) -> None:
         if self._member is not None or self._is_shut_down:
             raise ConfigError("a connector creates its streams once")
-        self._member = self._make_member(subscription, choose_stream)
+        self._member = self._make_coordinator(subscription, choose_stream)
         try:
-            self._member.coordinator.register()
+            self._member.register()
         except BrokerError:
             self._withdraw_later(self._member)
             self._member = None
             raise
         self._member.lease_keeper.start()
         if self._commits_at_intervals:
-            self._member.auto_commit.start()
-        self._member.coordinator.start()
+            self._auto_commit.start()
+        self._member.start()
 
-    def _leave(self, member: _Member) -> None:
+    def _leave(self, member: Coordinator) -> None:
         """Stop the threads, commit, and delete the member's nodes or leave them to expire."""
         for stream in self._streams:
             stream.end()
-        threads = (member.coordinator, member.auto_commit, member.lease_keeper)
+        threads = (member, self._auto_commit, member.lease_keeper)
         for one in threads:
             one.stop()
         for one in threads:  # stopped together, as each may be waiting for ZooKeeper
             one.join(deadlines.join_s())
         member.pool.stop()
         try:
-            assigned = member.coordinator.drop_all()
+            assigned = member.drop_all()
             if self._commits_on_revoke:
                 member.committer.commit(assigned)
         finally:
@@ -315,15 +316,14 @@ class ConsumerConnector:
                     logger.warning("registry nodes left to expire: %s", error)
                 self._withdraw_later(member)
 
-    def _withdraw_later(self, member: _Member) -> None:
+    def _withdraw_later(self, member: Coordinator) -> None:
         """Delete the nodes of a member once ZooKeeper can be reached, unless they expire."""
         if self._owns_registry:
             return  # its session ends
         session = self._registry.session
 
         def withdraw() -> None:
-            if member.coordinator.is_alive():  # else it was never started, or has ended
-                member.coordinator.join()
+            member.join()  # returns at once if it was never started, or has ended
             while not session.is_stopped:
                 with suppress(BrokerError):
                     _withdraw(member)
@@ -332,10 +332,11 @@ class ConsumerConnector:
 
         start_once(withdraw, name="group-leaver")
 
-    def _make_member(self, subscription: Subscription, choose_stream: ChooseStream) -> _Member:
+    def _make_coordinator(
+        self, subscription: Subscription, choose_stream: ChooseStream
+    ) -> Coordinator:
         config, registry = self._config, self._registry
         membership = Membership(registry.session, config.group, self.consumer_id, subscription)
-        ownership = Ownership(registry.session, membership, config.group)
         cluster = RegistryCluster(registry, self._connect)
         replicas = ReadReplicas(cluster, config.read_from)
         fetch_settings = FetchSettings(
@@ -363,14 +364,9 @@ class ConsumerConnector:
             replicas.broker_of,
             count=config.num_fetchers,
         )
-        committer = Committer(self._offsets, ownership, self._rebalance, self._open_counts())
-        coordinator = Coordinator(
-            session=registry.session,
+        return Coordinator(
             membership=membership,
-            view=GroupView(registry.session, config.group, subscription, self._rebalance),
-            ownership=ownership,
             store=self._offsets,
-            committer=committer,
             pool=pool,
             lease=self._lease,
             choose_stream=choose_stream,
@@ -378,29 +374,12 @@ class ConsumerConnector:
             backoff_s=config.rebalance_backoff_ms / 1000,
             commits_on_revoke=self._commits_on_revoke,
             counts=self._open_counts(),
-        )
-        return _Member(
-            membership,
-            LeaseKeeper(
-                self._lease,
-                membership.is_registered,
-                lambda: registry.session.session_timeout_s,
-                self._rebalance,
-            ),
-            AutoCommit(self.commit_offsets, config.auto_commit_interval_ms / 1000),
-            committer,
-            pool,
-            coordinator,
+            commit_counts=self._open_counts(),
         )
 
     def _note_restart(self, partition: TopicPartition, offset: int) -> None:
         self._offsets.restart(partition, offset)
-        if self._member is not None:
-            self._member.auto_commit.note_start()
-
-    def _rebalance(self) -> None:
-        if self._member is not None:
-            self._member.coordinator.notify()
+        self._auto_commit.note_start()
 
     def _make_stream(self, name: str) -> ConsumerStream:
         timeout_ms = self._config.consumer_timeout_ms
@@ -424,7 +403,7 @@ class ConsumerConnector:
         return counts
 
     def _places(self) -> list[AssignedPartition]:
-        return [] if self._member is None else self._member.coordinator.assigned
+        return [] if self._member is None else self._member.assigned
 
     def _next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
         with OffsetLister(
@@ -448,20 +427,11 @@ class ConsumerConnector:
         )
 
 
-def _withdraw(member: _Member) -> None:
+def _withdraw(member: Coordinator) -> None:
     """Delete the nodes of a member, so that the others divide its partitions."""
-    member.coordinator.drop_all()
-    member.coordinator.release_all()
+    member.drop_all()
+    member.release_all()
     member.membership.deregister()
-
-
-class _Member(NamedTuple):
-    membership: Membership
-    lease_keeper: LeaseKeeper
-    auto_commit: AutoCommit
-    committer: Committer
-    pool: FetcherPool
-    coordinator: Coordinator
 
 
 def _start_registry(config: ConsumerConfig) -> Registry:

@@ -10,20 +10,26 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 
 from broker.client.counts import ConsumerCounts
 from broker.consumer.assignment import assign_topics
 from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.fetcher_thread import Feed, FetcherPool
-from broker.consumer.membership import GroupView, Lease, Membership, Ownership, View
+from broker.consumer.membership import (
+    GroupView,
+    Lease,
+    LeaseKeeper,
+    Membership,
+    Ownership,
+    View,
+)
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, RegistryUnreachableError
 from broker.threads import StoppableThread
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk.creations import Creations
-from broker.zk.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -41,21 +47,16 @@ class Coordinator(StoppableThread):
     """Assigns partitions to the streams of one member, and revokes them.
 
     Args:
-        session: in which the owner nodes are created.
-        committer: commits finished positions before a revocation.
-        lease: renewed when the member is registered again.
+        lease: renewed when the member is registered again, and by `lease_keeper`.
         attempts: how many may fail in a row before all partitions are revoked for a while.
         backoff_s: the wait between attempts.
         commits_on_revoke: false for applications that commit for themselves.
         counts: of this thread.
+        commit_counts: of the committer.
     """
 
-    session: Session
     membership: Membership
-    view: GroupView
-    ownership: Ownership
     store: OffsetStore
-    committer: Committer
     pool: FetcherPool
     lease: Lease
     choose_stream: ChooseStream
@@ -63,9 +64,16 @@ class Coordinator(StoppableThread):
     backoff_s: float
     commits_on_revoke: bool
     counts: ConsumerCounts
+    commit_counts: InitVar[ConsumerCounts]
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, commit_counts: ConsumerCounts) -> None:
         super().__init__("group-rebalance")
+        self.session = self.membership.session
+        self.ownership = Ownership(self.membership)
+        self.committer = Committer(self.store, self.ownership, self.notify, commit_counts)
+        self.lease_keeper = LeaseKeeper(self.lease, self.membership, self.notify)
+        member = self.membership
+        self._view = GroupView(self.session, member.group, member.subscription, self.notify)
         # replaced, never changed in place: readers need no lock
         self._feeds: dict[TopicPartition, Feed] = {}
         self._claimed: set[TopicPartition] = set()  # may have an owner node of this member
@@ -192,7 +200,7 @@ class Coordinator(StoppableThread):
         """Assign and revoke partitions; return how many are still assigned to other members."""
         self._ensure_member()
         self._salvage()  # what an attempt without ZooKeeper has left
-        view = self.view.read()
+        view = self._view.read()
         assigned = assign_topics(view.partitions, view.threads)
         wanted = {
             partition: thread

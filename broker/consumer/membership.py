@@ -19,7 +19,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -189,11 +189,11 @@ class Membership:
     session: Session
     group: str
     consumer_id: str
-    subscription: InitVar[values.Subscription]
+    subscription: values.Subscription
 
-    def __post_init__(self, subscription: values.Subscription) -> None:
+    def __post_init__(self) -> None:
         self._path = paths.consumer(self.group, self.consumer_id)
-        self._value = values.encode_subscription(subscription)
+        self._value = values.encode_subscription(self.subscription)
         # the session in which the node was created; None before, and after `deregister`
         self.session_id: int | None = None
 
@@ -244,9 +244,10 @@ class Ownership:
     members of the process may share the session.
     """
 
-    session: Session
     membership: Membership
-    group: str
+
+    def __post_init__(self) -> None:
+        self.session, self.group = self.membership.session, self.membership.group
 
     def claim(
         self, threads: Mapping[TopicPartition, str], *, on_release: Callable[[], None]
@@ -505,14 +506,10 @@ class Lease:
 
 @dataclass(eq=False, repr=False)
 class LeaseKeeper(StoppableThread):
-    """A thread that renews a lease while this member's node is registered, else calls `on_lost`.
-
-    `is_registered` reads from ZooKeeper whether the node exists in this process's session.
-    """
+    """Renews a lease while the node of a member is registered, else calls `on_lost`; a thread."""
 
     lease: Lease
-    is_registered: Callable[[], bool]
-    session_timeout_s: Callable[[], float]
+    membership: Membership
     on_lost: Callable[[], None]
 
     def __post_init__(self) -> None:
@@ -525,17 +522,18 @@ class LeaseKeeper(StoppableThread):
 
     def _loop(self) -> None:
         """Renew the lease until the thread is stopped."""
-        while not self._stopping.wait(self.session_timeout_s() / _CHECKS_PER_TIMEOUT):
+        session = self.membership.session
+        while not self._stopping.wait(session.session_timeout_s / _CHECKS_PER_TIMEOUT):
             # ZooKeeper handles the request at this time or later
             asked_s = time.monotonic()
             try:
-                is_registered = self.is_registered()
+                is_registered = self.membership.is_registered()
             except errors.BrokerError as error:
                 if not self._stopping.is_set():
                     logger.warning("registry session not confirmed: %s", error)
                 continue
             if is_registered:
-                self.lease.renew(asked_s + self.session_timeout_s())
+                self.lease.renew(asked_s + session.session_timeout_s)
             else:
                 self.lease.lose()
                 self.on_lost()

@@ -6,7 +6,7 @@ Only messages that were written and flushed are finished and committed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import chain
@@ -53,7 +53,6 @@ class GroupReader:
         ends: the end offset of each partition; None without `--exit-at-end`.
         patience_s: how long reading to `ends` continues while ZooKeeper is unreachable. Without
             ends the reader waits for ZooKeeper forever.
-        unowned: returns which partitions are assigned to no member of the group.
         unowned_limit_s: how long reading to `ends` waits until all partitions are assigned. Those
             of a broker that is not registered are assigned to no member.
     """
@@ -64,7 +63,6 @@ class GroupReader:
     offsets: OffsetLister
     _: KW_ONLY
     patience_s: float
-    unowned: Callable[[Collection[TopicPartition]], Collection[TopicPartition]]
     unowned_limit_s: float
     _certain_at_s: float = field(default_factory=time.monotonic, init=False)
     _unowned_since_s: float | None = field(default=None, init=False)
@@ -146,7 +144,7 @@ class GroupReader:
         A partition is assigned to no member while its broker's session has expired.
         """
         try:
-            unowned = self.unowned(partitions)
+            unowned = self.connector.unowned(partitions)
         except errors.RegistryUnreachableError:
             return False  # `_check_progress` ends the wait
         if not unowned:
@@ -247,7 +245,6 @@ def run_in_group(
             ends,
             offsets,
             patience_s=patience_s,
-            unowned=lambda partitions: unowned_in(registry, group, partitions),
             unowned_limit_s=registry.session.session_timeout_s + patience_s,
         )
         try:
@@ -291,11 +288,3 @@ def _group_config(request: Request) -> ConsumerConfig:
         out_of_range_reset="fail" if request.reading.strict_offset else "smallest",
         consumer_timeout_ms=_POLL_MS,
     )
-
-
-def unowned_in(
-    registry: Registry, group: str, partitions: Collection[TopicPartition]
-) -> set[TopicPartition]:
-    """Return which of the partitions are assigned to no member of a group."""
-    nodes = {paths.owner(group, partition): partition for partition in partitions}
-    return {nodes[path] for path in nodes.keys() - registry.session.get_many(nodes).keys()}

@@ -57,7 +57,7 @@ def test_claim_when_another_member_of_the_session_owns_a_partition_then_it_waits
     owner, other = (Membership(session, "g", f"g_{name}", EACH) for name in ("owner", "other"))
     owner.register()
     other.register()
-    held, wanted = (Ownership(session, member, "g") for member in (owner, other))
+    held, wanted = (Ownership(member) for member in (owner, other))
     assert held.claim({one: "g_owner-0"}, on_release=released.set) == {one}
 
     assert wanted.claim({one: "g_other-0"}, on_release=released.set) == set()

@@ -16,7 +16,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
-from pylogctl.consume.group import GroupReader, unowned_in
+from pylogctl.consume.group import GroupReader
 from tests.integration.pylogctl.consume.test_consume import fill
 from tests.support.waiting import wait_until
 
@@ -55,7 +55,6 @@ def reading(registry: Registry, *, unowned_limit_s: float = 60) -> Iterator[Read
             ends,
             positions,
             patience_s=60,
-            unowned=lambda partitions: unowned_in(registry, "g", partitions),
             unowned_limit_s=unowned_limit_s,
         )
         made = Reading(reader, connector)

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
+from typing import cast
 
-from broker.consumer.membership import Lease, LeaseKeeper
+from broker.consumer.membership import Lease, LeaseKeeper, Membership
 from broker.errors import RegistryUnreachableError
 from tests.support.waiting import wait_until
 
@@ -17,7 +19,9 @@ def make_keeper(lease: Lease, answers: list[bool | Exception], lost: list[bool])
             raise answer
         return answer
 
-    return LeaseKeeper(lease, check, lambda: 0.04, lambda: lost.append(True))
+    session = SimpleNamespace(session_timeout_s=0.04)
+    member = SimpleNamespace(session=session, is_registered=check)
+    return LeaseKeeper(lease, cast(Membership, member), lambda: lost.append(True))
 
 
 def stop(keeper: LeaseKeeper) -> None:
