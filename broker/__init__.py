@@ -4,6 +4,7 @@ Each public name is imported when it is first used, so that a program that only 
 wait for the modules of the server.
 
     clock.py               the clock, an argument everywhere so that tests can control the time
+    closing.py             what is closed at the end of a `with` block
     cluster_state.py       what brokers and the controller know of replicated partitions and of each
                            other
     config.py              every setting of a broker, under the property names of Kafka 0.7

@@ -13,6 +13,7 @@ from broker.api.errors import translated
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.client.side import Side
+from broker.closing import SelfClosing
 from broker.errors import BrokerError
 from broker.protocol.responses import BrokerAddress
 from broker.state_changes import LoggedChange, merged
@@ -20,7 +21,7 @@ from broker.state_changes import LoggedChange, merged
 logger = logging.getLogger("pylogctl")
 
 
-class Changes(Iterator[LoggedChange]):
+class Changes(Iterator[LoggedChange], SelfClosing):
     """Changes that brokers have logged, in the order in which they happened.
 
     Made by `Client.changes`; a context manager. It is for one thread at a time; `close`, from any
@@ -64,12 +65,6 @@ class Changes(Iterator[LoggedChange]):
         """The brokers whose changes are missing, and why; to follow, those that are away now."""
         found = {**self._absent, **self._brokers.problems}
         return {id: public_error(error) for id, error in sorted(found.items())}
-
-    def __enter__(self) -> Changes:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_reading"):

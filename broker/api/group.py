@@ -35,6 +35,7 @@ from broker.api.values import (
 from broker.client.cluster import Connect
 from broker.client.counts import ClientCounts
 from broker.client.registry_cluster import RegistryCluster
+from broker.closing import SelfClosing
 from broker.consumer.chunk import GroupMessage, InnerMessage
 from broker.consumer.committer import AheadCommits, AssignedPartition
 from broker.consumer.config import ConsumerConfig
@@ -81,7 +82,7 @@ class GroupSettings:
             number_of("idle", self.idle_s, 0)
 
 
-class Group(Iterator[Message]):
+class Group(Iterator[Message], SelfClosing):
     """The messages of the partitions that a group assigns to this member; made by `Client.group`.
 
     The group spreads the partitions of its topics over its members, and continues after the last
@@ -190,12 +191,6 @@ class Group(Iterator[Message]):
     def assigned(self) -> frozenset[TopicPartition]:
         """The partitions assigned to this member now."""
         return frozenset(self._stream.partitions)
-
-    def __enter__(self) -> Group:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if not getattr(self, "_is_closed", True):

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from broker.api.values import number_of
+from broker.closing import SelfClosing
 from broker.consumer.committer import AheadCommits, AssignedPartition
 from broker.consumer.offset_store import position_after
 from broker.protocol.codec import Message
@@ -56,7 +57,7 @@ class RetryPolicy:
 RetryPolicy.__module__ = "pylogctl"  # in its body it would be a field without a type
 
 
-class Retries:
+class Retries(SelfClosing):
     """Keeps messages whose handler fails; a context manager. `pause` waits, True: do not retry."""
 
     def __init__(
@@ -72,10 +73,8 @@ class Retries:
             pause=pause,
         )
 
-    def __enter__(self) -> Retries:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
+    def close(self) -> None:
+        """Close the store."""
         self._store.close()
 
     def handle(self, message: Message) -> None:

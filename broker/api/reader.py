@@ -31,6 +31,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.counts import ConsumerLedger
 from broker.client.selection import Selected, causes_of_absence, find_partitions, partitions_away
+from broker.closing import SelfClosing
 from broker.consumer.arrivals import Arrivals
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
@@ -225,7 +226,7 @@ class ReadOrder:
     may_retry: bool
 
 
-class Reader(Iterator[Message]):
+class Reader(Iterator[Message], SelfClosing):
     """The messages of some partitions, from a start to a stop; made by `Client.read`.
 
     Whole chunks of a partition come in turn; there is no order between partitions. It is for one
@@ -284,12 +285,6 @@ class Reader(Iterator[Message]):
         )
         # No generator that this object keeps may know it: a reader that is dropped ends at once.
         self._chunks = _ready(self._source, order.idle_s, self._closed)
-
-    def __enter__(self) -> Reader:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_chunks"):
@@ -441,10 +436,10 @@ class Reader(Iterator[Message]):
         except ValueError:  # a thread is inside
             self._source.interrupt()
         else:
-            self._source.__exit__(None, None, None)
+            self._source.close()
 
 
-class Batches(Iterator[Batch]):
+class Batches(Iterator[Batch], SelfClosing):
     """The messages of some partitions as they are in the log; made by `Client.read_batches`.
 
     For one thread at a time; `close`, from any thread, ends the iteration.
@@ -454,12 +449,6 @@ class Batches(Iterator[Batch]):
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-
-    def __enter__(self) -> Batches:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def __next__(self) -> Batch:
         """Return the next batch; errors are those of `Reader`."""

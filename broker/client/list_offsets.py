@@ -11,13 +11,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
 from functools import partial
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 from broker import deadlines, errors
 from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.damage import DamagedReads
+from broker.closing import SelfClosing
 from broker.protocol import responses
 from broker.protocol.client_requests import (
     ClusterMetadataRequest,
@@ -50,7 +51,7 @@ class Watermarks(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class OffsetLister:
+class OffsetLister(SelfClosing):
     """Lists offsets; keeps a connection to each broker until it is closed.
 
     A query moves to the new leader if the broker asked is lost or does not lead the partition.
@@ -76,12 +77,6 @@ class OffsetLister:
         self._give_up_s: float | None = None  # end of the wait for new leaders; None without one
         self._damaged_reads = damaged_reads or DamagedReads(DEFAULT_LEADER_WAIT_S)
         self._connections: dict[int, Connection] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close all connections."""

@@ -24,6 +24,7 @@ from broker.client.counts import ConsumerCounts, ConsumerLedger
 from broker.client.damage import DamagedReads
 from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
 from broker.client.read_replicas import LEADER, ReadReplicas
+from broker.closing import SelfClosing
 from broker.consumer.chunk import Chunk
 from broker.consumer.fetch_session import DEFAULT_FETCH_BYTES, DEFAULT_MAX_WAIT_MS
 from broker.consumer.fetcher import Fetcher
@@ -91,7 +92,7 @@ class _Source:
             return error
 
 
-class ClusterReader:
+class ClusterReader(SelfClosing):
     """Reads partitions until all have reached their end; a context manager.
 
     Args:
@@ -168,10 +169,8 @@ class ClusterReader:
             self._open_first(broker_id, offsets)
         self._counts = self._ledger.show(self._readers)
 
-    def __enter__(self) -> ClusterReader:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
+    def close(self) -> None:
+        """End the reading, and close the connections."""
         self._stopped.set()
         if self._has_threads:
             for source in self._sources:

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from broker.closing import SelfClosing
 from broker.cluster_state import Creation
 from broker.consumer.chunk import GroupMessage, inner_index
 from broker.errors import CoordinationError, OffsetStoreError
@@ -194,7 +195,7 @@ RESULTS_NAME = "results"
 _LOCK_NAME = "lock"
 
 
-class FileOffsets:
+class FileOffsets(SelfClosing):
     r"""Stores a group's offsets in a directory, together with the application's results.
 
     Set `autocommit.enable` to false: `checkpoint` commits.
@@ -239,12 +240,6 @@ class FileOffsets:
             )
         os.truncate(path, self._results_bytes)
         return path.open("ab")
-
-    def __enter__(self) -> FileOffsets:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the files; results that were not committed are lost."""
@@ -400,7 +395,7 @@ WHERE consumer_group = ? AND topic = ? AND partition = ?
 _REPLACE_CREATION = "INSERT OR REPLACE INTO consumer_creations VALUES (?, ?, ?, ?, ?)"
 
 
-class SqliteOffsets:
+class SqliteOffsets(SelfClosing):
     """Stores a group's offsets in a table of the database that holds the application's results.
 
     All members of a group use the same file. Set `autocommit.enable` to false: the transactions of
@@ -439,12 +434,6 @@ class SqliteOffsets:
         except OffsetStoreError:
             self._database.close()
             raise
-
-    def __enter__(self) -> SqliteOffsets:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the application's connection; an open transaction is rolled back."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 
 from broker.client.connection import DEFAULT_CONNECT_TIMEOUT_S, DEFAULT_TIMEOUT_S, Connection
+from broker.closing import SelfClosing
 from broker.errors import NO_ERROR, ProtocolError, error_for_code
 from broker.patterns import PayloadTest
 from broker.protocol import responses
@@ -95,7 +96,7 @@ class FilteredSet:
         return sum(len(messages) for messages, _, _ in self._decoded)
 
 
-class SimpleConsumer:
+class SimpleConsumer(SelfClosing):
     """Fetches from one broker at offsets that the caller keeps.
 
     A lost connection is opened again once for each request. If that fails, methods raise
@@ -129,12 +130,6 @@ class SimpleConsumer:
             receive_bytes=receive_bytes,
             security=security,
         )
-
-    def __enter__(self) -> SimpleConsumer:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection; the next request connects again."""

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.clock import Clock, SystemClock
+from broker.closing import SelfClosing
 from broker.consumer.chunk import inner_index
 from broker.consumer.stream import ConsumerStream
 from broker.errors import ConsumerTimeoutError, RetryStoreBusyError, RetryStoreError
@@ -124,7 +125,7 @@ class RetryPolicy:
         return now_ms + min(self.first_wait_ms << doublings, self.max_wait_ms)
 
 
-class RetryStore:
+class RetryStore(SelfClosing):
     """Messages to be handled again, in a directory that one process locks at a time.
 
     For any number of threads. Each change is synced to disk, so a message counts as finished when
@@ -156,12 +157,6 @@ class RetryStore:
         except RetryStoreError:
             os.close(self._lock_fd)
             raise
-
-    def __enter__(self) -> RetryStore:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     @contextmanager
     def _using(self) -> Iterator[None]:

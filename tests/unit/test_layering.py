@@ -13,6 +13,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 BASE = {
     "errors",
+    "closing",
     "deadlines",
     "clock",
     "topic",
@@ -48,6 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "deadlines": {"errors"},
     "token_bucket": set(),
     "clock": set(),
+    "closing": set(),
     "ids": set(),
     "topic": {"errors"},
     "units": {"errors", "clock"},
