@@ -15,23 +15,11 @@ from itertools import islice
 from typing import Literal
 
 from broker import deadlines, errors
+from broker.api import values
 from broker.api.errors import Closed, Conflict, translated
 from broker.api.group_run import Handler, Retries, RetryPolicy, Work, Workers
 from broker.api.reader import ranges_of
-from broker.api.values import (
-    UNSET,
-    PartitionLike,
-    Place,
-    Start,
-    Timeout,
-    Unset,
-    group_of,
-    matcher_of,
-    number_of,
-    positions_of,
-    seconds_of,
-    topic_of,
-)
+from broker.api.values import UNSET, PartitionLike, Place, Start, Timeout, Unset
 from broker.client.cluster import Connect
 from broker.client.counts import ClientCounts
 from broker.client.registry_cluster import RegistryCluster
@@ -77,9 +65,9 @@ class GroupSettings:
     def __post_init__(self) -> None:
         if self.commit not in ("after", "before", "manual"):
             raise ArgumentError(f"commit is 'after', 'before' or 'manual', not {self.commit!r}")
-        number_of("commit_every", self.commit_every_s, 0)
+        values.number_of("commit_every", self.commit_every_s, 0)
         if self.idle_s is not None:
-            number_of("idle", self.idle_s, 0)
+            values.number_of("idle", self.idle_s, 0)
 
 
 class Group(Iterator[Message], SelfClosing):
@@ -112,16 +100,18 @@ class Group(Iterator[Message], SelfClosing):
         counts: ClientCounts,
         on_close: Callable[[Group], object],
     ) -> None:
-        start_of = positions_of(settings.start, time.time_ns() // 1_000_000)
+        start_of = values.positions_of(settings.start, time.time_ns() // 1_000_000)
         commit, idle_s, payload_filter = settings.commit, settings.idle_s, settings.payload_filter
-        group_of(name)
+        values.group_of(name)
         if isinstance(topics, Pattern):
             if topics.ignore_case:  # others join by the text alone
                 raise ArgumentError(
                     "flags of a group's pattern must be in its text, such as '(?i)orders'"
                 )
         else:
-            topics = [topic_of(one) for one in ([topics] if isinstance(topics, str) else topics)]
+            topics = [
+                values.topic_of(one) for one in ([topics] if isinstance(topics, str) else topics)
+            ]
         self._commit = commit
         self._timeout_s = settings.timeout_s
         self._registry = registry
@@ -216,7 +206,7 @@ class Group(Iterator[Message], SelfClosing):
         """
         self._raise_if_closed()
         self._raise_if_in_use()
-        number_of("timeout", timeout, 0)
+        values.number_of("timeout", timeout, 0)
         idle_s, self._is_polling = self._stream.timeout_s, True
         self._stream.timeout_s = min(timeout, idle_s or 1e9)  # locks refuse some ten times as much
         try:
@@ -331,7 +321,7 @@ class Group(Iterator[Message], SelfClosing):
         self._raise_if_closed()
         if not callable(handler):
             raise TypeError(f"give a function of a message, not {type(handler).__name__}")
-        number_of("parallel", parallel, 1)
+        values.number_of("parallel", parallel, 1)
         if retry is not None and not isinstance(retry, RetryPolicy):
             raise TypeError(f"give retry as a RetryPolicy, not {type(retry).__name__}")
         if self._commit == "manual":
@@ -481,10 +471,10 @@ class Group(Iterator[Message], SelfClosing):
         self._raise_if_closed()
         there = self._stream.partitions
         for given in partitions:
-            if not any(map(matcher_of(given), there)):
+            if not any(map(values.matcher_of(given), there)):
                 shown = ", ".join(map(str, there)) or "none"
                 raise ArgumentError(f"{given!r} is no assigned partition: {shown}")
-        matchers = [matcher_of(given) for given in partitions]
+        matchers = [values.matcher_of(given) for given in partitions]
         return [one for one in there if not matchers or any(fits(one) for fits in matchers)]
 
     def _tell_changes(self, revoked: Assigned, gained: Assigned) -> None:
@@ -500,7 +490,7 @@ class Group(Iterator[Message], SelfClosing):
             self._on_assigned(self, frozenset(gained))
 
     def _assigned_one(self, partition: PartitionLike) -> TopicPartition:
-        found = list(filter(matcher_of(partition), self.assigned))
+        found = list(filter(values.matcher_of(partition), self.assigned))
         if len(found) != 1:
             shown = ", ".join(map(str, sorted(found or self.assigned))) or "none"
             raise ArgumentError(f"{partition!r} is not one assigned partition: {shown}")
@@ -526,7 +516,7 @@ class Group(Iterator[Message], SelfClosing):
         Raises:
             Error: the commit failed; the group was left nevertheless.
         """
-        seconds = seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
+        seconds = values.seconds_of(self._timeout_s if isinstance(timeout, Unset) else timeout)
         if not self._is_closed:
             self._is_closed = True
             self._closing.set()

@@ -14,19 +14,9 @@ from itertools import compress
 from queue import Empty
 
 from broker import deadlines
+from broker.api import values
 from broker.api.errors import Closed, Error, translated
-from broker.api.values import (
-    Batch,
-    PartitionLike,
-    Place,
-    Start,
-    Stop,
-    cut_to,
-    matcher_of,
-    number_of,
-    positions_of,
-    topic_of,
-)
+from broker.api.values import Batch, PartitionLike, Place, Start, Stop
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.counts import ConsumerLedger
@@ -84,7 +74,7 @@ def pattern_of(topics: object) -> Pattern | None:
 def _names_of(cluster: Cluster, topics: str | re.Pattern[str]) -> list[str]:
     if (pattern := pattern_of(topics)) is not None:
         return [name for name in cluster.topics() if pattern.fullmatch(name)]
-    return [topic_of(topics)]
+    return [values.topic_of(topics)]
 
 
 def _chosen(
@@ -99,7 +89,7 @@ def _chosen(
         given = partition
     matchers = []
     for one in given:
-        matcher = matcher_of(one)
+        matcher = values.matcher_of(one)
         if not any(map(matcher, there)):
             raise _absent(topic, one, there)
         matchers.append(matcher)
@@ -184,8 +174,8 @@ def _ranging(
     _validate_keys(start, partitions)
     _validate_keys(stop, partitions)
 
-    start_of = positions_of(start, now_ms)
-    stop_of = None if stop is None else positions_of(stop, now_ms)
+    start_of = values.positions_of(start, now_ms)
+    stop_of = None if stop is None else values.positions_of(stop, now_ms)
 
     def range_of(partition: TopicPartition, finder: BoundaryFinder) -> ReadRange:
         wanted = OffsetRange(
@@ -199,7 +189,7 @@ def _ranging(
 
 def one_of(partition: PartitionLike, read: Iterable[TopicPartition]) -> TopicPartition:
     """Return the one partition of a reader that is meant."""
-    found = list(filter(matcher_of(partition), read))
+    found = list(filter(values.matcher_of(partition), read))
     if len(found) != 1:
         shown = ", ".join(map(str, found or read))
         raise ArgumentError(f"{partition!r} is not one partition of this reader: {shown}")
@@ -209,7 +199,7 @@ def one_of(partition: PartitionLike, read: Iterable[TopicPartition]) -> TopicPar
 def _validate_keys(given: Stop, partitions: Sequence[TopicPartition]) -> None:
     """Raise if a key of a mapping by partition means none."""
     for key in given if isinstance(given, Mapping) else ():
-        if not any(map(matcher_of(key), partitions)):
+        if not any(map(values.matcher_of(key), partitions)):
             shown = ", ".join(map(str, partitions))
             raise ArgumentError(f"a place is given for partition {key!r}, but there are {shown}")
 
@@ -314,7 +304,7 @@ class Reader(Iterator[Message], SelfClosing):
         Raises:
             Closed: the reader was closed.
         """
-        number_of("timeout", timeout, 0)
+        values.number_of("timeout", timeout, 0)
         if self._why_closed is not None:
             raise self._why_closed
         self._raise_if_in_use()
@@ -335,7 +325,7 @@ class Reader(Iterator[Message], SelfClosing):
         messages, valid_bytes, fault = decode_messages(
             reader.data, reader.offset, partition.topic, partition
         )
-        cut_to(messages, reader.inner, reader.end)
+        values.cut_to(messages, reader.inner, reader.end)
         if is_wanted is not None:
             selected = is_wanted.select([one.value for one in messages])
             messages[:] = compress(messages, selected)

@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from broker import deadlines, errors
 from broker.client import backoff
-from broker.protocol import responses
-from broker.protocol.client_connection import (
-    LONG_SILENCE_S,
-    MAX_HELLO_BYTES,
-    MAX_RESPONSE_BYTES,
-    SILENCE_S,
-    ClientConnection,
-    Greeting,
-    reason_of,
-)
+from broker.protocol import client_connection, responses
 from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import READING_TYPES, BaseRequest, encode_request
@@ -88,7 +79,7 @@ class Connection:
     mechanism: ClientMechanism | None = None
 
     def __post_init__(self) -> None:
-        self._protocol = ClientConnection(self.address, self.client_id)
+        self._protocol = client_connection.ClientConnection(self.address, self.client_id)
         self.name: str = self._protocol.name
         self._prove_again_s = math.inf
         self._socket: socket.socket | None = None
@@ -177,7 +168,7 @@ class Connection:
                     or elapsed_s + wait_s > limit_s
                 ):
                     raise errors.BrokerUnreachableError(
-                        f"cannot reach {self.name}: {reason_of(error)} "
+                        f"cannot reach {self.name}: {client_connection.reason_of(error)} "
                         f"({attempts} attempt{'s' * (attempts > 1)} in {elapsed_s:.1f}s)"
                     ) from error
             time.sleep(wait_s)
@@ -251,14 +242,14 @@ class Connection:
         return self._protocol.hello
 
     def _greet(self, started_s: float) -> None:
-        protocol, lost_count, silence_s = self._protocol, 0, SILENCE_S
+        protocol, lost_count, silence_s = self._protocol, 0, client_connection.SILENCE_S
         while not protocol.is_known:
             self.connect()
             greeting = protocol.greeting(lost_count)
             try:
                 frame = self._exchange(greeting, silence_s, started_s)
                 if frame is None:
-                    silence_s = LONG_SILENCE_S
+                    silence_s = client_connection.LONG_SILENCE_S
                     continue
                 protocol.take_greeting(greeting, frame)
             except errors.TlsError:
@@ -275,7 +266,9 @@ class Connection:
         """Return whether the broker supports a request in the version used here; see `hello`."""
         return self.hello() is not None and self._protocol.understands(kind)
 
-    def _exchange(self, greeting: Greeting, silence_s: float, started_s: float) -> Buffer | None:
+    def _exchange(
+        self, greeting: client_connection.Greeting, silence_s: float, started_s: float
+    ) -> Buffer | None:
         """Return the response; None if the broker ended the connection after a short silence."""
         self.send(*greeting.parts)
         if not greeting.is_hello:
@@ -283,12 +276,12 @@ class Connection:
         limit_s = min(silence_s, deadlines.wait_s(self.timeout_s) / 2)
         has_ended = self._end_if_silent(limit_s)
         try:
-            frame = self.receive(MAX_HELLO_BYTES)
+            frame = self.receive(client_connection.MAX_HELLO_BYTES)
         except errors.BrokerUnreachableError as error:
             if not has_ended:
                 raise
             # any broker closes the connection then, so it need not be a 0.7 one
-            if silence_s < LONG_SILENCE_S:
+            if silence_s < client_connection.LONG_SILENCE_S:
                 return None
             raise self._silent(started_s) from error
         except errors.RequestTimeoutError as error:
@@ -439,11 +432,11 @@ class Connection:
             return True
         return self._socket is not None and bool(self._poll.poll(1000 * within_s))
 
-    def receive(self, max_bytes: int = MAX_RESPONSE_BYTES) -> memoryview:
+    def receive(self, max_bytes: int = client_connection.MAX_RESPONSE_BYTES) -> memoryview:
         """Return the next frame without its size field; one larger than `max_bytes` is no frame."""
         return self._receive_exactly(self.receive_size(max_bytes))
 
-    def receive_size(self, max_bytes: int = MAX_RESPONSE_BYTES) -> int:
+    def receive_size(self, max_bytes: int = client_connection.MAX_RESPONSE_BYTES) -> int:
         """Return the size of the next frame, which `receive_into` then reads."""
         head = self._receive_exactly(INT32.size)
         try:

@@ -7,18 +7,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from broker import deadlines
+from broker import deadlines, errors
 from broker.client.cluster import BRIEFLY_S, Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.controller_client import ask_any, cluster_metadata
 from broker.client.read_replicas import InSyncReplicas
 from broker.cluster_state import PartitionState
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    RegistryUnreachableError,
-    UnsupportedVersionError,
-)
 from broker.ids import NO_LEADER
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -64,7 +58,7 @@ class RegisteredCluster(Cluster):
         from broker.protocol.extension_requests import CreateTopicRequest
 
         if brokers := self.brokers():
-            with suppress(UnsupportedVersionError):  # of 0.7
+            with suppress(errors.UnsupportedVersionError):  # of 0.7
                 ask_any(brokers, self._connect or Connection, CreateTopicRequest(topic))
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
@@ -82,7 +76,7 @@ class RegisteredCluster(Cluster):
             self._read_led([partition.topic])
             found = brokers.get(self.leader_id(partition)) or brokers.get(partition.home)
         if found is None:
-            raise BrokerUnreachableError(
+            raise errors.BrokerUnreachableError(
                 f"{partition} is on broker {partition.home}, which is not in the registry"
             )
         return found
@@ -96,15 +90,15 @@ class RegisteredCluster(Cluster):
         for broker in self.brokers():
             if broker.id == broker_id:
                 return broker
-        raise BrokerUnreachableError(f"broker {broker_id} is not in the registry")
+        raise errors.BrokerUnreachableError(f"broker {broker_id} is not in the registry")
 
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """Request the leaders of the partitions of topics that have replicas again."""
         names = tuple(topics)
-        with suppress(BrokerError):
+        with suppress(errors.BrokerError):
             try:
                 return self._request_leaders(names)
-            except UnsupportedVersionError:  # of 0.7: each question costs them a connection
+            except errors.UnsupportedVersionError:  # of 0.7: each question costs them a connection
                 self._connect = None
                 raise
         return {one: state.leader for one, state in self._read_led(names).items()}
@@ -189,7 +183,7 @@ class RegistryCluster(RegisteredCluster):
             try:
                 with deadlines.Limit(self._limit_s if self._former_brokers else None):
                     found = self.registry.brokers()
-            except RegistryUnreachableError:  # it hangs, and the session does not know yet
+            except errors.RegistryUnreachableError:  # it hangs, and the session does not know yet
                 if not self._former_brokers:
                     raise
                 self._limit_s = min(2 * self._limit_s, 4 * BRIEFLY_S)

@@ -6,14 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from broker import errors
 from broker.client.cluster import Cluster, absence_of
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    PartitionsAwayError,
-    TopicNotFoundError,
-    WrongPartitionError,
-)
 from broker.partition_patterns import PartitionList
 from broker.patterns import Pattern
 from broker.topic import TopicPartition, validate_topic_name
@@ -37,7 +31,7 @@ def select_topics(
         chosen |= dict.fromkeys(t for t in matching if not any(p.fullmatch(t) for p in exclude))
         if not chosen:
             shown = ", ".join(pattern.text for pattern in include)
-            raise TopicNotFoundError(f"no topic matches '{shown}'")
+            raise errors.TopicNotFoundError(f"no topic matches '{shown}'")
     return list(chosen)
 
 
@@ -66,7 +60,7 @@ def find_partitions(
         matching = every if wanted is None else every.filtered(wanted.matches)
         if wanted is not None and not any(matching):
             names = ", ".join(one.name for one in sorted(every.led + every.away))
-            raise WrongPartitionError(
+            raise errors.WrongPartitionError(
                 f"topic '{topic}' has no partition '{wanted.text}'",
                 hints=[f"its partitions: {names}"],
             )
@@ -93,9 +87,9 @@ def select_partitions(
 
 def partitions_away(
     cluster: Cluster, partitions: Sequence[TopicPartition], advice: str = ""
-) -> PartitionsAwayError:
+) -> errors.PartitionsAwayError:
     """Return the error for partitions that cannot be read."""
-    return PartitionsAwayError(
+    return errors.PartitionsAwayError(
         "\n".join(causes_of_absence(cluster, partitions)) + advice,
         details={"partitions": [str(one) for one in partitions]},
     )
@@ -142,10 +136,10 @@ def named(partitions: Collection[TopicPartition], total: str = "") -> str:
     return f"{count} of topic '{topic}' ({shown})"
 
 
-def topic_without_partitions(cluster: Cluster, topic: str) -> BrokerError:
+def topic_without_partitions(cluster: Cluster, topic: str) -> errors.BrokerError:
     """Return the error for a topic without partitions: its brokers are down, or it is unknown."""
     if absence := absence_of(cluster, topic):
-        return BrokerUnreachableError(
+        return errors.BrokerUnreachableError(
             absence,
             hints=["pylogctl broker list shows the brokers that are registered"],
             details={"topic": topic},
@@ -153,11 +147,11 @@ def topic_without_partitions(cluster: Cluster, topic: str) -> BrokerError:
     return topic_not_found(topic, cluster.topics())
 
 
-def topic_not_found(topic: str, known: Sequence[str]) -> TopicNotFoundError:
+def topic_not_found(topic: str, known: Sequence[str]) -> errors.TopicNotFoundError:
     """Return the error for an unknown topic; it suggests similar names."""
     near = get_close_matches(topic, [one for one in known if one != topic], n=3)
     hints = [f"known topics with a similar name: {', '.join(near)}"] if near else []
-    return TopicNotFoundError(
+    return errors.TopicNotFoundError(
         f"topic '{topic}' not found",
         hints=[*hints, "try: pylogctl topic list"],
         details={"topic": topic, "similar": near},

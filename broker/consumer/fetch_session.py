@@ -10,16 +10,9 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, InitVar, dataclass
 
+from broker import errors
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    LostOffsetsError,
-    ProtocolError,
-    UnknownFetchSessionError,
-    UnsupportedVersionError,
-)
 from broker.patterns import PayloadTest
 from broker.protocol import responses
 from broker.protocol.client_requests import (
@@ -48,7 +41,7 @@ _MANY_RESPONSE_BYTES = 8 << 20
 """In sessions a request costs little, and responses that stay in the cache of a processor less."""
 _NO_LIMIT = 1 << 62
 # the session was evicted, or the broker is an older one since the connection was made again
-_REFUSALS = (UnknownFetchSessionError, UnsupportedVersionError)
+_REFUSALS = (errors.UnknownFetchSessionError, errors.UnsupportedVersionError)
 _EMPTY_FETCH_WAIT_S = 0.1
 _PAUSED_MAX_WAIT_MS = 20
 
@@ -75,7 +68,7 @@ class _LocalFilter:
             yield chunk
             return
         start = chunk._replace(offset=reader.offset)
-        if chunk.error != NO_ERROR or not reader.add(chunk):
+        if chunk.error != errors.NO_ERROR or not reader.add(chunk):
             yield start._replace(data=b"")
             return
         data = reader.data
@@ -255,7 +248,7 @@ class FetchSession:
             )
         )
 
-    def drop_request(self, error: BrokerError) -> bool:
+    def drop_request(self, error: errors.BrokerError) -> bool:
         """Forget the request in flight; return whether to send the next one at once.
 
         That is on the same connection, after a request in a session was refused; else the
@@ -341,7 +334,7 @@ class FetchSession:
             partition, next_offset = chunk.partition, chunk.next_offset
             if self._positions.get(partition) != chunk.offset:
                 continue
-            if chunk.error != NO_ERROR:
+            if chunk.error != errors.NO_ERROR:
                 del self._positions[partition]
                 self._changed[partition] = None
                 current.append(chunk)
@@ -359,13 +352,13 @@ class FetchSession:
 
 def _past_lost(chunk: Chunk) -> Chunk:
     """Return a chunk that skips the messages that the broker has lost, if that is its error."""
-    if chunk.error != LostOffsetsError.code:
+    if chunk.error != errors.LostOffsetsError.code:
         return chunk
     logger.warning(
         "%s: its broker has lost the messages from offset %d to %d; going on behind them",
         *(chunk.partition, chunk.offset, chunk.high_watermark),
     )
-    return chunk._replace(error=NO_ERROR, skip_to=chunk.high_watermark, high_watermark=-1)
+    return chunk._replace(error=errors.NO_ERROR, skip_to=chunk.high_watermark, high_watermark=-1)
 
 
 def _filtered_chunks(
@@ -375,10 +368,12 @@ def _filtered_chunks(
     offset = end = _requested_offset(part.partition, requested)
     for start, entries in part.runs:
         if start < end or not len(entries):
-            raise ProtocolError(f"a response for {part.partition} goes back to {start}")
+            raise errors.ProtocolError(f"a response for {part.partition} goes back to {start}")
         end = start + len(entries)
     if part.next_offset < end:
-        raise ProtocolError(f"a response for {part.partition} goes back to {part.next_offset}")
+        raise errors.ProtocolError(
+            f"a response for {part.partition} goes back to {part.next_offset}"
+        )
     empty = Chunk(
         part.partition,
         offset,
@@ -386,12 +381,12 @@ def _filtered_chunks(
         log_start_offset=part.log_start_offset,
     )
     chunks = list(empty.filtered(part.runs, part.next_offset))
-    if part.error != NO_ERROR:
+    if part.error != errors.NO_ERROR:
         chunks.append(empty._replace(offset=part.next_offset, error=part.error, text=part.text))
     return chunks or [empty]
 
 
 def _requested_offset(partition: TopicPartition, requested: Mapping[TopicPartition, int]) -> int:
     if partition not in requested:
-        raise ProtocolError(f"a response came for {partition}, which was not requested")
+        raise errors.ProtocolError(f"a response came for {partition}, which was not requested")
     return requested[partition]

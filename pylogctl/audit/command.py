@@ -5,38 +5,31 @@ from __future__ import annotations
 from typing import Annotated
 
 from pylogctl.audit.options import AuditTopicArgument, Comparison
+from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
-from pylogctl.cli.options import (
-    ALL_TOPICS,
-    CONNECTION,
-    OUTPUT,
-    PROGRESS,
-    TOPIC_PATTERNS,
-    App,
-    offset_option,
-)
 from pylogctl.cli.selection import TopicPatterns
 
-app = App()
+app = shared.App()
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 
 _Offset = Annotated[
-    list[str] | None, offset_option("Counts to read, START or START:END. Default: start:end.")
+    list[str] | None,
+    shared.offset_option("Counts to read, START or START:END. Default: start:end."),
 ]
-_Patterns = Annotated[TopicPatterns, TOPIC_PATTERNS]
+_Patterns = Annotated[TopicPatterns, shared.TOPIC_PATTERNS]
 _Tiers = Annotated[
     list[str] | None, selection.option("--tier NAME", "Only this tier (repeatable).")
 ]
 
 
-@app.command(OUTPUT + CONNECTION + PROGRESS, exits=_READS)
+@app.command(shared.OUTPUT + shared.CONNECTION + shared.PROGRESS, exits=_READS)
 def show(
     env: Environment,
     audit_topic: AuditTopicArgument,
     offset: _Offset = None,
-    patterns: _Patterns = ALL_TOPICS,
+    patterns: _Patterns = shared.ALL_TOPICS,
     tier: _Tiers = None,
 ) -> None:
     """Show how many messages each tier has counted, by topic and time window.
@@ -50,13 +43,15 @@ def show(
     show_counts(env, audit_topic, offset or [], topic_filter(patterns), tier or [])
 
 
-@app.command(OUTPUT + CONNECTION + PROGRESS, exits=(*_READS, ExitStatus.THRESHOLD))
+@app.command(
+    shared.OUTPUT + shared.CONNECTION + shared.PROGRESS, exits=(*_READS, ExitStatus.THRESHOLD)
+)
 def check(
     env: Environment,
     audit_topic: AuditTopicArgument,
     *,
     offset: _Offset = None,
-    patterns: _Patterns = ALL_TOPICS,
+    patterns: _Patterns = shared.ALL_TOPICS,
     tier: _Tiers = None,
     count: bool = selection.flag(
         "--count", "Count the messages on the brokers, by reading them, as tier 'log'."

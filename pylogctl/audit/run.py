@@ -9,19 +9,7 @@ from itertools import chain
 from broker.client.selection import Selected, find_partitions, partitions_of
 from broker.client.side import Side
 from broker.errors import InvalidMessageError
-from broker.tools.audit import (
-    AuditEvent,
-    AuditWindow,
-    Count,
-    Judgement,
-    Tally,
-    TimeOf,
-    compare,
-    difference_count,
-    json_time,
-    merged,
-    tally,
-)
+from broker.tools import audit
 from broker.topic import ReadRange, TopicPartition
 from broker.units import count_text
 from pylogctl.audit.document import CHECK, SHOW, check_row, check_summary, show_rows
@@ -69,7 +57,7 @@ def check_counts(
             raise no_tier(audit_topic, reference, tallied)
         if counts_log:
             if time_field is None:
-                tallied = merged(tallied)
+                tallied = audit.merged(tallied)
             _add_log(env, side, tallied, time_field)
         found = {name for counts in tallied.values() for name in counts} - {reference}
         compared = sorted(tiers or found)
@@ -80,7 +68,7 @@ def check_counts(
                 "try: --count, which counts the messages on the brokers",
                 code="TIER_NOT_FOUND",
             )
-        verdicts = compare(
+        verdicts = audit.compare(
             tallied,
             reference,
             compared,
@@ -88,10 +76,10 @@ def check_counts(
             grace_ms=comparison.grace_ms,
             complete=[_LOG_TIER],
         )
-        hidden = () if comparison.shows_all else (Judgement.OK, Judgement.OPEN)
+        hidden = () if comparison.shows_all else (audit.Judgement.OK, audit.Judgement.OPEN)
         render(env, CHECK, [check_row(v) for v in verdicts if v.judgement not in hidden])
         env.note(check_summary(verdicts))
-    total = difference_count(verdicts)
+    total = audit.difference_count(verdicts)
     if fail_above is not None and total > fail_above:
         raise CliError(
             ExitStatus.THRESHOLD,
@@ -103,13 +91,13 @@ def check_counts(
 @contextmanager
 def _open_counts(
     env: Environment, audit_topic: str, offset: Sequence[str], selects: Callable[[str], bool]
-) -> Iterator[tuple[Side, dict[AuditWindow, dict[str, Count]]]]:
+) -> Iterator[tuple[Side, dict[audit.AuditWindow, dict[str, audit.Count]]]]:
     """Read the counts of an audit topic; the cluster stays open for the block.
 
     Messages that are not audit events are left out, and raise `CliError` after the block.
     """
     span = make_span(env, offset, from_beginning=False, exit_at_end=True)
-    events: list[AuditEvent] = []
+    events: list[audit.AuditEvent] = []
     problems: list[str] = []
     with open_side(env) as side:
         partitions = find_partitions(side.cluster, [audit_topic])
@@ -117,7 +105,7 @@ def _open_counts(
         with progress(env, "read counts", total_bytes(ranges)) as meter:
             for partition, offset_, payload in _messages(side, ranges, meter.advance):
                 try:
-                    events.append(AuditEvent.decode(payload))
+                    events.append(audit.AuditEvent.decode(payload))
                 except InvalidMessageError as error:
                     problems.append(f"{partition}: the message at {offset_} is left out: {error}")
         if problems and not events:
@@ -128,7 +116,7 @@ def _open_counts(
                 "name the topic of produce --audit, or of an Auditor",
                 code="NO_AUDIT_TOPIC",
             )
-        yield side, tally(one for one in events if selects(one.topic))
+        yield side, audit.tally(one for one in events if selects(one.topic))
     if problems:
         env.error(problems[0])
         raise CliError(
@@ -136,7 +124,7 @@ def _open_counts(
         )
 
 
-def no_tier(audit_topic: str, reference: str, tallied: Tally) -> CliError:
+def no_tier(audit_topic: str, reference: str, tallied: audit.Tally) -> CliError:
     """Return the error for a tier without counts, with the tiers that have some."""
     known = sorted({tier for counts in tallied.values() for tier in counts})
     return CliError(
@@ -150,7 +138,7 @@ def no_tier(audit_topic: str, reference: str, tallied: Tally) -> CliError:
 def _add_log(
     env: Environment,
     side: Side,
-    tallied: dict[AuditWindow, dict[str, Count]],
+    tallied: dict[audit.AuditWindow, dict[str, audit.Count]],
     time_field: str | None,
 ) -> None:
     """Count the messages in the logs of all topics, and add the counts as a tier."""
@@ -159,7 +147,7 @@ def _add_log(
     partitions = Selected(*(list(chain.from_iterable(some)) for some in zip(*found, strict=True)))
     span = make_span(env, ["start:end"], from_beginning=False, exit_at_end=True)
     ranges = resolve_ranges(env, side, partitions, span)
-    time_of = None if time_field is None else json_time(time_field)
+    time_of = None if time_field is None else audit.json_time(time_field)
     with progress(env, "count", total_bytes(ranges)) as meter:
         counts, timeless_count = _count_log(side, ranges, tallied, time_of, meter.advance)
     for window, counted in counts.items():
@@ -171,16 +159,16 @@ def _add_log(
 def _count_log(
     side: Side,
     ranges: _Ranges,
-    windows: Collection[AuditWindow],
-    time_of: TimeOf | None,
+    windows: Collection[audit.AuditWindow],
+    time_of: audit.TimeOf | None,
     advance: _Advance,
-) -> tuple[dict[AuditWindow, Count], int]:
+) -> tuple[dict[audit.AuditWindow, audit.Count], int]:
     """Return the messages in each window, and the number of messages without a time.
 
     `windows` of one topic have the same length; with `time_of` None each topic has one window.
     """
     first = {one.topic: one for one in sorted(windows, reverse=True)}
-    counts: dict[AuditWindow, Count] = {}
+    counts: dict[audit.AuditWindow, audit.Count] = {}
     timeless_count = 0
     for partition, _, payload in _messages(side, ranges, advance):
         window = first[partition.topic]
@@ -193,8 +181,8 @@ def _count_log(
                 continue  # older than the first audited window
             length_ms = window.end_ms - window.start_ms
             start_ms = time_ms - time_ms % length_ms
-            window = AuditWindow(partition.topic, start_ms, start_ms + length_ms)
-        counts[window] = counts.get(window, Count()).plus(1, len(payload))
+            window = audit.AuditWindow(partition.topic, start_ms, start_ms + length_ms)
+        counts[window] = counts.get(window, audit.Count()).plus(1, len(payload))
     return counts, timeless_count
 
 

@@ -16,20 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.tools.retry import (
-    InPlace,
-    RetryingHandler,
-    RetryMessage,
-    RetryOutcome,
-    RetryPolicy,
-    RetryStore,
-)
+from broker.tools import retry
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.options import ExecChoice
 from pylogctl.format.envelope import MessageFacts
 
-_PLACES: dict[str, Callable[[RetryMessage], str]] = {
+_PLACES: dict[str, Callable[[retry.RetryMessage], str]] = {
     "topic": lambda m: m.partition.topic,
     "partition": lambda m: m.partition.name,
     "offset": lambda m: str(m.offset),
@@ -79,7 +72,7 @@ class ExecCommand:
             )
         self._run_count = 0
 
-    def run(self, message: RetryMessage) -> None:
+    def run(self, message: retry.RetryMessage) -> None:
         """Run the command for a message and wait for its end; raise `_CommandFailedError`."""
         self._run_count += 1
         words = [self._fill(word, message) for word in self._words]
@@ -91,7 +84,7 @@ class ExecCommand:
         if process.returncode:
             raise _CommandFailedError(f"'{words[0]}' {_how_it_ended(process.returncode)}")
 
-    def _fill(self, word: str, message: RetryMessage) -> str:
+    def _fill(self, word: str, message: retry.RetryMessage) -> str:
         def value(match: re.Match[str]) -> str:
             get = _PLACES.get(match[1])
             return str(self._run_count) if get is None else get(message)
@@ -126,7 +119,7 @@ DEFAULT_RETRIES = 3
 _BACKOFF_MS = 1000  # before the first run of a kept message; doubled for each later one
 
 
-_Rules = tuple[InPlace, RetryPolicy]
+_Rules = tuple[retry.InPlace, retry.RetryPolicy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +150,8 @@ def retry_rules(retries: int = DEFAULT_RETRIES, max_attempts: int | None = None)
 
     `max_attempts` in all, 0 or None for no limit.
     """
-    in_place = InPlace.before(_BACKOFF_MS, retries)
-    return in_place, RetryPolicy(first_wait_ms=_BACKOFF_MS, max_attempts=max_attempts or None)
+    in_place = retry.InPlace.before(_BACKOFF_MS, retries)
+    return in_place, retry.RetryPolicy(first_wait_ms=_BACKOFF_MS, max_attempts=max_attempts or None)
 
 
 @contextmanager
@@ -167,8 +160,10 @@ def open_executor(env: Environment, options: ExecOptions, stop: StopRequest) -> 
     if options.retry_dir is None:
         yield Executor(env, options.command)
         return
-    with RetryStore(options.retry_dir) as store:
-        handler = RetryingHandler(options.command.run, store, *options.rules, env.clock, stop.wait)
+    with retry.RetryStore(options.retry_dir) as store:
+        handler = retry.RetryingHandler(
+            options.command.run, store, *options.rules, env.clock, stop.wait
+        )
         yield Executor(env, options.command, handler)
 
 
@@ -181,16 +176,16 @@ class Executor:
 
     env: Environment
     command: ExecCommand
-    handler: RetryingHandler | None = None
+    handler: retry.RetryingHandler | None = None
 
     def take(self, message: MessageFacts) -> bool:
         """Handle a message; return whether that succeeded, or the message is kept."""
         partition, offset, next_offset, inner = message[:4]
-        given = RetryMessage(partition, offset, next_offset, inner, message.payload)
+        given = retry.RetryMessage(partition, offset, next_offset, inner, message.payload)
         where = f"{partition} at {offset}"
         if self.handler is not None:
             outcome = self.handler.handle(given)
-            if outcome is not RetryOutcome.DONE:
+            if outcome is not retry.RetryOutcome.DONE:
                 self.env.warn(f"{where} is {outcome.value} in {self.handler.store.directory}")
             return True
         try:

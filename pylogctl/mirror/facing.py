@@ -15,14 +15,9 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from broker import errors
 from broker.client.registry_cluster import RegistryCluster
 from broker.client.side import Side
-from broker.errors import (
-    BrokerError,
-    InvalidTopicError,
-    RegistryAccessError,
-    RegistryNodeNotFoundError,
-)
 from broker.protocol.responses import HIDDEN_CLUSTER
 from broker.zk import paths
 from broker.zk.registry import Registry
@@ -105,7 +100,7 @@ class Presence:
 
     def end(self) -> None:
         """Remove the node."""
-        with suppress(BrokerError):  # else it ends with the session
+        with suppress(errors.BrokerError):  # else it ends with the session
             self.source.session.delete(self._path)
 
     def _write(self) -> None:
@@ -145,10 +140,10 @@ class Presence:
         assert self.target is not None
         # the id stands for topics to come
         topics = [*self.source.topics(), self._id]
-        with suppress(InvalidTopicError):
+        with suppress(errors.InvalidTopicError):
             topics += [its.rename(one) for one in self.target.topics() if its.chosen.allows(one)]
         for topic in filter(mine.chosen.allows, topics):
-            with suppress(InvalidTopicError):  # it goes no further
+            with suppress(errors.InvalidTopicError):  # it goes no further
                 there = mine.rename(topic)
                 if its.chosen.allows(there) and mine.chosen.allows(its.rename(there)):
                     return topic
@@ -162,12 +157,12 @@ def _running(registry: Registry) -> Iterator[_Running]:
         parent = paths.running_mirrors(group)
         try:
             children = session.children_if_any(parent)
-        except RegistryAccessError:
+        except errors.RegistryAccessError:
             continue  # anybody may write there
         for child in children:
             try:
                 value, _ = session.get(f"{parent}/{child}")
-            except (RegistryNodeNotFoundError, RegistryAccessError):
+            except (errors.RegistryNodeNotFoundError, errors.RegistryAccessError):
                 continue  # it has ended, or is none
             if (found := _decode(child, group, value)) is not None:
                 yield found
@@ -195,7 +190,7 @@ def registry_of(env: Environment, side: Side) -> Iterator[Registry | None]:
         return
     address = ""
     for broker in side.cluster.brokers():
-        with suppress(BrokerError), closing(side.connect(broker)) as connection:
+        with suppress(errors.BrokerError), closing(side.connect(broker)) as connection:
             if (hello := connection.hello()) is not None and hello.cluster_id:
                 address = hello.cluster_id
                 break
@@ -214,6 +209,6 @@ def registry_of(env: Environment, side: Side) -> Iterator[Registry | None]:
         registry = None
         try:
             registry = stack.enter_context(open_registry(env.changed(settings=settings)))
-        except (BrokerError, CliError) as error:
+        except (errors.BrokerError, CliError) as error:
             env.warn(f"whether the target has a mirror back is not known: {error}")
         yield registry

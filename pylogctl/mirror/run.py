@@ -21,16 +21,8 @@ from broker.producer.producer import Producer
 from broker.producer.settings import ProducerSettings
 from broker.tools.mirror import Mirror, Route, RouteLog
 from broker.units import count_text, counted, format_duration, format_size, format_time
+from pylogctl.cli import connections
 from pylogctl.cli.confirmation import confirm
-from pylogctl.cli.connections import (
-    STREAM_TIMEOUT_S,
-    Absence,
-    cluster_name,
-    connector,
-    open_registry,
-    open_side,
-    stream_connector,
-)
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
@@ -100,12 +92,14 @@ def run(
     if env.settings.dry_run:
         show_plan(env, source_env, target_env, selection)
         return ExitStatus.OK
-    where = f"{cluster_name(source_env)} to {cluster_name(target_env)}"
+    where = f"{connections.cluster_name(source_env)} to {connections.cluster_name(target_env)}"
     with ExitStack() as stack:
-        registry = stack.enter_context(open_registry(source_env))
-        connect = stream_connector(source_env)
+        registry = stack.enter_context(connections.open_registry(source_env))
+        connect = connections.stream_connector(source_env)
         source = Side(RegistryCluster(registry, connect), connect)
-        target = stack.enter_context(open_side(target_env, absence=Absence.WARN, is_stream=True))
+        target = stack.enter_context(
+            connections.open_side(target_env, absence=connections.Absence.WARN, is_stream=True)
+        )
         is_one = check_no_loop(selection, source, target)
         topics = counted(len(selection.topics(source)), "topic")
         confirm(env, "mirror run", f"mirror {topics} from {where}?")
@@ -124,8 +118,8 @@ def run(
         if choice.metrics_port is not None:
             figures = partial(_figures, source_env, source, log, LagTimes(), counts)
             metrics = stack.enter_context(served_metrics(figures, choice.metrics_port))
-        produce_connect = connector(
-            target_env, timeout_s=STREAM_TIMEOUT_S, connect_timeout_s=_CONNECT_TIMEOUT_S
+        produce_connect = connections.connector(
+            target_env, timeout_s=connections.STREAM_TIMEOUT_S, connect_timeout_s=_CONNECT_TIMEOUT_S
         )
         target_cluster = locked(target.cluster)
         route = Route(
@@ -189,7 +183,7 @@ def _figures(
     source_env: Environment, source: Side, log: RouteLog, times: LagTimes, counts: ClientCounts
 ) -> str:
     """Return the metrics of a scrape; uses connections of its own to the source's brokers."""
-    limited = connector(
+    limited = connections.connector(
         source_env, timeout_s=_SCRAPE_TIMEOUT_S, connect_timeout_s=_SCRAPE_TIMEOUT_S
     )
     routes = log.routes()
