@@ -208,7 +208,7 @@ def test_hello_when_a_slow_broker_of_0_7_closes_after_a_silence_then_taken_for_0
     open_connection: ConnectionFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("broker.client.connection.SILENCE_S", 0.05)
+    monkeypatch.setattr("broker.protocol.client_connection.SILENCE_S", 0.05)
     calm = threading.Event()
 
     def serve(sock: socket.socket) -> None:
