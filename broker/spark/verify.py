@@ -78,7 +78,7 @@ def _named(outcome: Outcome, path: Path) -> Outcome:
     """Return the outcome for the path as the caller gave it."""
     if not isinstance(outcome, VerifyReport):
         return outcome._replace(path=path)
-    problems = tuple(problem._replace(file=path) for problem in outcome.problems)
+    problems = tuple(problem._replace(file=str(path)) for problem in outcome.problems)
     return replace(outcome, path=path, problems=problems)
 
 

@@ -28,13 +28,9 @@ from pylogctl.log.document import (
     SEGMENT_NAMES,
     SEGMENTS,
     STAT,
-    StatRow,
-    damaged_archive_row,
-    recover_row,
-    repair_row,
+    damaged_archive,
     report_verification,
     segment_row,
-    stat_row,
 )
 from pylogctl.log.dump import dump_file, of_each, show, show_index
 
@@ -213,12 +209,12 @@ def stat(env: Environment, files: Files) -> None:
     $ pylogctl log stat data --columns file,sizes
     """
 
-    def rows_of(path: Path) -> Iterator[StatRow]:
+    def rows_of(path: Path) -> Iterator[inspect.SegmentStat]:
         try:
-            yield stat_row(inspect.segment_stat(path))
+            yield inspect.segment_stat(path)
         except LogCorruptError as error:
             env.error(str(error))
-            yield damaged_archive_row(path)
+            yield damaged_archive(path)
 
     rows = []
     with _segment_paths(env, files) as paths, progress(env, "stat", total_bytes(paths)) as meter:
@@ -261,14 +257,16 @@ def recover(
     paths = segment_files(env, files, archives=False)
     plans = [plan for plan in map(inspect.plan_recovery, paths) if plan.cut_bytes]
     if not execute or env.settings.dry_run or not plans:
-        render(env, RECOVER, [recover_row(plan, done=False) for plan in plans])
+        render(env, RECOVER, plans)
         if plans:
             env.note("nothing changed; add --execute")
         return
-    name = plans[0].path.name if len(plans) == 1 else "all"
+    name = Path(plans[0].file).name if len(plans) == 1 else "all"
     confirm_name(env, "log recover", name, confirm)
-    done = [inspect.recover(plan.path, backup=not no_backup, clock=env.clock) for plan in plans]
-    render(env, RECOVER, [recover_row(plan, done=True) for plan in done])
+    done = [
+        inspect.recover(Path(plan.file), backup=not no_backup, clock=env.clock) for plan in plans
+    ]
+    render(env, RECOVER, done)
 
 
 @app.command(
@@ -288,7 +286,7 @@ def repair(
     $ pylogctl log repair data/orders_0/00000000000000000000.pylog --to repaired.pylog
     """
     done = rewrite.plan_repair(file, to) if env.settings.dry_run else rewrite.repair(file, to)
-    render(env, REPAIR, [repair_row(one) for one in done.left_out])
+    render(env, REPAIR, done.left_out)
     kept = f"{counted(done.message_count, 'message')}, {format_size(done.size_bytes)}"
     action = "would be kept; this was a dry run" if env.settings.dry_run else f"written to '{to}'"
     env.note(f"{kept} {action}")

@@ -18,6 +18,9 @@ from broker.admin.cluster import BrokerInfo, HealthCheck
 from broker.admin.reassignment import Move, MoveProgress
 from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.admin.users import User
+from broker.log.offline.inspect import RecoveryPlan, SegmentStat
+from broker.log.offline.rewrite import LeftOut
+from broker.log.offline.verify import SegmentProblem
 from broker.topic import TopicPartition
 from pylogctl.audit import document as audit
 from pylogctl.broker import document as broker
@@ -605,7 +608,7 @@ LISTINGS: Mapping[str, Listing] = {
     "log verify": Listing(
         log.VERIFY,
         [
-            log.ProblemRow(
+            SegmentProblem(
                 PATHS[0], (1 << 30) + n, kind, "crc 9a3e1b2c", "crc 00000000 of 12408 bytes", MIB, 9
             )
             for n, kind in enumerate(("crc", "partial"))
@@ -614,7 +617,7 @@ LISTINGS: Mapping[str, Listing] = {
     "log stat": Listing(
         log.STAT,
         [
-            log.StatRow(
+            SegmentStat(
                 path,
                 1 << 30,
                 12_408 + n,
@@ -626,7 +629,7 @@ LISTINGS: Mapping[str, Listing] = {
                 3.217,
                 "crc" if n == 1 else None,
                 {1: 12_408},
-                {"64": 17},
+                {64: 17},
                 1 << 30,
                 1 << 30,
             )
@@ -640,7 +643,7 @@ LISTINGS: Mapping[str, Listing] = {
     "log recover": Listing(
         log.RECOVER,
         [
-            log.RecoverRow(
+            RecoveryPlan(
                 path,
                 1 << 30,
                 (1 << 30) - 12_408,
@@ -655,7 +658,7 @@ LISTINGS: Mapping[str, Listing] = {
         ],
     ),
     "log repair": Listing(
-        log.REPAIR, [log.RepairRow(PATHS[0], (1 << 30) + n, "crc", 12_408) for n in range(2)]
+        log.REPAIR, [LeftOut(PATHS[0], (1 << 30) + n, "crc", 12_408) for n in range(2)]
     ),
     "log split": Listing(
         log.SEGMENTS, [log.SegmentRow(path, OFFSET, OFFSET + MIB) for path in PATHS]

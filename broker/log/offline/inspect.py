@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
 from broker.clock import Clock, SystemClock
 from broker.errors import InvalidMessageError, LogCorruptError
@@ -25,49 +25,40 @@ from broker.protocol.codec import Fault, boundaries, scan, unfold
 from broker.protocol.compression import Codec
 from broker.protocol.message import entry_bytes, payload_sizes
 from broker.protocol.message_set import Entry, describe_fault, filter_entries, iter_entries
+from broker.records import (
+    HIDDEN,
+    UNTOLD,
+    Bytes,
+    ColumnKind,
+    Count,
+    Fit,
+    Integer,
+    Number,
+    Rank,
+    Size,
+    Text,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentStat:
-    """Figures of one segment file, up to its end or its first damage.
+class SegmentStat(NamedTuple):
+    """Figures of one segment file, up to its end or its first damage."""
 
-    Attributes:
-        fault: at the end of the good part; `NONE` at the end of the file.
-        entry_count: outer entries.
-        message_count: those inside wrappers counted singly.
-        payload_bytes: of all messages, decompressed.
-        min_payload_bytes: None without messages, as the largest and the mean.
-        payload_size_counts: messages by size class: those under each power of two and not under the
-            one before it.
-        codec_counts: entries by the name of their codec.
-        wrapped_bytes: payloads of the wrappers, as stored.
-        unwrapped_bytes: payloads of the messages inside them.
-    """
-
-    path: Path
-    size_bytes: int
-    valid_bytes: int
-    fault: Fault
-    entry_count: int
-    message_count: int
-    payload_bytes: int
-    min_payload_bytes: int | None
-    max_payload_bytes: int | None
-    payload_size_counts: Mapping[int, int]
-    magic_counts: Mapping[int, int]
-    codec_counts: Mapping[str, int]
-    wrapped_bytes: int
-    unwrapped_bytes: int
-
-    @property
-    def average_payload_bytes(self) -> float | None:
-        """Return the mean message size."""
-        return self.payload_bytes / self.message_count if self.message_count else None
-
-    @property
-    def compression_ratio(self) -> float | None:
-        """Return the ratio of unwrapped to wrapped bytes; None without wrappers."""
-        return self.unwrapped_bytes / self.wrapped_bytes if self.wrapped_bytes else None
+    file: Annotated[str, "segment file"]
+    bytes: Annotated[Bytes, "size of the file, of an archive unpacked"]
+    entries: Annotated[Integer, "outer entries", Rank(2)]
+    messages: Annotated[Integer, "messages, unfolded"]
+    min: Annotated[Bytes, "smallest payload", UNTOLD, Rank(3)]
+    avg: Annotated[float | None, ColumnKind.BYTES, "mean payload", UNTOLD, Rank(3)]
+    max: Annotated[Bytes, "largest payload", UNTOLD, Rank(3)]
+    codecs: Annotated[dict[str, int], "entries by codec", Fit.WRAP, Rank(1)]
+    ratio: Annotated[Number, "bytes of payload for a compressed byte", Rank(2)]
+    fault: Annotated[Text, "why the valid part ends", Fit.STATE]
+    magics: Annotated[dict[int, int], "entries by version of the format", Fit.WRAP, HIDDEN]
+    sizes: Annotated[
+        dict[int, int], "messages by payload size, below each power of two", Fit.WRAP, HIDDEN
+    ]
+    payload_bytes: Annotated[Bytes, "bytes of all payloads", HIDDEN]
+    valid_bytes: Annotated[Bytes, "size of the valid part", HIDDEN]
 
 
 def segment_stat(path: Path) -> SegmentStat:
@@ -80,22 +71,28 @@ def segment_stat(path: Path) -> SegmentStat:
         counts.add(block)
         end, fault = block.end, block.scan.fault
     sizes = +counts.sizes  # without those that fell to 0
+    message_count, wrapped_bytes = sizes.total(), counts.wrapped_bytes
+    payload_bytes = sum(one * count for one, count in sizes.items())
     return SegmentStat(
-        path=path,
-        size_bytes=size,
+        file=str(path),
+        bytes=size,
+        entries=counts.magics.total(),
+        messages=message_count,
+        min=min(sizes, default=None),
+        avg=round(payload_bytes / message_count, 1) if message_count else None,
+        max=max(sizes, default=None),
+        codecs={codec.name.lower(): count for codec, count in (+counts.codecs).items()},
+        ratio=round(counts.unwrapped_bytes / wrapped_bytes, 3) if wrapped_bytes else None,
+        fault=_name_of(fault),
+        magics=dict(counts.magics),
+        sizes=_by_power_of_two(sizes),
+        payload_bytes=payload_bytes,
         valid_bytes=end,
-        fault=fault,
-        entry_count=counts.magics.total(),
-        message_count=sizes.total(),
-        payload_bytes=sum(one * count for one, count in sizes.items()),
-        min_payload_bytes=min(sizes, default=None),
-        max_payload_bytes=max(sizes, default=None),
-        payload_size_counts=_by_power_of_two(sizes),
-        magic_counts=counts.magics,
-        codec_counts={codec.name.lower(): count for codec, count in (+counts.codecs).items()},
-        wrapped_bytes=counts.wrapped_bytes,
-        unwrapped_bytes=counts.unwrapped_bytes,
     )
+
+
+def _name_of(fault: Fault) -> str | None:
+    return fault.name.lower() if fault else None
 
 
 class _Counts:
@@ -206,32 +203,23 @@ def first_entry_at_or_after(path: Path, position: int) -> int:
         raise LogCorruptError(f"{path}: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryPlan:
-    """The truncation of one segment file, planned or done.
+class RecoveryPlan(NamedTuple):
+    """A segment file that is, or would be, cut.
 
-    Attributes:
-        size_bytes: before the truncation.
-        valid_end: the end of the good part.
-        fault: at that end, `NONE` without one.
-        entry_count: good entries.
-        later_segments: segments of the same log behind the cut; a broker does not open a log with
-            such a gap until they are moved away.
-        side_file: holds the bytes cut off; None if they were not kept, or not cut yet.
+    A broker does not open a log with a gap before `later_segments` until they are moved away.
     """
 
-    path: Path
-    size_bytes: int
-    valid_end: int
-    fault: Fault
-    entry_count: int
-    later_segments: tuple[Path, ...]
-    side_file: Path | None = None
-
-    @property
-    def cut_bytes(self) -> int:
-        """Return how many bytes are cut off."""
-        return self.size_bytes - self.valid_end
+    file: Annotated[str, "segment file"]
+    bytes: Annotated[Size, "size of the file before", Rank(2)]
+    cut_at: Annotated[Count, "position to cut at"]
+    cut_bytes: Annotated[Size, "bytes that are cut"]
+    fault: Annotated[Text, "what is wrong there", Fit.STATE]
+    messages_kept: Annotated[Count, "valid entries before it", Rank(1)]
+    later_segments: Annotated[
+        list[str], "segments after the cut, to be moved away", Fit.WRAP, Rank(1)
+    ]
+    backup: Annotated[Text, "where the cut bytes went", Rank(2)] = None
+    done: Annotated[bool, ColumnKind.BOOLEAN, "whether it was cut"] = False
 
 
 def plan_recovery(path: Path) -> RecoveryPlan:
@@ -243,10 +231,10 @@ def plan_recovery(path: Path) -> RecoveryPlan:
         end, fault = block.end, block.scan.fault
         count += block.scan.entry_count
     base_offset = base_offset_of(path)
-    later: tuple[Path, ...] = ()
+    later = []
     if fault and base_offset is not None:
-        later = tuple(one for one in segments_of(path.parent) if one.name > path.name)
-    return RecoveryPlan(path, size, end, fault, count, later)
+        later = [one.name for one in segments_of(path.parent) if one.name > path.name]
+    return RecoveryPlan(str(path), size, end, size - end, _name_of(fault), count, later)
 
 
 def recover(path: Path, *, backup: bool = True, clock: Clock | None = None) -> RecoveryPlan:
@@ -258,13 +246,13 @@ def recover(path: Path, *, backup: bool = True, clock: Clock | None = None) -> R
     validate_not_in_use(path.absolute().parent.parent)
     plan = plan_recovery(path)
     if not plan.cut_bytes:
-        return plan
+        return plan._replace(done=True)
     if not backup:
         fd = open_file(path, os.O_RDWR)
         try:
-            os.ftruncate(fd, plan.valid_end)
+            os.ftruncate(fd, plan.cut_at)
         finally:
             os.close(fd)
-        return plan
-    side_file = cut_file(path, plan.valid_end, (clock or SystemClock()).time_ms())
-    return replace(plan, side_file=side_file)
+        return plan._replace(done=True)
+    side_file = cut_file(path, plan.cut_at, (clock or SystemClock()).time_ms())
+    return plan._replace(backup=str(side_file), done=True)

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from broker import errors
 from broker.log.format import segment_name
 from broker.log.offline.segments import archived_base_offset_of, open_segment, segment_bytes
-from broker.log.offline.verify import SegmentProblem, verify_segment
+from broker.log.offline.verify import verify_segment
 from broker.log.scan import boundaries_around, read_header
+from broker.records import HIDDEN, Count, Fit, Size
 
 _BLOCK_BYTES = 8 << 20
 _NO_LIMIT = 1 << 62
@@ -25,8 +26,10 @@ _NO_LIMIT = 1 << 62
 class LeftOut(NamedTuple):
     """A damaged span of a segment that is not in its repaired copy."""
 
-    problem: SegmentProblem
-    end: int  # of the span in the source
+    file: Annotated[str, "segment file", HIDDEN]
+    pos: Annotated[Count, "position of the damage"]
+    kind: Annotated[str, "crc, size, magic, codec, compressed, or partial", Fit.STATE]
+    left_out_bytes: Annotated[Size, "bytes that the copy does not have"]
 
 
 class Repair(NamedTuple):
@@ -45,13 +48,13 @@ def plan_repair(source: Path, copy: Path) -> Repair:
     left_out = []
     file = open_segment(source)
     for problem in report.problems:
-        end = problem.position + problem.skipped_bytes
+        span_bytes = problem.skipped_bytes
         if problem.kind == "compressed":  # the entry is whole, and what it holds is not
-            header = read_header(file.fd, problem.position)
+            header = read_header(file.fd, problem.pos)
             assert header is not None, "an entry that was verified has a header"
-            end = header.end
-        left_out.append(LeftOut(problem, end))
-    size = report.size_bytes - sum(one.end - one.problem.position for one in left_out)
+            span_bytes = header.end - problem.pos
+        left_out.append(LeftOut(problem.file, problem.pos, problem.kind, span_bytes))
+    size = report.size_bytes - sum(one.left_out_bytes for one in left_out)
     return Repair(source, copy, report.message_count, size, left_out)
 
 
@@ -64,8 +67,8 @@ def repair(source: Path, copy: Path) -> Repair:
     with _new_file(copy) as target:
         position = 0
         for one in plan.left_out:
-            _append(target, source, position, one.problem.position)
-            position = one.end
+            _append(target, source, position, one.pos)
+            position = one.pos + one.left_out_bytes
         _append(target, source, position, segment_bytes(source))
     return plan
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from broker.errors import InvalidMessageError, LogCorruptError
 from broker.log.offline.segments import (
@@ -44,31 +44,27 @@ from broker.protocol.compression import Codec
 from broker.protocol.message import LENGTH_BYTES, MAGIC0_HEADER_BYTES, MIN_ENTRY_BYTES, EntryHeader
 from broker.protocol.message_set import Entry, iter_entries
 from broker.protocol.primitives import Buffer
+from broker.records import HIDDEN, Count, Fit, Rank, Size
 
 Engine = Literal["codec", "zlib", "crcmod"]
 """The CRC routine: the codec's, zlib's with the codec in Python, or crcmod's, independent of both
 and much slower."""
-Kind = Literal[
-    "crc", "size", "magic", "codec", "compressed", "partial", "gap", "overlap", "archive"
-]
 
 _BLOCK_BYTES = 4 << 20
 
 
 class SegmentProblem(NamedTuple):
-    """Damage at one position.
+    """A damaged place in a segment file, or between two."""
 
-    `position` is a byte position in the file; `skipped_bytes` lie between it and the next entry
-    that could be verified, `bytes_after` between it and the end of the file.
-    """
-
-    file: Path
-    position: int
-    kind: Kind
-    expected: str
-    found: str
-    skipped_bytes: int
-    bytes_after: int
+    file: Annotated[str, "segment file"]
+    pos: Annotated[Count, "position of the damage"]
+    kind: Annotated[
+        str, "crc, size, magic, codec, compressed, partial, gap, overlap or archive", Fit.STATE
+    ]
+    expected: Annotated[str, "what should be there", Fit.WRAP, Rank(1)]
+    found: Annotated[str, "what is there", Fit.WRAP]
+    bytes_after: Annotated[Size, "bytes from there to the end of the file", Rank(2)]
+    skipped_bytes: Annotated[Size, "bytes up to the next valid entry", HIDDEN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +235,7 @@ class _Verification:
 
     def _describe(
         self, fault: Fault, header: EntryHeader | None, position: int, *, is_tail: bool
-    ) -> tuple[Kind, str, str]:
+    ) -> tuple[str, str, str]:
         rest = self._end - position
         if header is None:
             return "partial", f"at least {MIN_ENTRY_BYTES} bytes", f"{rest} bytes"
@@ -255,9 +251,9 @@ class _Verification:
         low = MAGIC0_HEADER_BYTES + header.magic
         return "size", f"{low} to {rest - LENGTH_BYTES}", str(header.length)
 
-    def _add(self, position: int, kind: Kind, expected: str, found: str, skipped: int) -> None:
+    def _add(self, position: int, kind: str, expected: str, found: str, skipped: int) -> None:
         rest = self._end - position
-        problem = SegmentProblem(self.path, position, kind, expected, found, skipped, rest)
+        problem = SegmentProblem(str(self.path), position, kind, expected, found, rest, skipped)
         self._problems.append(problem)
 
 
@@ -404,10 +400,10 @@ def _joint_problem(earlier: Path, size: int, later: Path) -> Iterator[SegmentPro
         return
     end = start + size
     if end != following:
-        kind: Kind = "gap" if end < following else "overlap"
+        kind = "gap" if end < following else "overlap"
         expected = f"{later.name} to start at {end}"
         skipped = max(0, following - end)
-        yield SegmentProblem(earlier, size, kind, expected, str(following), skipped, 0)
+        yield SegmentProblem(str(earlier), size, kind, expected, str(following), 0, skipped)
 
 
 def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
@@ -420,7 +416,7 @@ def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
     except LogCorruptError as error:  # an archive that cannot be unpacked
         size = task.path.stat().st_size
         found = str(error.__cause__).lower()
-        problem = SegmentProblem(task.path, 0, "archive", "a gzip file", found, size, size)
+        problem = SegmentProblem(str(task.path), 0, "archive", "a gzip file", found, size, size)
         return VerifyReport(task.path, 0, 0, 0, (problem,), is_complete=False)
 
 

@@ -34,7 +34,7 @@ def test_verify_paths_when_all_is_well_then_reports_in_order(tmp_path: Path, job
 def test_verify_paths_when_segments_do_not_join_then_gap_and_overlap(tmp_path: Path) -> None:
     make_log(tmp_path / "t_0", (0, 2), (SIZE, 2), (10 * SIZE, 1))
     problems = verify_paths([tmp_path / "t_0"]).problems
-    assert [(one.file.name, one.position, one.kind, one.skipped_bytes) for one in problems] == [
+    assert [(Path(one.file).name, one.pos, one.kind, one.skipped_bytes) for one in problems] == [
         (segment_name(0), 2 * SIZE, "overlap", 0),
         (segment_name(SIZE), 2 * SIZE, "gap", 7 * SIZE),
     ]

@@ -16,7 +16,7 @@ from broker.log.offline.inspect import (
     segment_stat,
 )
 from broker.log.offline.segments import expand_paths
-from broker.protocol.codec import Fault, encode
+from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from tests.doubles import FakeClock
@@ -108,26 +108,25 @@ def test_segment_stat_when_mixed_then_figures(path: Path) -> None:
     wrapper = build_set([b"a" * 1000, b"b" * 3000], Codec.GZIP)
     path.write_bytes(encode([b"", b"x" * 8]) + wrapper + b"torn")
     stat = segment_stat(path)
-    assert (stat.size_bytes - stat.valid_bytes, stat.fault) == (4, Fault.PARTIAL)
-    assert (stat.entry_count, stat.message_count, stat.payload_bytes) == (3, 4, 4008)
-    assert (stat.min_payload_bytes, stat.max_payload_bytes) == (0, 3000)
-    assert stat.average_payload_bytes == 1002
-    assert stat.payload_size_counts == {1: 1, 16: 1, 1024: 1, 4096: 1}
-    assert (stat.magic_counts, stat.codec_counts) == ({1: 3}, {"none": 2, "gzip": 1})
-    assert stat.compression_ratio == 4000 / (len(wrapper) - 10)
+    assert (stat.bytes, stat.fault) == ((stat.valid_bytes or 0) + 4, "partial")
+    assert (stat.entries, stat.messages, stat.payload_bytes) == (3, 4, 4008)
+    assert (stat.min, stat.avg, stat.max) == (0, 1002, 3000)
+    assert stat.sizes == {1: 1, 16: 1, 1024: 1, 4096: 1}
+    assert (stat.magics, stat.codecs) == ({1: 3}, {"none": 2, "gzip": 1})
+    assert stat.ratio == round(4000 / (len(wrapper) - 10), 3)
 
 
 def test_segment_stat_when_real_file_then_magic_0(shared_data: Path) -> None:
     stat = segment_stat(shared_data / "kafka-magic0" / f"{0:020d}.kafka")
-    assert (stat.magic_counts, stat.payload_size_counts) == ({0: 100}, {128: 100})
-    assert stat.compression_ratio is None
+    assert (stat.magics, stat.sizes) == ({0: 100}, {128: 100})
+    assert stat.ratio is None
 
 
 def test_segment_stat_when_empty_then_sizes_of_messages_are_unknown(path: Path) -> None:
     path.touch()
     stat = segment_stat(path)
-    assert (stat.message_count, stat.payload_bytes) == (0, 0)
-    assert (stat.average_payload_bytes, stat.min_payload_bytes) == (None, None)
+    assert (stat.messages, stat.payload_bytes) == (0, 0)
+    assert (stat.avg, stat.min) == (None, None)
 
 
 def test_plan_recovery_when_damaged_then_nothing_is_changed(path: Path) -> None:
@@ -135,23 +134,23 @@ def test_plan_recovery_when_damaged_then_nothing_is_changed(path: Path) -> None:
     later = path.with_name(segment_name(500))
     later.touch()
     plan = plan_recovery(path)
-    assert (plan.valid_end, plan.cut_bytes, plan.entry_count) == (2 * SIZE, 4, 2)
-    assert (plan.fault, plan.later_segments) == (Fault.PARTIAL, (later,))
+    assert (plan.cut_at, plan.cut_bytes, plan.messages_kept) == (2 * SIZE, 4, 2)
+    assert (plan.fault, plan.later_segments) == ("partial", [later.name])
     assert path.stat().st_size == 2 * SIZE + 4
 
 
 def test_recover_when_damaged_then_cut_and_kept(path: Path, clock: FakeClock) -> None:
     path.write_bytes(ENTRY * 2 + b"torn")
     done = recover(path, clock=clock)
-    assert done.side_file is not None
-    assert done.side_file.read_bytes() == b"torn"
+    assert done.backup is not None
+    assert Path(done.backup).read_bytes() == b"torn"
     assert path.read_bytes() == ENTRY * 2
     assert recover(path).cut_bytes == 0
 
 
 def test_recover_when_no_backup_is_wanted_then_only_cut(path: Path) -> None:
     path.write_bytes(ENTRY + b"torn")
-    assert recover(path, backup=False).side_file is None
+    assert recover(path, backup=False).backup is None
     assert os.listdir(path.parent) == [path.name]  # noqa: PTH208 - names are what is compared
     assert path.read_bytes() == ENTRY
 

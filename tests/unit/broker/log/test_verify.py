@@ -31,7 +31,7 @@ def verify(
 
 
 def brief(problem: SegmentProblem) -> tuple[int, str, int, int]:
-    return problem.position, problem.kind, problem.skipped_bytes, problem.bytes_after
+    return problem.pos, problem.kind, problem.skipped_bytes, problem.bytes_after
 
 
 def with_bad_crc(entry: bytes) -> bytes:
@@ -95,7 +95,7 @@ def test_verify_when_codec_is_unknown_then_reported_once(tmp_path: Path, engine:
 def test_verify_when_wrapper_does_not_decompress_then_reported_if_deep(tmp_path: Path) -> None:
     content = ENTRY + wrapper_of(b"no gzip", Codec.GZIP) + ENTRY
     (problem,) = verify(tmp_path, content).problems
-    assert (problem.position, problem.kind, problem.expected) == (SIZE, "compressed", "gzip data")
+    assert (problem.pos, problem.kind, problem.expected) == (SIZE, "compressed", "gzip data")
     assert verify(tmp_path, content, deep=False).problems == ()
 
 
@@ -177,7 +177,7 @@ def test_verify_when_one_bit_flips_in_payload_or_crc_then_exactly_that_entry_is_
     path = tmp_path_factory.mktemp("flip") / "segment"
     path.write_bytes(b"".join([*entries[:index], bytes(changed), *entries[index + 1 :]]))
     (problem,) = verify_segment(path).problems
-    assert (problem.position, problem.kind) == (sum(map(len, entries[:index])), "crc")
+    assert (problem.pos, problem.kind) == (sum(map(len, entries[:index])), "crc")
 
 
 @given(content=st.binary(max_size=200), head=st.integers(0, 3))
