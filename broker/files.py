@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY_SUFFIX = ".tmp"  # of a file being written; a crash or a full disk can leave one behind
@@ -43,6 +43,16 @@ def open_file(path: Path, flags: int, mode: int = _FILE_MODE) -> int:
         raise
 
 
+@contextmanager
+def opened(path: Path, flags: int, mode: int = _FILE_MODE) -> Iterator[int]:
+    """Give the descriptor of a file, which is closed afterwards; errors as `open_file`."""
+    fd = open_file(path, flags, mode)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
 def validate_no_link(path: Path) -> None:
     """Raise an `OSError` if a path is a symbolic link."""
     if path.is_symlink():
@@ -65,12 +75,9 @@ def write_atomically(path: Path, content: bytes, mode: int = _FILE_MODE) -> None
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     temporary.unlink(missing_ok=True)
-    fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
+    with opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as fd:
         write_all(fd, content)
         os.fsync(fd)
-    finally:
-        os.close(fd)
     temporary.replace(path)
     sync_directory(path.parent)
 

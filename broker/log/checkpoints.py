@@ -16,7 +16,6 @@ from broker.log.data_directory import (
     write_high_watermarks,
     write_recovery_points,
 )
-from broker.log.flusher import PeriodicTask
 from broker.log.table import LogTable
 from broker.topic import TopicPartition
 
@@ -24,7 +23,10 @@ logger = logging.getLogger(__name__)
 
 
 class Checkpoints:
-    """The recovery points of all logs, in a file beside the logs they are of."""
+    """The recovery points of all logs, and the high watermarks of those with replicas.
+
+    Recovery points are in a file beside the logs they are of.
+    """
 
     def __init__(self, table: LogTable) -> None:
         self._table = table
@@ -33,6 +35,8 @@ class Checkpoints:
         self._written: dict[Path, dict[LogKey, RecoveryPoint]] = {}
         self._seen: list[tuple[object, ...]] = []  # all that the points written last are made of
         self._is_refused = False
+        self.high_watermarks: dict[DataDirectory, dict[TopicPartition, int]] = {}
+        """Those on disk."""
 
     def write(self) -> None:
         """Write the recovery point of each log, and its directory, unless nothing changed.
@@ -115,42 +119,13 @@ class Checkpoints:
         self._is_refused = False
         return True
 
+    def load_high_watermarks(self) -> None:
+        """Read the high watermarks in all directories in use."""
+        self.high_watermarks = {
+            one: read_high_watermarks(one.path) for one in self._directories.online
+        }
 
-class HighWatermarks:
-    """The high watermarks of replicated logs, written by a thread once there is such a log."""
-
-    def __init__(self, table: LogTable) -> None:
-        self._table = table
-        self._directories = table.directories
-        self._stored: dict[DataDirectory, dict[TopicPartition, int]] = {}
-        self._task: PeriodicTask | None = None
-
-    def load(self) -> None:
-        """Read those in all directories in use."""
-        self._stored = {one: read_high_watermarks(one.path) for one in self._directories.online}
-
-    def loaded(self, directory: DataDirectory, partition: TopicPartition) -> int:
-        """Return the stored one of a partition, 0 without one."""
-        return self._stored[directory].get(partition, 0)
-
-    def start(self, interval_s: float) -> None:
-        """Write them from now on, if there is a replicated log or one is made."""
-        with self._table.lock:
-            self._task = PeriodicTask("high-watermarks", self._write_or_log, lambda: interval_s)
-            if self._table.has_replicas:
-                self._task.start()
-
-    def note_replica(self) -> None:
-        """Note that there is a replicated log; caller holds the table's lock."""
-        if self._task is not None:
-            self._task.start()
-
-    def stop(self) -> None:
-        """Join the thread."""
-        if self._task is not None:
-            self._task.stop()
-
-    def write(self) -> dict[DataDirectory, OSError]:
+    def write_high_watermarks(self) -> dict[DataDirectory, OSError]:
         """Write those of the directories where one has changed, and return the failures."""
         places = self._directories.place_of
         present: dict[DataDirectory | None, dict[TopicPartition, int]] = {}
@@ -161,14 +136,15 @@ class HighWatermarks:
         failures = {}
         for directory in self._directories.online:
             offsets = present.get(directory, {})
-            if offsets != self._stored.get(directory, {}):
+            if offsets != self.high_watermarks.get(directory, {}):
                 try:
                     write_high_watermarks(directory.path, offsets)
-                    self._stored[directory] = offsets
+                    self.high_watermarks[directory] = offsets
                 except OSError as error:
                     failures[directory] = error
         return failures
 
-    def _write_or_log(self) -> None:
-        for directory, error in self.write().items():
+    def write_high_watermarks_or_log(self) -> None:
+        """Write those that have changed, and log the failures."""
+        for directory, error in self.write_high_watermarks().items():
             logger.error("cannot write the high watermarks in %s: %s", directory.path, error)

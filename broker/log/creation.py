@@ -8,7 +8,6 @@ from pathlib import Path
 
 from broker import errors
 from broker.files import validate_no_link
-from broker.log.checkpoints import HighWatermarks
 from broker.log.data_directory import NOTHING_FLUSHED, RecoveryPoint
 from broker.log.deletion import LogDeletions
 from broker.log.log import Log, LogParts
@@ -32,7 +31,6 @@ class LogCreation:
     settings: LogSettings
     parts: LogParts
     deletions: LogDeletions
-    high_watermarks: HighWatermarks
 
     def make(
         self,
@@ -134,7 +132,6 @@ class LogCreation:
                 if is_home:
                     self.table.topics.validate_not_deleting(partition.topic)
                 table.validate_online(partition)
-                self.high_watermarks.note_replica()
                 if log is not None:
                     if is_home:
                         self.table.topics.fix(partition.topic)

@@ -18,7 +18,7 @@ from threading import Event, Lock, Thread
 from uuid import uuid4
 
 from broker.errors import ShuttingDownError, StorageError, UnknownTopicError
-from broker.files import DIRECTORY_MODE, open_file, sync_directory
+from broker.files import DIRECTORY_MODE, opened, sync_directory
 from broker.log.checkpoints import Checkpoints
 from broker.log.data_directory import DELETED_NAME, DELETING_NAME, DataDirectory
 from broker.log.log import Log
@@ -59,12 +59,9 @@ class DirectoryDeletions:
 
     def _write_record(self, topic: str) -> None:
         """Write a topic's name, or an empty one, over the record, which takes no new room."""
-        fd = open_file(self._record, os.O_WRONLY | os.O_CREAT)
-        try:
+        with opened(self._record, os.O_WRONLY | os.O_CREAT) as fd:
             os.pwrite(fd, f"{topic}\n".encode().ljust(_RECORD_BYTES), 0)
             os.fsync(fd)
-        finally:
-            os.close(fd)
 
     def unfinished(self) -> str | None:
         """Return the topic whose deletion has begun and not ended."""

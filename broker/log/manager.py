@@ -22,7 +22,7 @@ from pathlib import Path
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.errors import LogCorruptError, StorageError
-from broker.log.checkpoints import Checkpoints, HighWatermarks
+from broker.log.checkpoints import Checkpoints
 from broker.log.creation import LogCreation, refuse_until_ordered
 from broker.log.data_directory import (
     NOTHING_FLUSHED,
@@ -89,6 +89,7 @@ class Loader:
     """Fills the table of logs, and what is known of topics, from the data directories."""
 
     creation: LogCreation
+    checkpoints: Checkpoints
 
     @property
     def table(self) -> LogTable:
@@ -143,7 +144,7 @@ class Loader:
         self.table.topics.load()
         if deleted:
             deletions.forget(deleted)
-        self.creation.high_watermarks.load()
+        self.checkpoints.load_high_watermarks()
         return found
 
     def _begin_incarnation(self, log: Log, start_offset: int) -> None:
@@ -197,7 +198,7 @@ class Loader:
                 if of_parent is None
                 else of_parent.get((partition.topic, partition.index), NOTHING_FLUSHED)
             )
-            high_watermark = self.creation.high_watermarks.loaded(directory, partition)
+            high_watermark = self.checkpoints.high_watermarks[directory].get(partition, 0)
             try:
                 self._load_log(partition, path, point, high_watermark, contents, is_clean=is_clean)
             except (LogCorruptError, StorageError, OSError) as error:
@@ -314,7 +315,6 @@ class LogManager:
         self.topics = HomeTopics(self.settings, self.directories)
         self.table = LogTable(config.broker_id, self.topics, self.directories)
         self.checkpoints = Checkpoints(self.table)
-        self._high_watermarks = HighWatermarks(self.table)
         self.deletions = LogDeletions(self.table, self.checkpoints)
         self.moves = Moves(self.table, self.deletions, self.checkpoints)
         self.retention = Retention(self.table, self.settings, clock)
@@ -326,9 +326,7 @@ class LogManager:
             flush_stats=self.flush_stats,
             note_truncation=self.checkpoints.before_truncation,
         )
-        self.creation = LogCreation(
-            *(self.table, self.settings, parts, self.deletions, self._high_watermarks)
-        )
+        self.creation = LogCreation(self.table, self.settings, parts, self.deletions)
 
     def open(self) -> list[Recovery]:
         """Lock the data directories and load every log; return the truncations by recovery.
@@ -358,7 +356,7 @@ class LogManager:
         return list(self.loaded.recoveries)
 
     def _load(self) -> None:
-        loader = Loader(self.creation)
+        loader = Loader(self.creation, self.checkpoints)
         self.loaded = loader.load()
         self.directories.for_each(DataDirectory.mark_in_use)
         loader.leave_directories_offline()
@@ -384,12 +382,16 @@ class LogManager:
         self._measure_space()
         # with a thread of its own: a disk that hangs holds nothing else up
         space = PeriodicTask("disk-space", self._measure_space, lambda: _SPACE_INTERVAL_S)
-        self._tasks = [checkpoint, retention, space]
+        high_watermarks = PeriodicTask(
+            "high-watermarks",
+            self.checkpoints.write_high_watermarks_or_log,
+            lambda: config.high_watermark_checkpoint_ms / 1000,
+        )
+        self._tasks = [checkpoint, retention, space, high_watermarks]
         self.deletions.remove_in_background()
         self._flusher.start()
         for task in self._tasks:
             task.start()
-        self._high_watermarks.start(config.high_watermark_checkpoint_ms / 1000)
 
     def _checkpoint_delay_s(self) -> float:
         return self.settings.broker.checkpoint_interval_ms / 1000
@@ -422,7 +424,7 @@ class LogManager:
         for log in logs:
             log.reconfigure(self.settings.of(log.partition.topic))
         if self._tasks:
-            checkpoint, retention, _ = self._tasks
+            checkpoint, retention, *_ = self._tasks
             if config.checkpoint_interval_ms != before.checkpoint_interval_ms:
                 checkpoint.set_delay(self._checkpoint_delay_s)
             if (config.cleanup_interval_ms, config.cleanup_times) != (
@@ -459,7 +461,6 @@ class LogManager:
         self.moves.stop()
         for task in reversed(self._tasks):
             task.stop()
-        self._high_watermarks.stop()
         self._flusher.stop()
         self.deletions.stop()
         logs: dict[DataDirectory, list[Log]] = {one: [] for one in self.directories.online}
@@ -476,7 +477,8 @@ class LogManager:
             raise failures[0]
 
     def _write_last_checkpoint(self) -> None:
-        failures = {**self.checkpoints.write_recovery_points(), **self._high_watermarks.write()}
+        failures = self.checkpoints.write_recovery_points()
+        failures |= self.checkpoints.write_high_watermarks()
         self._safe -= failures.keys()
         for error in failures.values():
             raise StorageError(f"cannot write the checkpoint: {error}") from error

@@ -23,7 +23,7 @@ from threading import Event, Lock, Thread
 from typing import NamedTuple
 
 from broker import errors
-from broker.files import DIRECTORY_MODE, open_file, sync_directory, write_all
+from broker.files import DIRECTORY_MODE, opened, sync_directory, write_all
 from broker.log.checkpoints import Checkpoints
 from broker.log.data_directory import MOVED_FROM_NAME, MOVING_NAME, DataDirectory
 from broker.log.deletion import LogDeletions
@@ -285,7 +285,10 @@ class LogCopy:
             if path.name not in names:  # removed by retention, truncated, or of an earlier attempt
                 path.unlink()
         self._copy_other_files()
-        self._write(self._directory / MOVED_FROM_NAME, str(self._former.resolve()).encode())
+        note = self._directory / MOVED_FROM_NAME
+        with opened(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as fd:
+            write_all(fd, str(self._former.resolve()).encode())
+            os.fsync(fd)
         sync_directory(self._directory)
         if self._final.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self._final))
@@ -327,13 +330,11 @@ class LogCopy:
 
     def _copy_range(self, segment: Segment, position: int, end: int) -> None:
         target_path = self._directory / segment.path.name
-        source = open_file(segment.path, os.O_RDONLY)
-        try:
+        flags = os.O_WRONLY | os.O_CREAT | (0 if position else os.O_TRUNC)
+        with opened(segment.path, os.O_RDONLY) as source:
             if (size := os.fstat(source).st_size) < end:
                 raise OSError(0, f"{segment.path} ends at byte {size}, not at {end}")
-            flags = os.O_WRONLY | os.O_CREAT | (0 if position else os.O_TRUNC)
-            target = open_file(target_path, flags)
-            try:
+            with opened(target_path, flags) as target:
                 unsynced = 0
                 os.lseek(target, position, os.SEEK_SET)
                 while position < end:
@@ -353,10 +354,6 @@ class LogCopy:
                         unsynced = 0
                 os.ftruncate(target, end)
                 os.fsync(target)
-            finally:
-                os.close(target)
-        finally:
-            os.close(source)
 
     def _copy_other_files(self) -> None:
         """Copy the files that are no segments: leader epochs, side files of recovery, others."""
@@ -367,19 +364,8 @@ class LogCopy:
             target = self._directory / path.name
             shutil.copy2(path, target, follow_symlinks=False)
             if not target.is_symlink():
-                fd = open_file(target, os.O_RDONLY)
-                try:
+                with opened(target, os.O_RDONLY) as fd:
                     os.fsync(fd)
-                finally:
-                    os.close(fd)
-
-    def _write(self, path: Path, content: bytes) -> None:
-        fd = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        try:
-            write_all(fd, content)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
     def discard(self) -> None:
         """Remove the copy, unless it got its final path."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.errors import LogCorruptError
-from broker.files import open_file, sync_directory, validate_no_link, write_all
+from broker.files import opened, sync_directory, validate_no_link, write_all
 from broker.log.format import ENTRIES, LogFormat
 from broker.log.scan import BLOCK_BYTES, boundaries_around, find_entry, scan_blocks
 from broker.log.segment import Segment, SegmentFile
@@ -288,22 +288,18 @@ def cut_file(path: Path, valid_end: int, time_ms: int) -> Path:
     Unless the side file is written, the segment is unchanged.
     """
     side_file = _side_name(path, _stamp(time_ms))
-    source = open_file(path, os.O_RDWR)
-    try:
+    with opened(path, os.O_RDWR) as source:
         _copy_tail(source, valid_end, side_file)
         sync_directory(path.parent)
         os.ftruncate(source, valid_end)
         os.fsync(source)
-    finally:
-        os.close(source)
     return side_file
 
 
 def _copy_tail(source: int, position: int, target_path: Path) -> None:
-    target = open_file(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     zeros = bytes(BLOCK_BYTES)
     start = position
-    try:
+    with opened(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL) as target:
         while block := os.pread(source, BLOCK_BYTES, position):
             if block == zeros:  # a hole in the file stays one: the disk may have no room for it
                 os.lseek(target, len(block), os.SEEK_CUR)
@@ -312,8 +308,6 @@ def _copy_tail(source: int, position: int, target_path: Path) -> None:
             position += len(block)
         os.ftruncate(target, position - start)
         os.fsync(target)
-    finally:
-        os.close(target)
 
 
 def _stamp(time_ms: int) -> str:

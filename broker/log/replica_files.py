@@ -22,7 +22,7 @@ from threading import Lock
 
 from broker.cluster_state import EpochStart
 from broker.errors import StorageError
-from broker.files import open_file, sync_directory, write_atomically
+from broker.files import opened, sync_directory, write_atomically
 from broker.leader_epochs import LeaderEpochs
 from broker.log.data_directory import read_counted_lines, write_counted_lines
 from broker.log.segment import reason_of, write_error
@@ -143,11 +143,8 @@ def write_record(directory: Path, record: ReplicaRecord) -> None:
     # as much. A power failure can leave an earlier record, or none that can be read: those of
     # other replicas, and the logs' epochs, remain.
     path, content = directory / _RECORD_NAME, record.encode() + b"\n"
-    fd = open_file(path, os.O_RDWR | os.O_CREAT)
-    try:
+    with opened(path, os.O_RDWR | os.O_CREAT) as fd:
         if os.pread(fd, len(content) + 1, 0) != content:
             if os.pwrite(fd, content, 0) < len(content):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
             os.ftruncate(fd, len(content))
-    finally:
-        os.close(fd)

@@ -32,7 +32,7 @@ from weakref import WeakValueDictionary
 from broker.cluster_state import creation_key
 from broker.config import BrokerConfig
 from broker.errors import StorageError, UnknownTopicError, WrongPartitionError
-from broker.files import open_file, write_all, write_atomically
+from broker.files import opened, write_all, write_atomically
 from broker.log.data_directory import CREATION_IDS_NAME, UNKNOWN, DataDirectory, RecoveryPoint
 from broker.log.directories import DataDirectories
 from broker.log.log import Log
@@ -215,13 +215,10 @@ class _IdFile:
     def append(self, topic: str, creation_id: str) -> None:
         line = f"{creation_id} {topic}\n".encode()
         try:
-            fd = open_file(self._path, os.O_WRONLY | os.O_CREAT)
-            try:
+            with opened(self._path, os.O_WRONLY | os.O_CREAT) as fd:
                 os.lseek(fd, self._end, os.SEEK_SET)
                 write_all(fd, line)
                 os.ftruncate(fd, self._end + len(line))
-            finally:
-                os.close(fd)
         except OSError as error:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
         self._end += len(line)

@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 
 from broker.clock import Clock, SystemClock
 from broker.errors import InvalidMessageError, LogCorruptError
-from broker.files import open_file
+from broker.files import opened
 from broker.log.data_directory import validate_not_in_use
 from broker.log.offline.segments import base_offset_of, open_segment, segments_of
 from broker.log.recovery import cut_file
@@ -248,11 +248,8 @@ def recover(path: Path, *, backup: bool = True, clock: Clock | None = None) -> R
     if not plan.cut_bytes:
         return plan._replace(done=True)
     if not backup:
-        fd = open_file(path, os.O_RDWR)
-        try:
+        with opened(path, os.O_RDWR) as fd:
             os.ftruncate(fd, plan.cut_at)
-        finally:
-            os.close(fd)
         return plan._replace(done=True)
     side_file = cut_file(path, plan.cut_at, (clock or SystemClock()).time_ms())
     return plan._replace(backup=str(side_file), done=True)

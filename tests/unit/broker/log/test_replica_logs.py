@@ -201,7 +201,7 @@ def test_start_when_an_interval_for_high_watermarks_is_set_then_they_are_written
             super().__post_init__()
             intervals[self.name] = self.delay_s()
 
-    monkeypatch.setattr("broker.log.checkpoints.PeriodicTask", NotedTask)
+    monkeypatch.setattr("broker.log.manager.PeriodicTask", NotedTask)
     manager = opened(make_manager(high_watermark_checkpoint_ms=10), AWAY)
     manager.start()
     (directory,) = manager.settings.broker.data_dirs
