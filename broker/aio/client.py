@@ -18,26 +18,12 @@ from broker.aio.access import AsyncAccess, AsyncClosedAtEnd
 from broker.aio.calls import AsyncCalls
 from broker.aio.producer import AsyncDelivery, AsyncProducer
 from broker.aio.reader import AsyncBatches, AsyncReader
+from broker.api import values
 from broker.api.client import Client, connect, filter_of
 from broker.api.errors import Closed, DeliveryFailed, Error, TimedOut
 from broker.api.producer import BATCH_BYTES, BUFFER_BYTES, CodecName, parts_of, receipts_of
 from broker.api.reader import pattern_of
-from broker.api.values import (
-    UNSET,
-    AcksLike,
-    PartitionLike,
-    Receipt,
-    Start,
-    Timeout,
-    Unset,
-    Value,
-    acks_of,
-    number_of,
-    payload_of,
-    seconds_of,
-    topic_of,
-    whole_of,
-)
+from broker.api.values import UNSET, AcksLike, PartitionLike, Receipt, Start, Timeout, Unset, Value
 from broker.client.counts import MetricsRegistry
 from broker.producer import unclosed
 from broker.producer.partitioner import Partitioner, hash_partitioner
@@ -187,7 +173,7 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
         """
         seconds = self._seconds(timeout)
         give_up_s = self._deadline(seconds)
-        payload = payload_of(value)
+        payload = values.payload_of(value)
         delivery = await self._sender(acks)._queue(
             topic, [payload], key, partition, None, give_up_s
         )
@@ -284,12 +270,12 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
         """
         self._access.check()
         if limit is not None:
-            whole_of("limit", limit, 0)
+            values.whole_of("limit", limit, 0)
         if idle is not None:
-            number_of("idle", idle, 0)
+            values.number_of("idle", idle, 0)
         self._seconds(timeout)  # raises unless it is one
         if pattern_of(topic) is None:
-            topic_of(topic)
+            values.topic_of(topic)
         named |= {"limit": limit, "idle": idle, "filter": filter_of(filter), "timeout": timeout}
         reader = AsyncReader(self._access, partial(self._access.client.read, topic, **named))
         self._readers.add(reader)
@@ -325,7 +311,7 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
         from broker.aio.group import TURN_S, AsyncGroup  # late: loads kazoo
 
         if idle is not None:
-            number_of("idle", idle, 0)
+            values.number_of("idle", idle, 0)
         payload_filter = filter_of(filter)
         group = AsyncGroup(
             self._access,
@@ -364,7 +350,7 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
 
     def _sender(self, given: AcksLike) -> AsyncProducer:
         self._check()
-        acks = acks_of(given)
+        acks = values.acks_of(given)
         sender = self._senders.get(acks)
         if sender is None:
             parts = parts_of(self._access.client, acks)
@@ -372,7 +358,7 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
         return sender
 
     def _seconds(self, timeout: Timeout) -> float | None:
-        return seconds_of(self._access.timeout_s if isinstance(timeout, Unset) else timeout)
+        return values.seconds_of(self._access.timeout_s if isinstance(timeout, Unset) else timeout)
 
     def _deadline(self, seconds: float | None) -> float | None:
         return None if seconds is None else self._access.loop.time() + seconds

@@ -13,20 +13,10 @@ from typing import Any
 
 from broker.aio.access import AsyncAccess, AsyncClosedAtEnd
 from broker.aio.send_loop import InThread, Lane, SendLoop
+from broker.api import values
 from broker.api.errors import BufferFull, Closed, Error, TimedOut, public
 from broker.api.producer import ProducerCore
-from broker.api.values import (
-    UNSET,
-    PartitionLike,
-    Receipt,
-    Timeout,
-    Value,
-    key_of,
-    matcher_of,
-    payload_of,
-    payloads_of,
-    topic_of,
-)
+from broker.api.values import UNSET, PartitionLike, Receipt, Timeout, Value, payloads_of
 from broker.client import backoff
 from broker.errors import BrokerError
 from broker.producer.delivery import Failures
@@ -227,7 +217,7 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
             Closed: the producer is closed.
             TypeError: value, key or partition is of another type.
         """
-        return await self._queue(topic, [payload_of(value)], key, partition, timeout)
+        return await self._queue(topic, [values.payload_of(value)], key, partition, timeout)
 
     async def send_many(
         self,
@@ -254,7 +244,7 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
         self._validate()
         if timeout is not UNSET:
             self._seconds(timeout)  # it is a number
-        key_bytes = key_of(key)
+        key_bytes = values.key_of(key)
         try:
             payloads = self._parts.packer.payloads(payloads)
             count = len(payloads)
@@ -262,7 +252,7 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
             if self._in_turn_count >= _MESSAGES_A_TURN:
                 self._in_turn_count = 0
                 await asyncio.sleep(0)
-            known = self._parts.partitions.in_memory(topic_of(topic))
+            known = self._parts.partitions.in_memory(values.topic_of(topic))
             if known is None or partition is not None:
                 limit_s = self._deadline(timeout, give_up_s)
                 target = await self._find_target(topic, key_bytes, partition, known, limit_s)
@@ -316,7 +306,7 @@ class AsyncProducer(ProducerCore, AsyncClosedAtEnd):
             async with limit:
                 found = await self._read(topic) if known is None else known
                 if partition is not None:
-                    meant = list(filter(matcher_of(partition), found.partitions))
+                    meant = list(filter(values.matcher_of(partition), found.partitions))
                     if len(meant) == 1:
                         return meant[0]
                     one: TopicPartition = await self._in_thread(

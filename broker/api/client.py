@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet
 
 from broker import deadlines
+from broker.api import values
 from broker.api.access import Reach, limit_of
 from broker.api.cluster_calls import ClusterCalls
 from broker.api.errors import Closed, DeliveryFailed, Error, translated
@@ -33,21 +34,7 @@ from broker.api.reader import Batches, Reader, ReadOrder, pattern_of, reading_of
 from broker.api.replica_calls import ReplicaCalls
 from broker.api.setting_calls import SettingCalls
 from broker.api.topic_calls import TopicCalls
-from broker.api.values import (
-    UNSET,
-    AcksLike,
-    PartitionLike,
-    Receipt,
-    Start,
-    Stop,
-    Timeout,
-    Value,
-    acks_of,
-    callable_of,
-    number_of,
-    seconds_of,
-    whole_of,
-)
+from broker.api.values import UNSET, AcksLike, PartitionLike, Receipt, Start, Stop, Timeout, Value
 from broker.client.cluster import Cluster, locked
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.counts import MetricsRegistry
@@ -128,9 +115,9 @@ def connect(
             "give the address of brokers or of ZooKeeper",
             hints=['pylogctl.connect("localhost:9092")'],
         )
-    timeout = seconds_of(timeout)
+    timeout = values.seconds_of(timeout)
     if retries is not None:
-        number_of("retries", retries, 0)
+        values.number_of("retries", retries, 0)
     if not isinstance(client_id, str):
         raise TypeError(f"give client_id as str, not {type(client_id).__name__}")
     if zookeeper is not None and not isinstance(zookeeper, str):
@@ -320,7 +307,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls):
         return self._keep(Producer(parts, on_delivery, self._forget))
 
     def _sender(self, given: AcksLike) -> Producer:
-        acks = acks_of(given)
+        acks = values.acks_of(given)
         with self._lock:
             self._raise_if_closed()
             sender = self._producers.get(acks)
@@ -366,9 +353,9 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls):
             Unreachable, TimedOut, Closed: see there.
         """
         if limit is not None:
-            whole_of("limit", limit, 0)
+            values.whole_of("limit", limit, 0)
         if idle is not None:
-            number_of("idle", idle, 0)
+            values.number_of("idle", idle, 0)
         if not isinstance(read_from, str):
             raise TypeError(f"give read_from as str, not {type(read_from).__name__}")
 
@@ -467,7 +454,7 @@ class Client(TopicCalls, GroupCalls, ClusterCalls, ReplicaCalls, SettingCalls):
 
         for callback, named in ((on_assigned, "on_assigned"), (on_revoked, "on_revoked")):
             if callback is not None:
-                callable_of(named, callback)
+                values.callable_of(named, callback)
         if offsets is not None and not callable(getattr(offsets, "void_former", None)):
             raise TypeError(f"give offsets as an OffsetStore, not {type(offsets).__name__}")
         with self._call(timeout):

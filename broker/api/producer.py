@@ -11,27 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from broker import deadlines
+from broker.api import values
 from broker.api.access import Access, ClosedAtEnd, repeated
 from broker.api.errors import Closed, Error, Partial, TimedOut, public, translated
-from broker.api.values import (
-    UNSET,
-    AcksLike,
-    PartitionLike,
-    Receipt,
-    Timeout,
-    Unset,
-    Value,
-    acks_of,
-    callable_of,
-    key_of,
-    matcher_of,
-    number_of,
-    payload_of,
-    payloads_of,
-    seconds_of,
-    topic_of,
-    whole_of,
-)
+from broker.api.values import UNSET, PartitionLike, Receipt, Timeout, Unset, Value, payloads_of
 from broker.errors import ArgumentError, BrokerError
 from broker.producer import unclosed
 from broker.producer.delivery import Delivery as FloorDelivery
@@ -136,7 +119,7 @@ class Delivery:
 
 def parts_of(
     client: Access,
-    acks: AcksLike,
+    acks: values.AcksLike,
     codec: Codec | CodecName = "none",
     linger: float = 0.0,
     batch_bytes: int = BATCH_BYTES,
@@ -144,10 +127,10 @@ def parts_of(
     partitioner: Partitioner = hash_partitioner,
 ) -> Parts:
     """Return what a producer of a client sends with; raise if an argument is not valid."""
-    number_of("linger", linger, 0)
-    whole_of("batch_bytes", batch_bytes, 1)
-    whole_of("buffer_bytes", buffer_bytes, 1)
-    callable_of("partitioner", partitioner)
+    values.number_of("linger", linger, 0)
+    values.whole_of("batch_bytes", batch_bytes, 1)
+    values.whole_of("buffer_bytes", buffer_bytes, 1)
+    values.callable_of("partitioner", partitioner)
     batches = BatchRules(
         capacity=buffer_bytes,
         capacity_bytes=buffer_bytes,
@@ -157,7 +140,7 @@ def parts_of(
     )
     timeout_s = client._timeout_s
     settings = ProducerSettings(
-        acks_of(acks),
+        values.acks_of(acks),
         codec if isinstance(codec, Codec) else codec_of(codec),
         timeout_s=COMMIT_S if timeout_s is None else min(COMMIT_S, timeout_s),
         delivery_timeout_s=math.inf if timeout_s is None else timeout_s,
@@ -189,7 +172,7 @@ class ProducerCore:
 
     def __init__(self, parts: Parts, on_delivery: Callable[[Any], object] | None) -> None:
         if on_delivery is not None:
-            callable_of("on_delivery", on_delivery)
+            values.callable_of("on_delivery", on_delivery)
         self._parts = parts
         self._on_delivery = on_delivery
         self._is_closed = False
@@ -198,7 +181,7 @@ class ProducerCore:
         """Return the seconds that a timeout means, by default the client's; None for no limit."""
         if isinstance(timeout, Unset):
             timeout = self._parts.settings.delivery_timeout_s
-        return seconds_of(timeout)
+        return values.seconds_of(timeout)
 
     def _checked(self, values: Iterable[Value]) -> list[bytes]:
         """Return the bytes of messages that may all be sent."""
@@ -207,7 +190,7 @@ class ProducerCore:
 
     def _one_partition(self, topic: str, partition: PartitionLike) -> TopicPartition:
         """Return the one partition of a topic that a value means; see `matcher_of`."""
-        matches = matcher_of(partition)
+        matches = values.matcher_of(partition)
         partitions = self._parts.partitions
         there = partitions.partitions(topic)
         if not any(map(matches, there)):  # it may be new
@@ -281,7 +264,7 @@ class Producer(ProducerCore, ClosedAtEnd):
             Closed: the producer is closed.
             TypeError: value, key or partition is of another type.
         """
-        return self._send(topic, [payload_of(value)], key, partition, timeout)
+        return self._send(topic, [values.payload_of(value)], key, partition, timeout)
 
     def send_many(
         self,
@@ -305,10 +288,10 @@ class Producer(ProducerCore, ClosedAtEnd):
     ) -> Delivery:
         if self._is_closed:
             raise Closed("the producer is closed")
-        delivery = Delivery(self, topic_of(topic))
+        delivery = Delivery(self, values.topic_of(topic))
         if self._on_delivery is not None:
             delivery.add_done_callback(self._on_delivery)
-        key_bytes = key_of(key)
+        key_bytes = values.key_of(key)
         try:
             with deadlines.Limit(self._seconds(timeout)):
                 try:

@@ -20,38 +20,9 @@ from typing import Any
 from zlib import crc32
 
 from broker.errors import InvalidMessageError, MessageSizeTooLargeError
+from broker.protocol import message
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
-from broker.protocol.message import (
-    COLUMN_NAMES,
-    CRC_BYTES,
-    ENTRY_OVERHEAD_BYTES,
-    LENGTH_BYTES,
-    MAGIC0_HEADER_BYTES,
-    MAGIC1_HEADER_BYTES,
-    MAX_PAYLOAD_BYTES,
-    MAX_VALUE_BYTES,
-    MIN_ENTRY_BYTES,
-    Columns,
-    CrcCheck,
-    Decoded,
-    DecodedText,
-    EncodedText,
-    Fault,
-    Opener,
-    OversizePieceError,
-    Scan,
-    SingleAppends,
-    attributes_at,
-    codec_at,
-    count_with,
-    crc_at,
-    entry_end,
-    fault_at,
-    fault_of_content,
-    fault_of_header,
-    payload_at,
-    unfold_with,
-)
+from broker.protocol.message import LENGTH_BYTES, Columns, CrcCheck, Fault, codec_at, entry_end
 from broker.protocol.primitives import INT16, INT32, INT64, Buffer
 from broker.protocol.read_message import Message as Message
 from broker.protocol.read_message import make_messages
@@ -87,19 +58,6 @@ def _validate_offsets(base_offset: int, size: int) -> None:
         raise OverflowError("the offset after the last message exceeds 64 bits")
 
 
-def _content(view: memoryview, position: int, crc_check: CrcCheck) -> tuple[Fault, list[bytes]]:
-    """Return the payloads of an entry whose header is good, or the fault in its content."""
-    fault = fault_of_content(view, position)
-    if fault and not (fault is Fault.CRC and crc_check is CrcCheck.OFF):
-        return fault, []
-    codec = codec_at(view, position)
-    payload = payload_at(view, position)
-    if not codec:
-        return Fault.NONE, [bytes(payload)]
-    inner = _open(codec, payload)
-    return (Fault.COMPRESSED, []) if inner is None else (Fault.NONE, inner)
-
-
 class _Rows:
     """The columns under construction."""
 
@@ -122,7 +80,7 @@ class _Rows:
         value_bytes, most = self.value_bytes, self._max_value_bytes
         add_start, add_next = self._starts.append, self._nexts.append
         add_crc, add_value = self._crcs.append, self._values.append
-        last_start = len(data) - ENTRY_OVERHEAD_BYTES
+        last_start = len(data) - message.ENTRY_OVERHEAD_BYTES
         while position <= last_start:
             length, kind, crc = unpack(data, position)
             end = position + 4 + length
@@ -145,11 +103,11 @@ class _Rows:
         if not payloads:
             return
         row, count = len(self._starts), len(payloads)
-        attributes = attributes_at(view, position)
+        attributes = message.attributes_at(view, position)
         is_wrapper = is_good and codec_at(view, position)
         self._starts += [position] * count
         self._nexts += [position] * (count - 1) + [entry_end(view, position)]
-        self._crcs += map(crc32, payloads) if is_wrapper else [crc_at(view, position)]
+        self._crcs += map(crc32, payloads) if is_wrapper else [message.crc_at(view, position)]
         self._values += payloads
         self._others += [(row + inner, inner, attributes, is_good) for inner in range(count)]
         self.value_bytes += sum(map(len, payloads))
@@ -201,16 +159,16 @@ def encode(payloads: Iterable[Buffer]) -> bytes:
     """
     payloads = list(payloads)
     largest = max(map(len, payloads), default=0)
-    if largest > MAX_PAYLOAD_BYTES:
+    if largest > message.MAX_PAYLOAD_BYTES:
         raise MessageSizeTooLargeError(
             f"a message of {largest} bytes is too large for the format; "
-            f"the limit is {MAX_PAYLOAD_BYTES}"
+            f"the limit is {message.MAX_PAYLOAD_BYTES}"
         )
-    pack = _MAGIC1.pack
+    pack, header_bytes = _MAGIC1.pack, message.MAGIC1_HEADER_BYTES
     parts: list[Buffer] = []
     add = parts.append
     for payload in payloads:
-        add(pack(len(payload) + MAGIC1_HEADER_BYTES, 1, 0, crc32(payload)))
+        add(pack(len(payload) + header_bytes, 1, 0, crc32(payload)))
         add(payload)
     return b"".join(parts)
 
@@ -222,7 +180,7 @@ def encode_delimited(
     max_payload_bytes: int,
     batch_count: int,
     batch_bytes: int | None = None,
-) -> EncodedText:
+) -> message.EncodedText:
     """Encode each line of delimited text as a message.
 
     Args:
@@ -238,14 +196,14 @@ def encode_delimited(
     lines = bytes(buffer).split(delimiter)
     rest = lines.pop()
     sizes = list(map(len, lines))
-    limit = min(max_payload_bytes, MAX_PAYLOAD_BYTES)
+    limit = min(max_payload_bytes, message.MAX_PAYLOAD_BYTES)
     if sizes and max(sizes) > limit:
         index = next(i for i, size in enumerate(sizes) if size > limit)
         position = sum(sizes[:index]) + index * len(delimiter)
-        raise OversizePieceError(index, position, sizes[index], limit)
-    ends = list(accumulate([size + ENTRY_OVERHEAD_BYTES for size in sizes]))
+        raise message.OversizePieceError(index, position, sizes[index], limit)
+    ends = list(accumulate([size + message.ENTRY_OVERHEAD_BYTES for size in sizes]))
     cuts, counts = _cut(ends, batch_count, batch_bytes)
-    return EncodedText(encode(lines), len(buffer) - len(rest), len(lines), cuts, counts)
+    return message.EncodedText(encode(lines), len(buffer) - len(rest), len(lines), cuts, counts)
 
 
 def _cut(ends: list[int], batch_count: int, batch_bytes: int | None) -> tuple[list[int], list[int]]:
@@ -269,14 +227,14 @@ def _cut(ends: list[int], batch_count: int, batch_bytes: int | None) -> tuple[li
     return [*cuts, last_end], [*counts, count]
 
 
-def scan(buffer: Buffer) -> Scan:
+def scan(buffer: Buffer) -> message.Scan:
     """Validate sizes, magic bytes, codecs and CRCs of the outer entries of any bytes."""
     view = memoryview(buffer)
     data = _to_slice(buffer)
     size = len(view)
     unpack = _KIND.unpack_from
     checksum = crc32
-    last_start = size - ENTRY_OVERHEAD_BYTES
+    last_start = size - message.ENTRY_OVERHEAD_BYTES
     wrappers: list[int] = []
     position = count = largest = 0
     fault = Fault.NONE
@@ -284,7 +242,7 @@ def scan(buffer: Buffer) -> Scan:
         length, kind, crc = unpack(data, position)
         end = position + 4 + length
         if kind != _PLAIN or length < 6 or end > size:
-            fault = fault_at(view, position)
+            fault = message.fault_at(view, position)
             if fault:
                 break
             if codec_at(view, position):
@@ -300,10 +258,12 @@ def scan(buffer: Buffer) -> Scan:
         count += 1
     else:
         if position < size:  # one last magic 0 entry of 9 bytes may be left, or a tail
-            fault = fault_at(view, position)
+            fault = message.fault_at(view, position)
             if not fault:
                 position, count = size, count + 1
-    return Scan(position, count, fault, wrappers, max(0, largest - MAGIC1_HEADER_BYTES))
+    return message.Scan(
+        position, count, fault, wrappers, max(0, largest - message.MAGIC1_HEADER_BYTES)
+    )
 
 
 def _to_slice(buffer: Buffer) -> bytes | memoryview:
@@ -318,7 +278,7 @@ def _to_slice(buffer: Buffer) -> bytes | memoryview:
 
 def boundaries(
     buffer: Buffer,
-    least_bytes: int = MAGIC0_HEADER_BYTES,
+    least_bytes: int = message.MAGIC0_HEADER_BYTES,
     most_bytes: int = _MAX_INT32,
     most_count: int = sys.maxsize,
     /,
@@ -370,24 +330,26 @@ def find_entry(buffer: Buffer, stop: int, rest: int, /) -> tuple[int, bool]:
     while found := _ENTRY_CANDIDATE.search(view, position + 1, candidates_end + LENGTH_BYTES):
         position = found.start()
         length, magic = unpack(view, position)
-        payload_start = position + MIN_ENTRY_BYTES + magic
+        payload_start = position + message.MIN_ENTRY_BYTES + magic
         end = position + LENGTH_BYTES + length
         if end <= payload_start or end > rest:
             continue  # without a payload no CRC tells an entry from a few stray zero bytes
-        has_following = rest - end >= MIN_ENTRY_BYTES
-        if end + (MIN_ENTRY_BYTES if has_following else 0) > size:
+        has_following = rest - end >= message.MIN_ENTRY_BYTES
+        if end + (message.MIN_ENTRY_BYTES if has_following else 0) > size:
             return position, False
         if has_following:
             length, magic = unpack(view, end)
-            if magic > 1 or length < MAGIC0_HEADER_BYTES + magic:
+            if magic > 1 or length < message.MAGIC0_HEADER_BYTES + magic:
                 continue
-        (crc,) = _UINT32.unpack_from(view, payload_start - CRC_BYTES)
+        (crc,) = _UINT32.unpack_from(view, payload_start - message.CRC_BYTES)
         if crc32(view[payload_start:end]) == crc:
             return position, True
     return (candidates_end if size < rest else stop), False
 
 
-def single_appends(buffer: Buffer, bounds: list[int], first: int, /) -> SingleAppends | None:
+def single_appends(
+    buffer: Buffer, bounds: list[int], first: int, /
+) -> message.SingleAppends | None:
     """Return the requests from one on that append one set each and differ in little else.
 
     They differ in correlation id and set. `bounds`: those of the frames in the buffer, as
@@ -429,7 +391,7 @@ def single_appends(buffer: Buffer, bounds: list[int], first: int, /) -> SingleAp
 def _is_entry(buffer: memoryview) -> bool:
     """Return whether a buffer is one entry, by its length alone: what most sets are."""
     size = len(buffer) - LENGTH_BYTES
-    return size >= MAGIC0_HEADER_BYTES and bool(INT32.unpack_from(buffer)[0] == size)
+    return size >= message.MAGIC0_HEADER_BYTES and bool(INT32.unpack_from(buffer)[0] == size)
 
 
 def _append_start(frame: memoryview) -> tuple[int, int]:
@@ -485,7 +447,7 @@ def publish_responses(template: bytes, ids: bytes, sizes: bytes, base_offset: in
     return b"".join(parts)
 
 
-def decode(buffer: Buffer, base_offset: int) -> Decoded:
+def decode(buffer: Buffer, base_offset: int) -> message.Decoded:
     """Return the messages of a message set up to the first fault, wrappers unfolded.
 
     Inside a wrapper all messages have the wrapper's start as their offset, and all but the last
@@ -497,7 +459,7 @@ def decode(buffer: Buffer, base_offset: int) -> Decoded:
     _validate_offsets(base_offset, size)
     unpack = _KIND.unpack_from
     checksum = crc32
-    last_start = size - ENTRY_OVERHEAD_BYTES
+    last_start = size - message.ENTRY_OVERHEAD_BYTES
     messages: list[tuple[int, int, bytes]] = []
     add = messages.append
     position = 0
@@ -508,7 +470,7 @@ def decode(buffer: Buffer, base_offset: int) -> Decoded:
         if kind != _PLAIN or length < 6 or end > size:
             fault, inner = _unfold_entry(view, position, _open)
             if fault:
-                return Decoded(messages, position, fault)
+                return message.Decoded(messages, position, fault)
             messages += [(offset, offset, payload) for payload in inner[:-1]]
             next_offset = base_offset + end
             messages += [(offset, next_offset, payload) for payload in inner[-1:]]
@@ -516,16 +478,16 @@ def decode(buffer: Buffer, base_offset: int) -> Decoded:
         else:
             payload = data[position + 10 : end]
             if checksum(payload) != crc:
-                return Decoded(messages, position, Fault.CRC)
+                return message.Decoded(messages, position, Fault.CRC)
             add((offset, (offset := base_offset + end), payload))
         position = end
     if position == size:
-        return Decoded(messages, position, Fault.NONE)
+        return message.Decoded(messages, position, Fault.NONE)
     fault, inner = _unfold_entry(view, position, _open)
     if fault:
-        return Decoded(messages, position, fault)
+        return message.Decoded(messages, position, fault)
     messages += [(offset, base_offset + size, payload) for payload in inner]
-    return Decoded(messages, size, Fault.NONE)
+    return message.Decoded(messages, size, Fault.NONE)
 
 
 def decode_messages(
@@ -536,18 +498,25 @@ def decode_messages(
     return make_messages(topic, partition, found), valid_bytes, fault
 
 
-def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> DecodedText:
+def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> message.DecodedText:
     """Write at most `limit` (-1: all) payloads, each followed by the delimiter, or by none."""
-    view = memoryview(buffer)
-    data = _to_slice(buffer)
-    size = len(view)
+    parts, position, fault = _walk(_to_slice(buffer), _open, limit)
+    count = len(parts)
+    if count:
+        parts.append(b"")
+    return message.DecodedText(delimiter.join(parts), position, count, fault)
+
+
+def _walk(data: Any, open_: message.Opener, limit: int = -1) -> tuple[list[Any], int, Fault]:
+    """Return at most `limit` payloads, slices of `data`; where the walk ended, and why."""
+    view = memoryview(data)
+    size = len(data)
     unpack = _KIND.unpack_from
     checksum = crc32
-    last_start = size - ENTRY_OVERHEAD_BYTES
-    parts: list[Buffer] = []
+    last_start = size - message.ENTRY_OVERHEAD_BYTES
+    parts: list[Any] = []
     add = parts.append
     position = 0
-    fault = Fault.NONE
     while position != size and len(parts) != limit:
         if position <= last_start:
             length, kind, crc = unpack(data, position)
@@ -555,63 +524,45 @@ def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> Decod
             if kind == _PLAIN and length >= 6 and end <= size:
                 payload = data[position + 10 : end]
                 if checksum(payload) != crc:
-                    fault = Fault.CRC
-                    break
+                    return parts, position, Fault.CRC
                 add(payload)
                 position = end
                 continue
-        fault, inner = _unfold_entry(view, position, _open)
+        fault, inner = _unfold_entry(view, position, open_)
         if fault:
-            break
+            return parts, position, fault
         if 0 <= limit < len(parts) + len(inner):
             parts += inner[: limit - len(parts)]
             break
         parts += inner
         position = entry_end(view, position)
-    count = len(parts)
-    if count:
-        add(b"")
-    return DecodedText(delimiter.join(parts), position, count, fault)
+    return parts, position, Fault.NONE
 
 
-def _unfold_entry(view: memoryview, position: int, open_: Opener) -> tuple[Fault, list[bytes]]:
+def _unfold_entry(
+    view: memoryview, position: int, open_: message.Opener
+) -> tuple[Fault, list[bytes]]:
     """Return the payloads of the entry at `position`, or its fault."""
-    fault = fault_at(view, position)
-    if fault:
+    fault = message.fault_of_header(view, position)
+    return (fault, []) if fault else _content(view, position, open_)
+
+
+def _content(
+    view: memoryview, position: int, open_: message.Opener, crc_check: CrcCheck = CrcCheck.STOP
+) -> tuple[Fault, list[bytes]]:
+    """Return the payloads of an entry whose header is good, or the fault in its content."""
+    fault = message.fault_of_content(view, position)
+    if fault and not (fault is Fault.CRC and crc_check is CrcCheck.OFF):
         return fault, []
-    payload = payload_at(view, position)
-    codec = codec_at(view, position)
+    codec, payload = codec_at(view, position), message.payload_at(view, position)
     if not codec:
         return Fault.NONE, [bytes(payload)]
     inner = open_(codec, payload)
     return (Fault.COMPRESSED, []) if inner is None else (Fault.NONE, inner)
 
 
-def _payloads(buffer: Buffer, open_: Opener) -> tuple[list[bytes], int, Fault]:
-    data = bytes(buffer)
-    view = memoryview(data)
-    size = len(data)
-    unpack = _KIND.unpack_from
-    checksum = crc32
-    last_start = size - ENTRY_OVERHEAD_BYTES
-    found: list[bytes] = []
-    position = 0
-    while position < size:
-        if position <= last_start:
-            length, kind, crc = unpack(data, position)
-            end = position + 4 + length
-            if kind == _PLAIN and length >= 6 and end <= size:
-                inner = data[position + 10 : end]
-                if checksum(inner) == crc:
-                    found.append(inner)
-                    position = end
-                    continue
-        fault, unfolded = _unfold_entry(view, position, open_)
-        if fault:
-            return found, position, fault
-        found += unfolded
-        position = entry_end(view, position)
-    return found, position, Fault.NONE
+def _payloads(buffer: Buffer, open_: message.Opener) -> tuple[list[bytes], int, Fault]:
+    return _walk(bytes(buffer), open_)
 
 
 def count_delimiters(text: Buffer, delimiter: bytes) -> int:
@@ -622,7 +573,7 @@ def count_delimiters(text: Buffer, delimiter: bytes) -> int:
 def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
     """Return the payloads inside a wrapper, those of nested wrappers included."""
     # `InvalidMessageError`: see `message.unfold_with`
-    return unfold_with(_payloads, codec, payload)
+    return message.unfold_with(_payloads, codec, payload)
 
 
 def count_unfolded(
@@ -630,12 +581,12 @@ def count_unfolded(
 ) -> tuple[int, int]:
     """Return how many messages `unfold` would return, and their size decompressed."""
     # raises as `message.count_with`
-    return count_with(scan, codec, payload, max_bytes)
+    return message.count_with(scan, codec, payload, max_bytes)
 
 
 def _open(codec: int, payload: Buffer) -> list[bytes] | None:
     try:
-        return unfold_with(_payloads, codec, payload)
+        return message.unfold_with(_payloads, codec, payload)
     except InvalidMessageError:
         return None
 
@@ -645,8 +596,8 @@ def decode_columns(
     base_offset: int,
     *,
     crc_check: CrcCheck = CrcCheck.STOP,
-    max_value_bytes: int = MAX_VALUE_BYTES,
-    columns: Collection[str] = COLUMN_NAMES,
+    max_value_bytes: int = message.MAX_VALUE_BYTES,
+    columns: Collection[str] = message.COLUMN_NAMES,
 ) -> Columns:
     """Return the messages of a message set as columns for Arrow, wrappers unfolded.
 
@@ -659,7 +610,7 @@ def decode_columns(
     """
     if max_value_bytes < 0:
         raise ValueError("max_value_bytes is at least 0")
-    max_value_bytes = min(max_value_bytes, MAX_VALUE_BYTES)
+    max_value_bytes = min(max_value_bytes, message.MAX_VALUE_BYTES)
     _validate_offsets(base_offset, len(buffer))
     rows = _Rows(base_offset, crc_check, max_value_bytes)
     data = bytes(buffer)
@@ -667,17 +618,17 @@ def decode_columns(
     fault = Fault.NONE
     position = rows.add_plain(data, 0)
     while position < len(data) and rows.value_bytes <= max_value_bytes:
-        fault = fault_of_header(view, position)
+        fault = message.fault_of_header(view, position)
         if fault:
             break
-        fault, payloads = _content(view, position, crc_check)
+        fault, payloads = _content(view, position, _open, crc_check)
         is_good = not fault
         if fault and crc_check is CrcCheck.MARK:
-            fault, payloads = Fault.NONE, [bytes(payload_at(view, position))]
+            fault, payloads = Fault.NONE, [bytes(message.payload_at(view, position))]
         value_bytes = rows.value_bytes + sum(map(len, payloads))
         if fault or (position and value_bytes > max_value_bytes):
             break
         rows.add(view, position, payloads, is_good=is_good)
         position = rows.add_plain(data, entry_end(view, position))
-    unwanted: dict[str, Any] = {name: b"" for name in COLUMN_NAMES if name not in columns}
+    unwanted: dict[str, Any] = {name: b"" for name in message.COLUMN_NAMES if name not in columns}
     return rows.columns(position, fault)._replace(**unwanted)

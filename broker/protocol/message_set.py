@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from broker.errors import InvalidFetchSizeError, InvalidMessageError
 from broker.patterns import PayloadTest
+from broker.protocol import compression
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import (
     Fault,
@@ -27,13 +28,7 @@ from broker.protocol.codec import (
     scan,
     unfold,
 )
-from broker.protocol.compression import (
-    MAX_DECOMPRESSED_BYTES,
-    Codec,
-    codec_of,
-    compress,
-    decompress,
-)
+from broker.protocol.compression import Codec
 from broker.protocol.message import (
     CRC_BYTES,
     ENTRY_OVERHEAD_BYTES,
@@ -128,7 +123,7 @@ def iter_entries(buffer: Buffer, base_offset: int) -> Iterator[Entry]:
             length=length,
             magic=magic,
             attributes=attributes,
-            codec=codec_of(attributes),
+            codec=compression.codec_of(attributes),
             crc=crc,
             payload=view[start:end],
         )
@@ -220,7 +215,7 @@ def count_messages(
     for position in found.wrappers:
         whole = view[position : entry_end(view, position)]
         (entry,) = iter_entries(whole, base_offset + position)
-        left_bytes = MAX_DECOMPRESSED_BYTES
+        left_bytes = compression.MAX_DECOMPRESSED_BYTES
         if max_bytes is not None:
             left_bytes = min(left_bytes, max_bytes - unfolded_bytes)
         with _naming(entry):
@@ -256,7 +251,7 @@ def _payloads_of(entry: Entry) -> tuple[int, Iterable[bytes]]:
 def _unfold_in_blocks(codec: Codec, payload: Buffer) -> Iterator[bytes]:
     """Yield the payloads of a wrapper known to be good, of which a million may be empty ones."""
     # as objects, small messages take ten times their bytes
-    view = memoryview(decompress(codec, payload))
+    view = memoryview(compression.decompress(codec, payload))
     position = 0
     while position < len(view):
         block = view[position : position + _UNFOLDED_AT_ONCE_BYTES]
@@ -280,7 +275,7 @@ def wrap(message_set: Buffer, codec: Codec) -> bytes:
     """Return a message set as one wrapper entry; unchanged without a codec or when empty."""
     if not codec or not len(message_set):
         return bytes(message_set)
-    payload = compress(codec, message_set)
+    payload = compression.compress(codec, message_set)
     length = len(payload) + MAGIC1_HEADER_BYTES
     header = INT32.pack(length) + bytes((1, codec)) + crc32(payload).to_bytes(CRC_BYTES, "big")
     return header + payload

@@ -31,13 +31,11 @@ from broker.errors import NO_ERROR, ProtocolError
 from broker.protocol import layouts, requests
 from broker.protocol.codec import Fault, scan
 from broker.protocol.layouts import (
-    BROKER_IDS,
     ControllerRequest,
     ControlRequest,
     ExtensionRequest,
     Int32,
     Int64,
-    Layout,
 )
 from broker.protocol.message import Scan
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
@@ -249,9 +247,9 @@ def _encode_replicated_partition(one: ReplicatedPartition) -> bytes:
             _STATE.pack(
                 one.min_isr, state.leader, state.leader_epoch, state.controller_epoch, one.version
             ),
-            BROKER_IDS.encode(one.replicas),
-            BROKER_IDS.encode(state.isr),
-            BROKER_IDS.encode(one.adding),
+            layouts.BROKER_IDS.encode(one.replicas),
+            layouts.BROKER_IDS.encode(state.isr),
+            layouts.BROKER_IDS.encode(one.adding),
             encode_short_string(one.kept_id),
         )
     )
@@ -262,7 +260,7 @@ def _decode_replicated_partition(reader: Reader) -> ReplicatedPartition:
     partition = TopicPartition(intern(named.topic), named.home, named.index)  # many are kept
     creation_id = intern(reader.short_string())
     min_isr, leader, leader_epoch, controller_epoch, version = reader.fields(_STATE)
-    decode_ids = BROKER_IDS.decode
+    decode_ids = layouts.BROKER_IDS.decode
     replicas, isr, adding = decode_ids(reader), decode_ids(reader), decode_ids(reader)
     state = PartitionState(leader, leader_epoch, isr, controller_epoch)
     return ReplicatedPartition(
@@ -270,7 +268,7 @@ def _decode_replicated_partition(reader: Reader) -> ReplicatedPartition:
     )
 
 
-REPLICATED_PARTITION = Layout(
+REPLICATED_PARTITION = layouts.Layout(
     _encode_replicated_partition,  # by hand: a push has all partitions of a cluster
     _decode_replicated_partition,
     layouts.PARTITION.least_bytes + 2 * INT16.size + _STATE.size + 3 * INT32.size,
