@@ -17,7 +17,7 @@ from broker.api.errors import Closed, Error, Partial, TimedOut, public, translat
 from broker.api.values import UNSET, PartitionLike, Receipt, Timeout, Unset, Value, payloads_of
 from broker.errors import ArgumentError, BrokerError
 from broker.producer import unclosed
-from broker.producer.delivery import Delivery as FloorDelivery
+from broker.producer.delivery import QueuedDelivery
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.producer.parts import Parts
 from broker.producer.producer_pool import ProducerPool, refuse_senders
@@ -41,21 +41,22 @@ class Delivery:
     """The outcome of a call of `Producer.send`; the reading half of `concurrent.futures.Future`."""
 
     __module__ = "pylogctl"
-    __slots__ = ("_callbacks", "_inner", "_producer", "_topic")
+    __slots__ = ("_callbacks", "_inner", "_producer")
 
-    def __init__(self, producer: Producer, topic: str) -> None:
+    def __init__(self, producer: Producer, inner: QueuedDelivery) -> None:
         self._producer = producer
-        self._topic = topic
-        self._inner: FloorDelivery | None = None  # set before `Producer.send` returns
-        self._callbacks: list[Callable[[Delivery], object]] = []
+        self._inner = inner
+        inner.on_complete = self._complete
+        on_delivery = producer._on_delivery
+        self._callbacks = [] if on_delivery is None else [on_delivery]
 
     def __repr__(self) -> str:
         state = "done" if self.done() else "waiting"
-        return f"Delivery({self._topic}, {state})"
+        return f"Delivery({self._inner.partition.topic}, {state})"
 
     def done(self) -> bool:
         """Return whether the messages are acknowledged or have failed."""
-        return self._inner is not None and self._inner.is_done
+        return self._inner.is_done
 
     def result(self, timeout: Timeout = UNSET) -> Receipt:
         """Return where the messages are, once they are acknowledged.
@@ -68,8 +69,8 @@ class Delivery:
         if (error := self.exception(timeout)) is not None:
             raise error
         inner = self._inner
-        assert inner is not None
-        return Receipt(self._topic, inner.partition, inner.base_offset, inner.next_offset)
+        partition = inner.partition
+        return Receipt(partition.topic, partition, inner.base_offset, inner.next_offset)
 
     def exception(self, timeout: Timeout = UNSET) -> Error | None:
         """Return why the messages could not be delivered, None if they are acknowledged.
@@ -77,22 +78,19 @@ class Delivery:
         Raises:
             TimedOut: as for `result`.
         """
-        inner = self._inner
-        assert inner is not None
-        if not inner.is_done:
-            self._wait(inner, self._producer._seconds(timeout))
-        return None if inner.error is None else public(inner.error)
+        if not self._inner.is_done:
+            self._wait(self._producer._seconds(timeout))
+        error = self._inner.error
+        return None if error is None else public(error)
 
-    def _wait(self, inner: FloorDelivery, seconds: float | None) -> None:
+    def _wait(self, seconds: float | None) -> None:
         if self._producer._pool.is_own_thread():
             raise Error("in a callback of its producer a delivery that is not done never gets done")
         started_s = time.monotonic()
         limit_s = deadlines.left_s(threading.TIMEOUT_MAX if seconds is None else seconds)
-        if not inner.wait(limit_s):
-            waited_s = time.monotonic() - started_s
-            raise TimedOut(
-                f"a message to '{self._topic}' is not acknowledged after {waited_s:.2g}s"
-            )
+        if not self._inner.wait(limit_s):
+            waited_s, topic = time.monotonic() - started_s, self._inner.partition.topic
+            raise TimedOut(f"a message to '{topic}' is not acknowledged after {waited_s:.2g}s")
 
     def add_done_callback(self, fn: Callable[[Delivery], object]) -> None:
         """Call a function with this delivery once it is done, by a thread of the producer."""
@@ -102,10 +100,9 @@ class Delivery:
                 return
         self._run(fn)
 
-    def _complete(self, inner: FloorDelivery | None = None) -> None:
+    def _complete(self, _: object) -> None:
         """Run the callbacks; called by the sender thread, once, or at once without messages."""
         with _lock:
-            self._inner = inner or self._inner
             callbacks, self._callbacks = self._callbacks, []
         for fn in callbacks:
             self._run(fn)
@@ -114,7 +111,8 @@ class Delivery:
         try:
             fn(self)
         except BaseException:  # `sys.exit` too: it must not end the thread of others
-            logger.exception("failure in a callback of a delivery to '%s'", self._topic)
+            topic = self._inner.partition.topic
+            logger.exception("failure in a callback of a delivery to '%s'", topic)
 
 
 def parts_of(
@@ -288,9 +286,7 @@ class Producer(ProducerCore, ClosedAtEnd):
     ) -> Delivery:
         if self._is_closed:
             raise Closed("the producer is closed")
-        delivery = Delivery(self, values.topic_of(topic))
-        if self._on_delivery is not None:
-            delivery.add_done_callback(self._on_delivery)
+        values.topic_of(topic)
         key_bytes = values.key_of(key)
         try:
             with deadlines.Limit(self._seconds(timeout)):
@@ -302,17 +298,19 @@ class Producer(ProducerCore, ClosedAtEnd):
                     if is_final or self._pool.is_own_thread():
                         raise
                     target = repeated(lambda: self._target(topic, key_bytes, partition), retries)
-                delivery._inner = self._pool.queue(
+                payloads = self._parts.packer.payloads(payloads)
+                inner = QueuedDelivery(
                     target,
-                    self._parts.packer.payloads(payloads),
-                    None,
-                    delivery._complete,
+                    failures=self._parts.failures,
+                    left_count=len(payloads),
                     can_move=key is None and partition is None,
                 )
+                delivery = Delivery(self, inner)
+                self._pool.put(payloads, inner)
         except BrokerError as error:  # as `translated` does, which takes longer
             raise public(error) from error
         if not payloads:
-            delivery._complete()
+            delivery._complete(inner)
         return delivery
 
     def _target(

@@ -116,7 +116,7 @@ class Hooks:
             batch.deliveries = [one.delivery for one in rest]
             return MessageDroppedError(f"a callback failed over a message to {partition}: {error}")
         batch.payloads = messages
-        batch.deliveries = [self._delivery_of(partition, one) for one in events]
+        batch.deliveries = [self.delivery_of(partition, one) for one in events]
         self.kept.update(one for one in origins if not one.is_taken)
         return None
 
@@ -140,15 +140,13 @@ class Hooks:
                 self.route(event)
         return own
 
-    def _delivery_of(self, partition: TopicPartition, event: Event) -> Handle:
-        taken = self.take(event)
-        return taken or QueuedDelivery(partition, event.key, 1, failures=self.failures)
-
-    def take(self, event: Event) -> Handle | None:
-        """Return the delivery of an event's origin, to complete; None the next time."""
-        origin = event.origin
+    def delivery_of(self, partition: TopicPartition, event: Event) -> Handle:
+        """Return the delivery to complete: that of the event's origin, once, or a new one."""
+        origin, key = event.origin, event.key
         if origin is None or origin.is_taken:
-            return None
+            return QueuedDelivery(
+                partition, failures=self.failures, key=key, left_count=1, can_move=key is None
+            )
         origin.is_taken = True
         self.kept.discard(origin)
         return origin.delivery

@@ -149,7 +149,7 @@ class Delivery:
     """
 
     partition: TopicPartition
-    message_set: Buffer
+    message_set: Buffer = b""
     # counts a failure until the program reads it; None if the program gets it in any case
     failures: Failures | None = None
     on_complete: Callable[[Delivery], None] | None = None
@@ -224,30 +224,17 @@ class Delivery:
         return self.base_offset
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class QueuedDelivery(Delivery):
     """A delivery of an asynchronous producer; all threads but sender threads may wait for it."""
 
-    # `changed` is notified when deliveries are done; None for one that is never waited for
+    key: bytes | None = field(default=None, kw_only=True)
+    left_count: int = field(kw_only=True)  # of its messages, until it is done
+    # notified when deliveries are done, once it is queued; None for one that is never waited for
+    changed: threading.Condition | None = field(default=None, init=False)
 
-    __slots__ = ("_changed", "_left_count", "key")
-
-    def __init__(
-        self,
-        partition: TopicPartition,
-        key: bytes | None,
-        message_count: int,
-        changed: threading.Condition | None = None,
-        failures: Failures | None = None,
-        on_complete: Callable[[Delivery], None] | None = None,
-        *,
-        can_move: bool | None = None,
-    ) -> None:
-        can_move = key is None if can_move is None else can_move
-        super().__init__(partition, b"", failures, on_complete, can_move=can_move)
-        self.key: bytes | None = key
-        self.is_done = not message_count
-        self._left_count = message_count
-        self._changed = changed
+    def __post_init__(self) -> None:
+        self.is_done = not self.left_count
 
     def complete_message(self, offset: int, next_offset: int, error: BrokerError | None) -> None:
         """Complete the next of its messages; called by the sender thread."""
@@ -256,8 +243,8 @@ class QueuedDelivery(Delivery):
         self.next_offset = next_offset
         if error is not None:
             self.fail(error)
-        self._left_count -= 1
-        if not self._left_count:
+        self.left_count -= 1
+        if not self.left_count:
             self.is_done = True
             # a sender thread that waits for work still has it, and must not keep its producer
             on_complete, self.on_complete = self.on_complete, None
@@ -266,9 +253,9 @@ class QueuedDelivery(Delivery):
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is done, and return whether it is."""
-        if not self.is_done and self._changed is not None:
-            with self._changed:
-                self._changed.wait_for(lambda: self.is_done, timeout_s)
+        if not self.is_done and self.changed is not None:
+            with self.changed:
+                self.changed.wait_for(lambda: self.is_done, timeout_s)
         return self.is_done
 
     def result(self, timeout_s: float | None = None) -> int:
@@ -277,4 +264,4 @@ class QueuedDelivery(Delivery):
             raise RequestTimeoutError(
                 f"a message to {self.partition} is not delivered after {timeout_s:g}s"
             )
-        return super().result()
+        return Delivery.result(self)  # `super` does not know a class with slots

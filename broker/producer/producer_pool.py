@@ -18,7 +18,6 @@ from broker.producer.dispatcher import Dispatcher
 from broker.producer.parts import Parts
 from broker.producer.sender_thread import SenderThread, is_sender_thread
 from broker.producer.settings import QueueRules
-from broker.topic import TopicPartition
 
 
 class ProducerPool:
@@ -50,24 +49,25 @@ class ProducerPool:
         payloads = self._parts.packer.payloads(messages)
         if self._callbacks is not None:
             return self._send_with(self._callbacks, topic, payloads, key)
-        return self.queue(self._parts.partitions.choose(topic, key), payloads, key)
+        return self._queue(topic, payloads, key)
 
-    def queue(
-        self,
-        partition: TopicPartition,
-        payloads: list[bytes],
-        key: bytes | None,
-        on_complete: Callable[[Delivery], None] | None = None,
-        *,
-        can_move: bool | None = None,
-    ) -> Delivery:
-        """Queue payloads for a partition whose topic exists, in this order, all or none.
+    def _queue(self, topic: str, payloads: list[bytes], key: bytes | None) -> Delivery:
+        partition, count = self._parts.partitions.choose(topic, key), len(payloads)
+        failures, can_move = self._parts.unreported, key is None
+        delivery = QueuedDelivery(
+            partition, failures=failures, key=key, left_count=count, can_move=can_move
+        )
+        self.put(payloads, delivery)
+        return delivery
 
-        `on_complete` is called by a sender thread once they are acknowledged or have failed;
-        without `can_move` only those without a key may go to another partition.
+    def put(self, payloads: list[bytes], delivery: QueuedDelivery) -> None:
+        """Queue payloads for the partition of a delivery, in this order, all or none.
+
+        Its topic exists. A sender thread completes the delivery.
         """
-        thread = self._threads.get(partition.home) or self._start_thread(partition)
-        return thread.put(partition, payloads, key, on_complete, can_move=can_move)
+        home = delivery.partition.home
+        thread = self._threads.get(home) or self._start_thread(home)
+        thread.put(payloads, delivery)
 
     def _send_with(
         self, callbacks: ProducerCallbacks, topic: str, payloads: list[bytes], key: bytes | None
@@ -82,35 +82,33 @@ class ProducerPool:
         payloads = self._parts.packer.payloads(event.message for event in events)
         is_queued = False
         try:
-            partition = self._parts.partitions.choose(topic, key)
-            delivery = self.queue(partition, payloads, key)
+            delivery = self._queue(topic, payloads, key)
             is_queued = True
         finally:
             for event in events:
                 callbacks.after_enqueue(event, is_queued=is_queued)
         return delivery
 
-    def _start_thread(self, partition: TopicPartition, *, is_closing: bool = False) -> SenderThread:
-        """Return the sender thread for the broker that has a partition."""
+    def _start_thread(self, home: int, *, is_closing: bool = False) -> SenderThread:
+        """Return the sender thread for the partitions of a home broker."""
         with self._lock:
             if self._is_closed and not is_closing:
                 raise errors.ProducerClosedError("the producer is closed")
-            thread = self._threads.get(partition.home)
+            thread = self._threads.get(home)
             if thread is None:
-                thread = SenderThread(partition.home, self._parts, self._rules, self._hooks)
+                thread = SenderThread(home, self._parts, self._rules, self._hooks)
                 thread.start()
-                self._threads = {**self._threads, partition.home: thread}  # read without the lock
+                self._threads = {**self._threads, home: thread}  # read without the lock
             return thread
 
     def _route(self, event: Event) -> None:
         """Queue an event that a callback returned."""
         partition = self._parts.partitions.choose(event.topic, event.key)
         (message,) = self._parts.packer.payloads((event.message,))
-        thread = self._threads.get(partition.home) or self._start_thread(partition, is_closing=True)
-        delivery = None if self._hooks is None else self._hooks.take(event)
-        failures = self._parts.unreported
-        delivery = delivery or QueuedDelivery(partition, event.key, 1, failures=failures)
-        thread.add(partition, message, delivery)
+        home = partition.home
+        thread = self._threads.get(home) or self._start_thread(home, is_closing=True)
+        assert self._hooks is not None  # they call this
+        thread.add(partition, message, self._hooks.delivery_of(partition, event))
 
     def is_own_thread(self) -> bool:
         """Return whether the caller is a sender thread of this producer."""

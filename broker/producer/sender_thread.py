@@ -12,13 +12,13 @@ import math
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from broker import deadlines
 from broker.errors import BrokerError, MessageSizeTooLargeError, ProducerClosedError, QueueFullError
 from broker.producer.accumulator import Accumulator, OutgoingSet, closed_error
 from broker.producer.callbacks import Hooks
-from broker.producer.delivery import Delivery, Handle, QueuedDelivery
+from broker.producer.delivery import Handle, QueuedDelivery
 from broker.producer.dispatcher import Dispatcher
 from broker.producer.parts import Parts
 from broker.producer.settings import QueueRules
@@ -39,7 +39,6 @@ class SenderThread(LoopThread):
         self._parts = parts
         self._rules = rules
         self._hooks = hooks
-        self._failures = parts.unreported
         self.dispatcher = dispatcher = Dispatcher(parts)  # used by this thread alone
         self._accumulator = Accumulator(rules.batches, self._end_set, dispatcher.counts)
         self._lock = threading.Lock()
@@ -52,22 +51,12 @@ class SenderThread(LoopThread):
         self._is_aborted = False
         self._set_limit(time.monotonic())
 
-    def put(
-        self,
-        partition: TopicPartition,
-        payloads: Sequence[bytes],
-        key: bytes | None,
-        on_complete: Callable[[Delivery], None] | None = None,
-        *,
-        can_move: bool | None = None,
-    ) -> QueuedDelivery:
+    def put(self, payloads: Sequence[bytes], delivery: QueuedDelivery) -> None:
         """Queue messages: all of them or none (`QueueFullError`)."""
         count = len(payloads)
         size_bytes = sum(map(len, payloads))
-        delivery = QueuedDelivery(
-            partition, key, count, self._changed, self._failures, on_complete, can_move=can_move
-        )
-        accumulator = self._accumulator
+        delivery.changed = self._changed
+        partition, accumulator = delivery.partition, self._accumulator
         with self._lock:
             if self._is_refusing:
                 raise ProducerClosedError("the producer is closed")
@@ -75,7 +64,6 @@ class SenderThread(LoopThread):
                 self._wait_for_room(count, size_bytes, partition)
             if count and accumulator.add(partition, payloads, delivery, time.monotonic()):
                 self._work.notify()
-        return delivery
 
     def _wait_for_room(self, count: int, size_bytes: int, partition: TopicPartition) -> None:
         """Wait in line for room; caller holds the lock."""

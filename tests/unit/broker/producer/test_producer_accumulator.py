@@ -22,7 +22,7 @@ class Queue:
         self.accumulator = Accumulator(BatchRules(**rules))  # type: ignore[arg-type]  # by name
 
     def add(self, partition: TopicPartition, *payloads: bytes) -> bool:
-        delivery = QueuedDelivery(partition, None, len(payloads))
+        delivery = QueuedDelivery(partition, left_count=len(payloads), can_move=True)
         return self.accumulator.add(partition, payloads, delivery, self.clock.monotonic_s())
 
     def take(self) -> list[OutgoingSet]:
@@ -92,7 +92,7 @@ def test_take_when_partition_is_under_way_then_only_others() -> None:
 def test_take_when_some_messages_have_a_key_then_they_travel_without_the_others() -> None:
     queue = Queue(batch_count=10, linger_s=0)
     for number, key in enumerate([b"k", None, None, b"k"]):
-        delivery = QueuedDelivery(A, key, 1)
+        delivery = QueuedDelivery(A, key=key, left_count=1, can_move=key is None)
         queue.accumulator.add(A, [b"%d" % number], delivery, queue.clock.monotonic_s())
     taken = []
     while outgoing := next(iter(queue.take()), None):
