@@ -22,7 +22,7 @@ from broker import errors
 from broker.aio.sending import LoopBroker, LoopConnection, LoopSender
 from broker.client.counts import ProducerCounts
 from broker.producer import unclosed
-from broker.producer.accumulator import Accumulator, Batch, OutgoingSet, closed_error
+from broker.producer.accumulator import Accumulator, Batch, OutgoingSet
 from broker.producer.broker_sender import Results
 from broker.producer.delivery import Handle
 from broker.producer.dispatcher import Dispatcher, Question
@@ -193,20 +193,13 @@ class SendLoop:
             taken += lane.accumulator.take(now_s)
             lane.call_next()
         if taken:
-            dispatcher.offer([one for one in taken if self._encode(one)])
+            dispatcher.offer([one for one in taken if dispatcher.encode(one, self._encode)])
         if dispatcher.written.has_new_term and self._looking is None:
             # at once: a broker knows the end of one term before a crash only
             self._looking = self._start(self._find_loss())
 
-    def _encode(self, outgoing: OutgoingSet) -> bool:
-        try:
-            outgoing.encode(self._parts.packer)
-        except Exception as error:  # such as a codec that is not installed
-            logger.exception("failure over messages to %s", outgoing.partition)
-            failure = errors.BrokerError(f"failure while sending: {error!r}")
-            self._dispatcher.fail(outgoing, failure)
-            return False
-        return True
+    def _encode(self, outgoing: OutgoingSet) -> None:
+        outgoing.encode(self._parts.packer)
 
     def _resend(self) -> None:
         ready, question = self._dispatcher.due()
@@ -290,13 +283,9 @@ class SendLoop:
     def _end_set(
         self, home: int, outgoing: OutgoingSet, base_offset: int, error: errors.BrokerError | None
     ) -> None:
-        if isinstance(error, errors.ProducerClosedError):
-            error = closed_error(outgoing)
         if isinstance(error, errors.MessageSizeTooLargeError):
             self._lanes[home].accumulator.take_back(outgoing, error.limit)
         outgoing.complete_batches(base_offset, error, None, logs=False)
-        for batch in outgoing.batches:
-            batch.is_done = True
         self._lanes[home].accumulator.finish(outgoing)
         self.wake()  # for the next set of the partition, or the end
         topic = outgoing.partition.topic

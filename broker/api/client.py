@@ -11,6 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet
@@ -126,7 +127,15 @@ def connect(
         security = ClientSecurity.of_files(
             has_tls=tls, ca=tls_ca, cert=tls_cert, key=tls_key, user=user, password=password
         )
-        make = _connector(timeout, client_id, security)
+        limit_s = limit_of(timeout)
+        make = partial(
+            Connection,
+            timeout_s=limit_s,
+            connect_timeout_s=min(limit_s, _CONNECT_S),
+            client_id=client_id,
+            retries_refused=False,
+            security=security,
+        )
         zk_security = security_in(zookeeper_credential, zookeeper_tls_config)
         registry = None
         cluster: Cluster
@@ -140,7 +149,7 @@ def connect(
 
             registry = Registry(zookeeper, security=zk_security, speaks_tls=security.has_tls)
             watched = WatchedCluster(registry, make)
-            watched.start(limit_of(timeout))
+            watched.start(limit_s)
             resources.callback(watched.stop)
             if registry.session.exists("/") is None:
                 raise ArgumentError(f"ZooKeeper has no node for '{registry.connect}'")
@@ -156,23 +165,6 @@ def connect(
             resources=resources.pop_all(),
         )
         return Client(reach)
-
-
-def _connector(
-    timeout: float | None, client_id: str, security: ClientSecurity
-) -> Callable[[BrokerAddress], Connection]:
-    def make(address: BrokerAddress) -> Connection:
-        timeout_s = limit_of(timeout)
-        return Connection(
-            address,
-            timeout_s=timeout_s,
-            connect_timeout_s=min(timeout_s, _CONNECT_S),
-            client_id=client_id,
-            retries_refused=False,
-            security=security,
-        )
-
-    return make
 
 
 def _addresses(address: object) -> list[BrokerAddress]:

@@ -40,7 +40,6 @@ class Batch:
     size_bytes: int = 0
     is_closed: bool = False
     is_again: bool = False  # see `Accumulator.take_back`; it is not compressed
-    # set by the owner
     set_bytes: int = 0  # size of the message set
     is_wrapped: bool = False  # it is one wrapper
     is_done: bool = False
@@ -94,13 +93,6 @@ class Batch:
                 error=error,
             )
             report(on_delivery, reports)
-
-
-def closed_error(outgoing: OutgoingSet) -> ProducerClosedError:
-    """Return the error of messages that were not sent when their producer was closed."""
-    return ProducerClosedError(
-        f"the producer was closed before this was delivered to {outgoing.partition}"
-    )
 
 
 def report(on_delivery: OnDelivery, reports: Sequence[Report]) -> None:
@@ -169,6 +161,10 @@ class OutgoingSet:
         self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
     ) -> None:
         """Pass the outcome to the owner; see `PendingSet.complete`."""
+        if isinstance(error, ProducerClosedError):
+            error = ProducerClosedError(
+                f"the producer was closed before this was delivered to {self.partition}"
+            )
         if self.on_complete is not None:
             self.on_complete(self, base_offset, error)
 
@@ -181,25 +177,22 @@ class _PartitionQueue:
     outgoing: OutgoingSet | None = None
 
 
+@dataclass(eq=False, slots=True)
 class Accumulator:
     """The messages queued for one broker; `on_complete` is given to the sets of `take`.
 
     `counts` are of the thread that takes.
     """
 
-    def __init__(
-        self,
-        rules: BatchRules,
-        on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None,
-        counts: ProducerCounts | None = None,
-    ) -> None:
-        self._rules = rules
-        self._on_complete = on_complete
-        self._counts = counts or ProducerCounts()
-        self._counts.queues.append(self)
-        self._queues: dict[TopicPartition, _PartitionQueue] = {}
-        self.message_count: int = 0  # not taken yet
-        self.queued_bytes: int = 0  # of their payloads
+    rules: BatchRules
+    on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None
+    counts: ProducerCounts = field(default_factory=ProducerCounts)
+    message_count: int = field(default=0, init=False)  # not taken yet
+    queued_bytes: int = field(default=0, init=False)  # of their payloads
+    _queues: dict[TopicPartition, _PartitionQueue] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.counts.queues.append(self)
 
     @property
     def is_empty(self) -> bool:
@@ -212,8 +205,8 @@ class Accumulator:
         `size_bytes` is that of all their payloads together.
         """
         return not self.message_count or (
-            self.message_count + message_count <= self._rules.capacity
-            and self.queued_bytes + size_bytes <= self._rules.capacity_bytes
+            self.message_count + message_count <= self.rules.capacity
+            and self.queued_bytes + size_bytes <= self.rules.capacity_bytes
         )
 
     def add(
@@ -223,7 +216,7 @@ class Accumulator:
         queued = self._queues.get(partition)
         if queued is None:
             queued = self._queues[partition] = _PartitionQueue()
-        rules, batches, can_move = self._rules, queued.batches, delivery.can_move
+        rules, batches, can_move = self.rules, queued.batches, delivery.can_move
         batch = batches[-1] if batches else None
         has_news = False
         for payload in payloads:
@@ -262,7 +255,7 @@ class Accumulator:
             if queued.outgoing is not None or self._due_s(queued) > now_s:
                 continue
             batches = self._gather(queued, now_s)
-            queued.outgoing = OutgoingSet(partition, batches, self._on_complete)
+            queued.outgoing = OutgoingSet(partition, batches, self.on_complete)
             taken.append(queued.outgoing)
             size_bytes += sum(batch.size_bytes for batch in batches)
             self._queues[partition] = self._queues.pop(partition)
@@ -273,7 +266,7 @@ class Accumulator:
         size_bytes = 0
         while queued.batches and size_bytes < _SET_BYTES:
             batch = queued.batches[0]
-            if not batch.is_closed and batch.since_s + self._rules.linger_s > now_s:
+            if not batch.is_closed and batch.since_s + self.rules.linger_s > now_s:
                 break
             if gathered and gathered[0].can_move is not batch.can_move:
                 break
@@ -281,13 +274,13 @@ class Accumulator:
             size_bytes += batch.size_bytes
             self.message_count -= len(batch.payloads)
             self.queued_bytes -= batch.size_bytes
-            self._counts.queue_times.record(now_s - batch.since_s)
+            self.counts.queue_times.record(now_s - batch.since_s)
         return gathered
 
     def _due_s(self, queued: _PartitionQueue) -> float:
         """Return when there is something to take for a partition not in flight."""
         batch = queued.batches[0]
-        return _NO_TIME_S if batch.is_closed else batch.since_s + self._rules.linger_s
+        return _NO_TIME_S if batch.is_closed else batch.since_s + self.rules.linger_s
 
     def due_s(self) -> float | None:
         """Return when `take` returns something; None: not before something is added."""
@@ -320,7 +313,9 @@ class Accumulator:
             self.queued_bytes += batch.size_bytes
 
     def finish(self, outgoing: OutgoingSet) -> None:
-        """Drop a set that was sent or given up."""
+        """Drop a set that was sent or given up; its batches are done."""
+        for batch in outgoing.batches:
+            batch.is_done = True
         queued = self._queues.get(outgoing.queued_for)
         if queued is None:
             return  # `take_all` has dropped it
@@ -353,7 +348,7 @@ class Accumulator:
         for partition, queued in self._queues.items():
             if queued.outgoing is not None:
                 taken.append(queued.outgoing)
-            taken.append(OutgoingSet(partition, list(queued.batches), self._on_complete))
+            taken.append(OutgoingSet(partition, list(queued.batches), self.on_complete))
         self._queues.clear()
         self.message_count = self.queued_bytes = 0
         return taken

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from broker import deadlines, errors
 from broker.client.cluster import BRIEFLY_S
@@ -79,6 +79,8 @@ class Question(NamedTuple):
     topics: set[str]  # whose leaders may have changed
     sources: Sequence[TopicPartition]  # whose sets may move to another partition
 
+
+_Set = TypeVar("_Set", bound=PendingSet)
 
 MakeSender = Callable[[Parts, Results, ProducerCounts, int], BrokerSender]
 
@@ -171,6 +173,16 @@ class Dispatcher:
                 self.step()
         if self._unsent or time.monotonic() >= self._receive_due_s:
             self.poll()
+
+    def encode(self, one: _Set, encode: Callable[[_Set], object]) -> bool:
+        """Encode a set; if that fails, complete the set with the error and return False."""
+        try:
+            encode(one)
+        except Exception as error:  # of an encoder or callback, or a codec is not installed
+            logger.exception("failure over messages to %s", one.partition)
+            self.fail(one, errors.BrokerError(f"failure while sending: {error!r}"))
+            return False
+        return True
 
     def offer(self, sets: Iterable[PendingSet]) -> None:
         """Send sets of different partitions, with one request to each broker, without waiting.

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from broker.client.cluster import Cluster, Connect, locked
@@ -32,7 +33,6 @@ from broker.producer.parts import Parts
 from broker.producer.settings import DEFAULTS, ProducerSettings, queueing_of, settings_of
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
-from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
@@ -445,17 +445,13 @@ def _reporter(
 
 def _connector_of(config: ProducerConfig) -> Connect:
     # one attempt for each connection; `BrokerConnection` tries again
-
-    def connect(address: BrokerAddress) -> Connection:
-        return Connection(
-            address,
-            timeout_s=config.socket_timeout_ms / 1000,
-            connect_timeout_s=min(_MAX_CONNECT_S, config.connect_timeout_ms / 1000),
-            send_bytes=config.socket_send_bytes,
-            security=config,
-        )
-
-    return connect
+    return partial(
+        Connection,
+        timeout_s=config.socket_timeout_ms / 1000,
+        connect_timeout_s=min(_MAX_CONNECT_S, config.connect_timeout_ms / 1000),
+        send_bytes=config.socket_send_bytes,
+        security=config,
+    )
 
 
 def _open_cluster(config: ProducerConfig, connect: Connect, resources: ExitStack) -> Cluster:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from broker import deadlines
 from broker.errors import BrokerError, MessageSizeTooLargeError, ProducerClosedError, QueueFullError
-from broker.producer.accumulator import Accumulator, OutgoingSet, closed_error
+from broker.producer.accumulator import Accumulator, OutgoingSet
 from broker.producer.callbacks import Hooks
 from broker.producer.delivery import Handle, QueuedDelivery
 from broker.producer.dispatcher import Dispatcher
@@ -184,12 +184,7 @@ class SenderThread(LoopThread):
         """Send new sets, and those due again, and wait for the responses."""
         full = []
         for outgoing in taken:
-            try:
-                self._encode(outgoing)
-            except Exception as error:  # encoders and callbacks are of the application
-                logger.exception("failure over messages to %s", outgoing.partition)
-                failure = BrokerError(f"failure while sending: {error!r}")
-                self.dispatcher.fail(outgoing, failure)
+            if not self.dispatcher.encode(outgoing, self._encode):
                 continue
             if outgoing.message_set:
                 full.append(outgoing)
@@ -215,8 +210,6 @@ class SenderThread(LoopThread):
         outgoing.encode(self._parts.packer)
 
     def _end_set(self, outgoing: OutgoingSet, base_offset: int, error: BrokerError | None) -> None:
-        if isinstance(error, ProducerClosedError):
-            error = closed_error(outgoing)
         if isinstance(error, MessageSizeTooLargeError):
             with self._lock:
                 self._accumulator.take_back(outgoing, error.limit)
@@ -227,8 +220,6 @@ class SenderThread(LoopThread):
         logs = self._rules.logs_failures
         outgoing.complete_batches(base_offset, error, self._parts.on_delivery, logs=logs)
         with self._lock:
-            for batch in outgoing.batches:
-                batch.is_done = True
             self._accumulator.finish(outgoing)
             self._changed.notify_all()
         if error is None:

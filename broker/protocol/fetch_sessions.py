@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from broker.errors import UnknownFetchSessionError
@@ -67,54 +68,50 @@ class ReaderSession(Generic[_Position]):
         self.epoch += 1
 
 
+@dataclass(eq=False)
 class KeptSession(Generic[_Part]):
     """The broker's side of a session: what it knows of each partition."""
 
-    def __init__(self, session_id: int, owner: Hashable) -> None:
-        self.id = session_id
-        self.owner = owner
-        self.is_follower = True
-        self.epoch = 0  # of the last fetch
-        self.parts: dict[TopicPartition, _Part] = {}
-        self.counted = 0  # of the parts, as those of all sessions were counted
+    id: int
+    owner: Hashable
+    is_follower: bool = field(default=True, init=False)
+    epoch: int = field(default=0, init=False)  # of the last fetch
+    parts: dict[TopicPartition, _Part] = field(default_factory=dict, init=False)
+    counted: int = field(default=0, init=False)  # of the parts, as those of all were counted
 
     def end(self) -> None:
         """Release what the session keeps; called by any thread."""
         self.parts.clear()
 
 
+@dataclass(eq=False)
 class FetchSessions(Generic[_Session]):
     """The sessions that a broker keeps, under a bound; with a lock, those of several threads."""
 
-    def __init__(
-        self,
-        make: Callable[[int, Hashable], _Session],
-        new_id: Callable[[], int],
-        lock: AbstractContextManager[object] | None = None,
-    ) -> None:
-        self._make = make
-        self._new_id = new_id  # returns a random number above `NO_SESSION`
-        self._lock = lock or nullcontext()
-        self._by_id: OrderedDict[int, _Session] = OrderedDict()  # least recently used first
-        self._part_count = 0
-        self.evicted_count = 0  # since the start
+    make: Callable[[int, Hashable], _Session]
+    new_id: Callable[[], int]  # returns a random number above `NO_SESSION`
+    lock: AbstractContextManager[object] = field(default_factory=nullcontext)
+    evicted_count: int = field(default=0, init=False)  # since the start
+    # least recently used first
+    _by_id: OrderedDict[int, _Session] = field(default_factory=OrderedDict, init=False)
+    _part_count: int = field(default=0, init=False)
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def begin(self, owner: Hashable, *, is_follower: bool = True) -> _Session:
         """Return a new session, for the first fetch of it."""
-        with self._lock:
-            session_id = self._new_id()
+        with self.lock:
+            session_id = self.new_id()
             while session_id in self._by_id:
-                session_id = self._new_id()
-            session = self._by_id[session_id] = self._make(session_id, owner)
+                session_id = self.new_id()
+            session = self._by_id[session_id] = self.make(session_id, owner)
             session.is_follower = is_follower
         return session
 
     def take(self, session_id: int, epoch: int, owner: Hashable) -> _Session:
         """Return a session for its next fetch; raise `UnknownFetchSessionError` for another one."""
-        with self._lock:
+        with self.lock:
             session = self._by_id.get(session_id)
             if session is None or session.owner != owner or session.epoch + 1 != epoch:
                 raise UnknownFetchSessionError(
@@ -131,7 +128,7 @@ class FetchSessions(Generic[_Session]):
         Those of followers go last, so that no number of consumers makes replication cost more.
         """
         evicted = []
-        with self._lock:
+        with self.lock:
             if changed is not None and self._by_id.get(changed.id) is changed:
                 self._part_count += len(changed.parts) - changed.counted
                 changed.counted = len(changed.parts)
@@ -146,7 +143,7 @@ class FetchSessions(Generic[_Session]):
 
     def end(self, session: _Session) -> None:
         """End a session whose reader has left."""
-        with self._lock:
+        with self.lock:
             if session.id in self._by_id:
                 self._drop(session)
         session.end()

@@ -21,7 +21,6 @@ from broker.topic import validate_topic_name
 from broker.units import parse_duration_ms
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
 from pylogctl.cli.report import failure_of
-from pylogctl.produce.options import NO_AUDIT, AuditOptions
 from pylogctl.produce.sender import Confirmed
 
 TIER = "producer"
@@ -37,20 +36,16 @@ class AuditPlan(NamedTuple):
     time_field: str | None
 
 
-def make_audit_plan(choice: AuditOptions, topic: str) -> AuditPlan | None:
-    """Return the options as a plan; None without `--audit`. `topic` is that of the messages."""
-    if choice.audit is None:
-        if choice != NO_AUDIT:
-            raise UsageError("--time-field says how --audit counts, which is not given")
-        return None
-    audit_topic, colon, window = choice.audit.partition(":")
+def make_audit_plan(audit: str, time_field: str | None, topic: str) -> AuditPlan:
+    """Return the options as a plan; `topic` is that of the messages."""
+    audit_topic, colon, window = audit.partition(":")
     validate_topic_name(audit_topic)
     if audit_topic == topic:
         raise UsageError(f"--audit cannot be '{topic}' itself: its counts are messages as well")
     window_ms = parse_duration_ms(window) if colon else DEFAULT_WINDOW_MS
     if window_ms < _MIN_WINDOW_MS:
         raise UsageError(f"the window of --audit is at least 1s: '{window}'")
-    return AuditPlan(audit_topic, window_ms, choice.time_field)
+    return AuditPlan(audit_topic, window_ms, time_field)
 
 
 @dataclass(eq=False)

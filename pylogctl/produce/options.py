@@ -94,24 +94,6 @@ class SendingOptions(Choice):
     )
 
 
-class AuditOptions(Choice):
-    """The topic and the windows in which counts of confirmed messages are published."""
-
-    audit: str | None = outputs.option(
-        "--audit TOPIC[:DUR]",
-        "Publish to TOPIC how many messages were confirmed in each time window, of 10m or DUR; "
-        "pylogctl audit compares.",
-    )
-    time_field: str | None = outputs.option(
-        "--time-field PATH",
-        "With --audit: field of JSON messages that has their time, such as .meta.ts. Default: the "
-        "time they are confirmed.",
-    )
-
-
-NO_AUDIT = AuditOptions()
-
-
 class RecordOptions(Choice):
     """Records of a run: verification, copies of its input, receipts, and counts."""
 
@@ -123,7 +105,16 @@ class RecordOptions(Choice):
     resume: Path | None = inputs.option(
         "--resume FILE", "Leave out what this receipt says is sent already."
     )
-    audit: AuditOptions = NO_AUDIT
+    audit: str | None = outputs.option(
+        "--audit TOPIC[:DUR]",
+        "Publish to TOPIC how many messages were confirmed in each time window, of 10m or DUR; "
+        "pylogctl audit compares.",
+    )
+    time_field: str | None = outputs.option(
+        "--time-field PATH",
+        "With --audit: field of JSON messages that has their time, such as .meta.ts. Default: the "
+        "time they are confirmed.",
+    )
 
 
 class Options(Choice):

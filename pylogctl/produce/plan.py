@@ -18,8 +18,6 @@ from pylogctl.produce.batcher import ANY_COUNT, Limits
 from pylogctl.produce.broker_loss import LossRule, parse_loss_rule
 from pylogctl.produce.input_reader import STDIN
 from pylogctl.produce.options import (
-    NO_AUDIT,
-    AuditOptions,
     InputOptions,
     Options,
     RecordOptions,
@@ -113,7 +111,7 @@ def make_plan(env: Environment, topic: str, files: Sequence[str], options: Optio
             choice_of_partition=choice_of_partition,
             wait_s=config.delivery_timeout_ms / 1000,
         ),
-        audit=_audit(options.records.audit, topic),
+        audit=_audit(options.records, topic),
     )
 
 
@@ -133,12 +131,14 @@ def _limits(
     return Limits(message_bytes, messages, size, linger_s)
 
 
-def _audit(choice: AuditOptions, topic: str) -> AuditPlan | None:
-    if choice == NO_AUDIT:
+def _audit(records: RecordOptions, topic: str) -> AuditPlan | None:
+    if records.audit is None:
+        if records.time_field is not None:
+            raise UsageError("--time-field says how --audit counts, which is not given")
         return None
     from pylogctl.produce.audit import make_audit_plan  # late: few runs are audited
 
-    return make_audit_plan(choice, topic)
+    return make_audit_plan(records.audit, records.time_field, topic)
 
 
 def _check_target(target: TargetOptions, given: InputOptions) -> str:

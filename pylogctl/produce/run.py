@@ -40,12 +40,12 @@ from pylogctl.produce.input_reader import (
 )
 from pylogctl.produce.messages import MessageSplitter, partition_for
 from pylogctl.produce.plan import Plan
+from pylogctl.produce.receipts import Receipt, ReceiptWriter
 from pylogctl.produce.sender import Batch, Confirmed, Sender, numbers_text, pace_text
 
 if TYPE_CHECKING:
     from pylogctl.produce.audit import ConfirmedCounts
     from pylogctl.produce.readback import SentSets
-    from pylogctl.produce.receipts import Receipt
 
 
 _CONNECT_S = 1.0  # for a connection during the run; afterwards `--on-broker-loss` applies
@@ -144,8 +144,6 @@ class _Run:
         plan = self.plan
         observers: list[Callable[[Confirmed], None]] = []
         if self.receipts is not None:
-            from pylogctl.produce.receipts import ReceiptWriter
-
             observers.append(ReceiptWriter(self.receipts).write)
         if self._sent_sets is not None:
             observers.append(self._sent_sets.note)
@@ -392,8 +390,6 @@ def _load_receipt(plan: Plan) -> Receipt | None:
     path = plan.records.resume
     if path is None:
         return None
-    from pylogctl.produce.receipts import Receipt
-
     if path == plan.records.receipt and not path.exists():
         return Receipt()
     return Receipt.load(path, plan.topic)
