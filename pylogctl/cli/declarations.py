@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import (
     Annotated,
@@ -177,57 +178,36 @@ def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter
     )
 
 
-def parameters_of(kind: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the parameters of a function or `Choice`; see `_parameter`."""
-    if isinstance(kind, type) and issubclass(kind, Choice):
-        return list(kind.parameters())
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters of a function; see `_parameter`."""
     return [
         _parameter(one.name, one.annotation, one.default)
-        for one in inspect.signature(kind, eval_str=True).parameters.values()
+        for one in inspect.signature(function, eval_str=True).parameters.values()
     ]
 
 
-def _options_of(kind: type[Choice]) -> OptionGroup:
-    """Return the options that the fields of a `Choice` declare, and that become one value."""
-    named = parameters_of(kind)
-    groups = groups_of(named)
+def group_of(parameters: Iterable[inspect.Parameter], make: Callable[..., Any]) -> OptionGroup:
+    """Return parameters as one group, whose `make` calls that given with a value for each.
+
+    A parameter that is a `Choice`, or is noted with a group, gets the value made of its options.
+    """
+    parts: list[tuple[str, OptionGroup | None, tuple[inspect.Parameter, ...]]] = []
     optional: dict[str, OptionalValue] = {}
-    for group in groups.values():
-        optional.update(group.optional)
-    return OptionGroup(
-        tuple(option for one in named for option in expanded(one, groups)),
-        lambda **values: kind(**with_groups(values, groups)),
-        optional,
-    )
-
-
-def groups_of(parameters: Iterable[inspect.Parameter]) -> dict[str, OptionGroup]:
-    """Return the groups among parameters, by the names of those."""
-    groups: dict[str, OptionGroup] = {}
     for parameter in parameters:
         kind = parameter.annotation
+        group = next((note for note in get_args(kind)[1:] if isinstance(note, OptionGroup)), None)
         if isinstance(kind, type) and issubclass(kind, Choice):
-            groups[parameter.name] = _options_of(kind)
-        for note in get_args(kind)[1:]:
-            if isinstance(note, OptionGroup):
-                groups[parameter.name] = note
-    return groups
+            group = group_of(kind.parameters(), kind)
+        parts.append((parameter.name, group, (parameter,) if group is None else group.options))
+        optional.update({} if group is None else group.optional)
 
+    def made(**values: Any) -> Any:
+        for name, group, options in parts:
+            if group is not None:
+                values[name] = group.make(**{one.name: values.pop(one.name) for one in options})
+        return make(**values)
 
-def with_groups(values: Mapping[str, Any], groups: Mapping[str, OptionGroup]) -> dict[str, Any]:
-    """Return the values of parameters, those of each group's options replaced by one value."""
-    made = dict(values)
-    for name, group in groups.items():
-        made[name] = group.make(**{one.name: made.pop(one.name) for one in group.options})
-    return made
-
-
-def expanded(
-    parameter: inspect.Parameter, groups: Mapping[str, OptionGroup]
-) -> list[inspect.Parameter]:
-    """Return the options of a parameter's group, or the parameter itself."""
-    group = groups.get(parameter.name)
-    return [parameter] if group is None else list(group.options)
+    return OptionGroup(tuple(chain(*(options for *_, options in parts))), made, optional)
 
 
 def choices_of(parameters: Iterable[inspect.Parameter]) -> dict[str, tuple[str, ...]]:

@@ -32,9 +32,8 @@ from pylogctl.cli.declarations import (
     OptionGroup,
     choices_of,
     connection,
-    expanded,
     general,
-    groups_of,
+    group_of,
     limits,
     option,
     outputs,
@@ -42,7 +41,6 @@ from pylogctl.cli.declarations import (
     safety,
     security,
     selection,
-    with_groups,
 )
 from pylogctl.cli.environment import (
     ASKS_FOR_PROPERTIES,
@@ -489,24 +487,18 @@ class AcceptingCommand:
         self._shared = (*self.options, *(CONTEXT if self._has_context else ()), *GENERAL)
 
     @functools.cached_property
-    def _parameters(self) -> tuple[dict[str, OptionGroup], list[inspect.Parameter]]:
-        """The groups among the function's parameters, and its own options."""
-        named = parameters_of(self.function)[1:]
-        groups = groups_of(named)
-        return groups, [option for one in named for option in expanded(one, groups)]
+    def _own(self) -> OptionGroup:
+        """The function's own options, which become the values of its parameters."""
+        return group_of(parameters_of(self.function)[1:], dict)
 
     @property
     def __signature__(self) -> inspect.Signature:
         """The parameters as Typer reads them: the function's own options, and the shared ones."""
-        return _signature((*self._parameters[1], *self._shared))
+        return _signature((*self._own.options, *self._shared))
 
     @functools.cached_property
     def facts(self) -> Facts:
         """The facts that were declared, and those that follow from the options."""
-        groups, own = self._parameters
-        optional = dict(self.declared.optional)
-        for group in groups.values():
-            optional.update(group.optional)
         of_options = (
             ()
             if self.reports_failures
@@ -515,8 +507,8 @@ class AcceptingCommand:
         return self.declared._replace(
             exits=(*self.declared.exits, *of_options),
             examples=self.examples,
-            choices=choices_of((*own, *self._shared)),
-            optional=optional,
+            choices=choices_of((*self._own.options, *self._shared)),
+            optional={**self.declared.optional, **self._own.optional},
         )
 
     # Keyword arguments come from the signature, never from a caller.
@@ -535,7 +527,7 @@ class AcceptingCommand:
             env = with_found_broker(env)
         changes_cluster = self._has_context and _changes_cluster(values, self.declared.changes)
         target = at_cluster(env, values.get("to_cluster"))
-        values = with_groups(values, self._parameters[0])
+        values = self._own.make(**values)
         if env.settings.properties:
             from pylogctl.cli.properties import validate_given  # late: few runs set any
 
