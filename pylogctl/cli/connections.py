@@ -60,24 +60,30 @@ def zookeeper_session(env: Environment, *, may_be_new: bool = False) -> Iterator
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
     session = Session(env.zookeeper, request_timeout_s=timeout_s, security=zookeeper_security(env))
-    with _announced_start(env):
-        session.start(timeout_s, retries_refused=False)
-    try:
-        if not may_be_new:
-            _validate_chroot(session)
+    with _started(env, session, timeout_s, may_be_new=may_be_new):
         yield session
-    finally:
-        session.stop()
 
 
 @contextmanager
-def _announced_start(env: Environment) -> Iterator[None]:
-    """Say that ZooKeeper is waited for, and what the broker of this machine has instead."""
+def _started(
+    env: Environment,
+    service: Session | Registry,
+    timeout_s: float,
+    *,
+    may_be_new: bool,
+    waits: bool = False,
+) -> Iterator[None]:
+    """Start a session or registry, and stop it at the end.
+
+    Its chroot must exist, unless it may be new. Says that
+    ZooKeeper is waited for, and what the broker of this machine has instead.
+    """
     from broker.errors import RegistryUnreachableError
+    from broker.zk.session import Session
 
     try:
         with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
-            yield
+            service.start(timeout_s, retries_refused=waits)
     except RegistryUnreachableError as error:
         if env.settings.zookeeper is not None:
             raise
@@ -91,6 +97,12 @@ def _announced_start(env: Environment) -> Iterator[None]:
         raise RegistryUnreachableError(
             f"no ZooKeeper at {env.zookeeper}; the broker at {DEFAULT_BROKER} {text}", hints=[hint]
         ) from error
+    try:
+        if not may_be_new:
+            _validate_chroot(service if isinstance(service, Session) else service.session)
+        yield
+    finally:
+        service.stop()
 
 
 def _zookeeper_of_local_broker(env: Environment) -> str | None:
@@ -198,38 +210,25 @@ def open_registry(
     """Open the registry: the data of brokers, topics and groups in ZooKeeper."""
     from broker.zk.registry import Registry
     from broker.zk.security import security_of as zk_security_of
+    from broker.zk.session import DEFAULT_SESSION_TIMEOUT_MS
 
-    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
-    security = zookeeper_security(env)
-    if config is None:
-        start_s = timeout_s
-        registry = Registry(
-            env.zookeeper,
-            request_timeout_s=timeout_s,
-            security=security,
-            speaks_tls=speaks_tls(env),
-        )
-    else:
+    start_s = timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+    security, session_timeout_ms, waits = zookeeper_security(env), DEFAULT_SESSION_TIMEOUT_MS, False
+    if config is not None:
         start_s = env.timeout_s(config.zk_connection_timeout_ms / 1000)
-        registry = Registry(
-            env.zookeeper,
-            session_timeout_ms=config.zk_session_timeout_ms,
-            request_timeout_s=timeout_s,
-            security=zk_security_of(config) or security,
-            speaks_tls=speaks_tls(env),
-        )
-    with _announced_start(env):
+        security = zk_security_of(config) or security
+        session_timeout_ms = config.zk_session_timeout_ms
         # A user who sets the time to wait for ZooKeeper expects it to come up in that time.
-        waits = config is not None and "zk.connectiontimeout.ms" in map(
-            config.name_in_07, env.settings.properties
-        )
-        registry.start(start_s, retries_refused=waits)
-    try:
-        if not may_be_new:
-            _validate_chroot(registry.session)
+        waits = "zk.connectiontimeout.ms" in map(config.name_in_07, env.settings.properties)
+    registry = Registry(
+        env.zookeeper,
+        session_timeout_ms=session_timeout_ms,
+        request_timeout_s=timeout_s,
+        security=security,
+        speaks_tls=speaks_tls(env),
+    )
+    with _started(env, registry, start_s, may_be_new=may_be_new, waits=waits):
         yield registry
-    finally:
-        registry.stop()
 
 
 def _validate_chroot(session: Session) -> None:

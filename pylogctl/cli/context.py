@@ -320,12 +320,7 @@ def remove(environ: Mapping[str, str], context: Context) -> None:
         if not is_inside:
             kept.append(line)
     text = "".join(kept)
-    if context.name in parse_contexts(context.file, text).by_name:
-        raise CliError(
-            ExitStatus.CONFLICT,
-            f"{context.file} has no table [contexts.{context.name}] of its own lines; edit it",
-        )
-    write_atomically(context.file, text.encode())
+    _rewrite(context, text, done=context.name not in parse_contexts(context.file, text).by_name)
     if _used(environ)[:1] == [context.name]:
         _state_file(environ).unlink()
 
@@ -340,15 +335,20 @@ def rename(environ: Mapping[str, str], context: Context, name: str) -> None:
     text = re.sub(header, rf"\g<1>{name}", text)
     default = rf"""(?m)^(\s*default_context\s*=\s*["']){re.escape(context.name)}(?=["'])"""
     text = re.sub(default, rf"\g<1>{name}", text)
-    if name not in parse_contexts(context.file, text).by_name:
+    _rewrite(context, text, done=name in parse_contexts(context.file, text).by_name)
+    if context.name in (used := _used(environ)):
+        lines = [name if one == context.name else one for one in used]
+        write_atomically(_state_file(environ), "\n".join(lines).encode())
+
+
+def _rewrite(context: Context, text: str, *, done: bool) -> None:
+    """Replace the file of a context, unless the change of its table was not `done`."""
+    if not done:
         raise CliError(
             ExitStatus.CONFLICT,
             f"{context.file} has no table [contexts.{context.name}] of its own lines; edit it",
         )
     write_atomically(context.file, text.encode())
-    if context.name in (used := _used(environ)):
-        lines = [name if one == context.name else one for one in used]
-        write_atomically(_state_file(environ), "\n".join(lines).encode())
 
 
 def _check_name(name: str) -> None:

@@ -335,11 +335,6 @@ class Environment:
         """The directory of crash files and pid files; it may not exist."""
         return xdg_dir(self.environ, "XDG_STATE_HOME", ".local/state")
 
-    @property
-    def cache_dir(self) -> Path:
-        """The directory of completion caches; it may not exist."""
-        return xdg_dir(self.environ, "XDG_CACHE_HOME", ".cache")
-
 
 def xdg_dir(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
     """Return this program's directory in an XDG base directory, `fallback` below home if unset."""

@@ -41,86 +41,71 @@ class Failure(NamedTuple):
     details: Mapping[str, object] = MappingProxyType({})
 
 
-class _Rule(NamedTuple):
-    status: ExitStatus
-    code: str
-    hint: str = ""
-
-
 _VERIFY_HINT = "try: pylogctl log verify on the broker's segment files"
 
-_LIBRARY: dict[type[library.BrokerError], _Rule] = {
-    library.BrokerError: _Rule(ExitStatus.FAILED, "FAILED"),
-    library.ConfigError: _Rule(ExitStatus.CONFIG, "CONFIG"),
-    library.ArgumentError: _Rule(ExitStatus.USAGE, "USAGE"),
-    library.QueryError: _Rule(ExitStatus.USAGE, "QUERY"),
-    library.ProtocolError: _Rule(ExitStatus.REMOTE, "PROTOCOL"),
-    library.LogCorruptError: _Rule(
-        ExitStatus.CORRUPT, "LOG_CORRUPT", "try: pylogctl log verify FILE"
-    ),
-    library.AddressInUseError: _Rule(ExitStatus.CONFLICT, "ADDRESS_IN_USE"),
-    library.LogLockedError: _Rule(ExitStatus.CONFLICT, "LOG_LOCKED"),
-    library.RetryStoreBusyError: _Rule(ExitStatus.CONFLICT, "RETRY_STORE_BUSY"),
-    library.OutputConflictError: _Rule(ExitStatus.CONFLICT, "OUTPUT_CONFLICT"),
-    library.CoordinationError: _Rule(ExitStatus.REMOTE, "REGISTRY"),
-    library.RegistryUnreachableError: _Rule(
-        ExitStatus.UNREACHABLE,
-        "REGISTRY_UNREACHABLE",
-        "try: pylogctl broker start, or doctor; -b HOST:PORT needs no ZooKeeper",
-    ),
-    library.RegistryConflictError: _Rule(ExitStatus.CONFLICT, "REGISTRY_CONFLICT"),
-    library.RegistryAccessError: _Rule(ExitStatus.REMOTE, "REGISTRY_ACCESS"),
-    library.RegistryNodeNotFoundError: _Rule(ExitStatus.NOT_FOUND, "NODE_NOT_FOUND"),
-    library.BrokerUnreachableError: _Rule(ExitStatus.UNREACHABLE, "BROKER_UNREACHABLE"),
-    library.PartitionsAwayError: _Rule(ExitStatus.PARTIAL, "PARTITIONS_AWAY"),
-    library.TlsError: _Rule(ExitStatus.UNREACHABLE, "TLS"),
-    library.AcknowledgedLossError: _Rule(ExitStatus.UNREACHABLE, "ACKNOWLEDGED_LOSS"),
-    library.RequestTimeoutError: _Rule(ExitStatus.TIMEOUT, "TIMEOUT"),
-    library.TopicNotFoundError: _Rule(
-        ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND", "try: pylogctl topic list"
-    ),
-    library.GroupNotFoundError: _Rule(
-        ExitStatus.NOT_FOUND, "GROUP_NOT_FOUND", "try: pylogctl group list"
-    ),
-    library.GroupActiveError: _Rule(ExitStatus.CONFLICT, "GROUP_ACTIVE"),
-    library.BrokerNotFoundError: _Rule(
-        ExitStatus.NOT_FOUND, "BROKER_NOT_FOUND", "try: pylogctl broker list"
-    ),
-    library.ConflictError: _Rule(ExitStatus.CONFLICT, "CONFLICT"),
-    library.NotReplicatedError: _Rule(ExitStatus.UNSUPPORTED, "NOT_REPLICATED"),
-    library.PartialError: _Rule(ExitStatus.PARTIAL, "PARTIAL"),
-    library.ServerError: _Rule(ExitStatus.REMOTE, "BROKER_ERROR"),
-    library.AuthenticationError: _Rule(ExitStatus.LOGIN, "LOGIN"),
-    library.TopicAuthorizationError: _Rule(ExitStatus.NOT_ALLOWED, "NOT_ALLOWED"),
-    library.GroupAuthorizationError: _Rule(ExitStatus.NOT_ALLOWED, "NOT_ALLOWED"),
-    library.ClusterAuthorizationError: _Rule(ExitStatus.NOT_ALLOWED, "NOT_ALLOWED"),
-    library.OffsetOutOfRangeError: _Rule(
-        ExitStatus.NOT_FOUND, "OFFSET_OUT_OF_RANGE", "try: -o start, or a longer retention"
-    ),
-    library.InvalidMessageError: _Rule(ExitStatus.CORRUPT, "INVALID_MESSAGE"),
-    library.WrongPartitionError: _Rule(ExitStatus.NOT_FOUND, "PARTITION_NOT_FOUND"),
-    library.LeaderNotAvailableError: _Rule(ExitStatus.UNREACHABLE, "LEADER_NOT_AVAILABLE"),
-    library.NotLeaderError: _Rule(ExitStatus.UNREACHABLE, "NOT_LEADER"),
-    library.OffsetNotAvailableError: _Rule(
-        ExitStatus.UNREACHABLE, "OFFSET_NOT_AVAILABLE", "try: pylogctl topic describe TOPIC"
-    ),
-    library.RequestTimedOutError: _Rule(ExitStatus.TIMEOUT, "TIMEOUT"),
-    library.MessageSizeTooLargeError: _Rule(ExitStatus.USAGE, "MESSAGE_TOO_LARGE"),
-    library.InvalidTopicError: _Rule(ExitStatus.USAGE, "INVALID_TOPIC"),
-    library.UnsupportedVersionError: _Rule(ExitStatus.UNSUPPORTED, "UNSUPPORTED_VERSION"),
-    library.InvalidPatternError: _Rule(ExitStatus.USAGE, "INVALID_PATTERN"),
-    library.InvalidReplicationFactorError: _Rule(
-        ExitStatus.CONFLICT, "REPLICATION_FACTOR", "try: pylogctl broker list"
-    ),
-    library.NotControllerError: _Rule(
-        ExitStatus.UNREACHABLE, "NO_CONTROLLER", "try: pylogctl broker list"
-    ),
-    library.InvalidRequestError: _Rule(ExitStatus.CONFLICT, "INVALID_REQUEST"),
-    library.TopicExistsError: _Rule(ExitStatus.CONFLICT, "TOPIC_EXISTS"),
-    library.UnknownTopicError: _Rule(
-        ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND", "try: pylogctl topic list"
-    ),
+_RULES: dict[type[library.BrokerError], tuple[ExitStatus, str]] = {
+    library.BrokerError: (ExitStatus.FAILED, "FAILED"),
+    library.ConfigError: (ExitStatus.CONFIG, "CONFIG"),
+    library.ArgumentError: (ExitStatus.USAGE, "USAGE"),
+    library.QueryError: (ExitStatus.USAGE, "QUERY"),
+    library.ProtocolError: (ExitStatus.REMOTE, "PROTOCOL"),
+    library.LogCorruptError: (ExitStatus.CORRUPT, "LOG_CORRUPT"),
+    library.AddressInUseError: (ExitStatus.CONFLICT, "ADDRESS_IN_USE"),
+    library.LogLockedError: (ExitStatus.CONFLICT, "LOG_LOCKED"),
+    library.RetryStoreBusyError: (ExitStatus.CONFLICT, "RETRY_STORE_BUSY"),
+    library.OutputConflictError: (ExitStatus.CONFLICT, "OUTPUT_CONFLICT"),
+    library.CoordinationError: (ExitStatus.REMOTE, "REGISTRY"),
+    library.RegistryUnreachableError: (ExitStatus.UNREACHABLE, "REGISTRY_UNREACHABLE"),
+    library.RegistryConflictError: (ExitStatus.CONFLICT, "REGISTRY_CONFLICT"),
+    library.RegistryAccessError: (ExitStatus.REMOTE, "REGISTRY_ACCESS"),
+    library.RegistryNodeNotFoundError: (ExitStatus.NOT_FOUND, "NODE_NOT_FOUND"),
+    library.BrokerUnreachableError: (ExitStatus.UNREACHABLE, "BROKER_UNREACHABLE"),
+    library.PartitionsAwayError: (ExitStatus.PARTIAL, "PARTITIONS_AWAY"),
+    library.TlsError: (ExitStatus.UNREACHABLE, "TLS"),
+    library.AcknowledgedLossError: (ExitStatus.UNREACHABLE, "ACKNOWLEDGED_LOSS"),
+    library.RequestTimeoutError: (ExitStatus.TIMEOUT, "TIMEOUT"),
+    library.TopicNotFoundError: (ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND"),
+    library.GroupNotFoundError: (ExitStatus.NOT_FOUND, "GROUP_NOT_FOUND"),
+    library.GroupActiveError: (ExitStatus.CONFLICT, "GROUP_ACTIVE"),
+    library.BrokerNotFoundError: (ExitStatus.NOT_FOUND, "BROKER_NOT_FOUND"),
+    library.ConflictError: (ExitStatus.CONFLICT, "CONFLICT"),
+    library.NotReplicatedError: (ExitStatus.UNSUPPORTED, "NOT_REPLICATED"),
+    library.PartialError: (ExitStatus.PARTIAL, "PARTIAL"),
+    library.ServerError: (ExitStatus.REMOTE, "BROKER_ERROR"),
+    library.AuthenticationError: (ExitStatus.LOGIN, "LOGIN"),
+    library.TopicAuthorizationError: (ExitStatus.NOT_ALLOWED, "NOT_ALLOWED"),
+    library.GroupAuthorizationError: (ExitStatus.NOT_ALLOWED, "NOT_ALLOWED"),
+    library.ClusterAuthorizationError: (ExitStatus.NOT_ALLOWED, "NOT_ALLOWED"),
+    library.OffsetOutOfRangeError: (ExitStatus.NOT_FOUND, "OFFSET_OUT_OF_RANGE"),
+    library.InvalidMessageError: (ExitStatus.CORRUPT, "INVALID_MESSAGE"),
+    library.WrongPartitionError: (ExitStatus.NOT_FOUND, "PARTITION_NOT_FOUND"),
+    library.LeaderNotAvailableError: (ExitStatus.UNREACHABLE, "LEADER_NOT_AVAILABLE"),
+    library.NotLeaderError: (ExitStatus.UNREACHABLE, "NOT_LEADER"),
+    library.OffsetNotAvailableError: (ExitStatus.UNREACHABLE, "OFFSET_NOT_AVAILABLE"),
+    library.RequestTimedOutError: (ExitStatus.TIMEOUT, "TIMEOUT"),
+    library.MessageSizeTooLargeError: (ExitStatus.USAGE, "MESSAGE_TOO_LARGE"),
+    library.InvalidTopicError: (ExitStatus.USAGE, "INVALID_TOPIC"),
+    library.UnsupportedVersionError: (ExitStatus.UNSUPPORTED, "UNSUPPORTED_VERSION"),
+    library.InvalidPatternError: (ExitStatus.USAGE, "INVALID_PATTERN"),
+    library.InvalidReplicationFactorError: (ExitStatus.CONFLICT, "REPLICATION_FACTOR"),
+    library.NotControllerError: (ExitStatus.UNREACHABLE, "NO_CONTROLLER"),
+    library.InvalidRequestError: (ExitStatus.CONFLICT, "INVALID_REQUEST"),
+    library.TopicExistsError: (ExitStatus.CONFLICT, "TOPIC_EXISTS"),
+    library.UnknownTopicError: (ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND"),
 }
+_HINTS = {
+    "LOG_CORRUPT": "try: pylogctl log verify FILE",
+    "REGISTRY_UNREACHABLE": "try: pylogctl broker start, or doctor; "
+    "-b HOST:PORT needs no ZooKeeper",
+    "TOPIC_NOT_FOUND": "try: pylogctl topic list",
+    "GROUP_NOT_FOUND": "try: pylogctl group list",
+    "BROKER_NOT_FOUND": "try: pylogctl broker list",
+    "OFFSET_OUT_OF_RANGE": "try: -o start, or a longer retention",
+    "OFFSET_NOT_AVAILABLE": "try: pylogctl topic describe TOPIC",
+    "REPLICATION_FACTOR": "try: pylogctl broker list",
+    "NO_CONTROLLER": "try: pylogctl broker list",
+}
+"""By code, where an error has no hints of its own."""
 
 _SYSTEM: dict[int, ExitStatus] = {
     errno.ENOENT: ExitStatus.NOT_FOUND,
@@ -139,9 +124,9 @@ def failure_of(error: BaseException) -> Failure | None:
     if isinstance(error, CliError):
         return Failure(error.status, error.code, error.message, error.hints[:3], error.details)
     if isinstance(error, library.BrokerError):
-        rule = next(_LIBRARY[kind] for kind in type(error).__mro__ if kind in _LIBRARY)
-        hints = error.hints[:3] or ((rule.hint,) if rule.hint else ())
-        failure = Failure(rule.status, rule.code, str(error), hints, error.details)
+        status, code = next(_RULES[kind] for kind in type(error).__mro__ if kind in _RULES)
+        hints = error.hints[:3] or ((_HINTS[code],) if code in _HINTS else ())
+        failure = Failure(status, code, str(error), hints, error.details)
         if isinstance(error, library.ConflictError):
             return failure._replace(code=error.reason)
         if isinstance(error, library.InvalidMessageError) and isinstance(

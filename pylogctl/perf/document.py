@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from broker.protocol.compression import Codec
 from pylogctl.cli.columns import Bytes, Document, Fit, Integer, Number, Rate, Row, Seconds, Text
-from pylogctl.perf.e2e import E2eResult
 from pylogctl.perf.measure import MIB, Result, latencies_ms
 from pylogctl.perf.produce import Batch
 
 
 class ResultRow(Row):
-    """The result of a measurement; see `result_fields`."""
+    """The result of a measurement; see `row_of`."""
 
     messages: Annotated[Integer, "number of messages"]
     bytes: Annotated[Bytes, "bytes of payload"]
@@ -61,6 +60,8 @@ class PlanRow(Row):
     threads: Annotated[Integer, "threads with a producer each"]
 
 
+_Result = TypeVar("_Result", bound=ResultRow)
+
 PRODUCE = Document("perf.produce/1", ProduceRow, empty="nothing measured")
 CONSUME = Document("perf.consume/1", ResultRow, empty="nothing measured")
 E2E = Document("perf.e2e/1", E2eRow, empty="nothing measured")
@@ -75,43 +76,18 @@ _CONSUME_HEADER_07 = (
 )
 
 
-def result_fields(result: Result) -> dict[str, Any]:
-    """Return the fields of `ResultRow`."""
-    return {
-        "messages": result.counted.message_count,
-        "bytes": result.counted.payload_bytes,
-        "seconds": round(result.seconds, 6),
-        "msg_per_s": round(result.messages_per_s, 1),
-        "mib_per_s": round(result.mib_per_s, 3),
+def row_of(kind: type[_Result], result: Result, **more: Any) -> _Result:
+    """Return the row of a result, with the fields that its kind has besides."""
+    return kind(
+        messages=result.counted.message_count,
+        bytes=result.counted.payload_bytes,
+        seconds=round(result.seconds, 6),
+        msg_per_s=round(result.messages_per_s, 1),
+        mib_per_s=round(result.mib_per_s, 3),
+        cpu_s=round(result.cpu_s, 3),
+        rss_bytes=result.peak_rss_bytes,
         **latencies_ms(result.counted.latencies),
-        "cpu_s": round(result.cpu_s, 3),
-        "rss_bytes": result.peak_rss_bytes,
-    }
-
-
-def produce_row(result: Result) -> ProduceRow:
-    """Return the row of `PRODUCE`."""
-    overhead_bytes = result.overhead_bytes
-    return ProduceRow(
-        **result_fields(result),
-        overhead_bytes=None if overhead_bytes is None else round(overhead_bytes, 2),
-    )
-
-
-def e2e_row(found: E2eResult, *, rate: float, acks: str, flush: str | None) -> E2eRow:
-    """Return the row of `E2E`.
-
-    `rate` is the intended messages a second, `acks` the value of `request.required.acks`, `flush`
-    that of `flush_text`.
-    """
-    late_ms = round(found.late_s * 1000, 3)
-    return E2eRow(
-        **result_fields(found.result),
-        rate=rate,
-        late_ms=late_ms,
-        missing=found.missing_count,
-        acks=acks,
-        flush=flush,
+        **more,
     )
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from broker.clock import Clock
 from broker.threads import start_once
@@ -100,46 +100,37 @@ def latencies_ms(latencies: Latencies) -> dict[str, float | None]:
 
 @dataclass(slots=True)
 class Tally:
-    """The counts of one thread; `last_s` is the monotonic time of the last one."""
+    """The counts of one thread, or of some; `last_s` is the monotonic time of the last one."""
 
     last_s: float = 0.0
     message_count: int = 0
     payload_bytes: int = 0
     latencies: Latencies = field(default_factory=Latencies)
 
+    @classmethod
+    def total(cls, tallies: Iterable[Tally]) -> Tally:
+        """Return the sum of the counts of threads."""
+        total = cls()
+        for one in tallies:
+            total.message_count += one.message_count
+            total.payload_bytes += one.payload_bytes
+            total.latencies = total.latencies.plus(one.latencies)
+        return total
+
+    def since(self, earlier: Tally) -> Tally:
+        """Return the counts since an earlier state."""
+        return Tally(
+            self.last_s,
+            self.message_count - earlier.message_count,
+            self.payload_bytes - earlier.payload_bytes,
+            self.latencies.since(earlier.latencies),
+        )
+
     def add(self, message_count: int, payload_bytes: int) -> None:
         """Count messages."""
         self.message_count += message_count
         self.payload_bytes += payload_bytes
         self.last_s = time.monotonic()
-
-
-class Totals(NamedTuple):
-    """The sum of the counts of threads."""
-
-    message_count: int
-    payload_bytes: int
-    latencies: Latencies
-
-    @classmethod
-    def of(cls, tallies: Iterable[Tally]) -> Totals:
-        """Return the sum of `tallies`."""
-        total = cls(0, 0, Latencies())
-        for one in tallies:
-            total = cls(
-                total.message_count + one.message_count,
-                total.payload_bytes + one.payload_bytes,
-                total.latencies.plus(one.latencies),
-            )
-        return total
-
-    def since(self, earlier: Totals) -> Totals:
-        """Return the counts since an earlier state."""
-        return Totals(
-            self.message_count - earlier.message_count,
-            self.payload_bytes - earlier.payload_bytes,
-            self.latencies.since(earlier.latencies),
-        )
 
 
 class Budget:
@@ -231,7 +222,7 @@ def run_threads(
 class Result:
     """The result of a measurement."""
 
-    counted: Totals
+    counted: Tally
     started_ms: int
     seconds: float  # elapsed
     cpu_s: float  # processor time of this process
@@ -253,7 +244,8 @@ class Result:
         """Return the bytes of log per message beyond its payload; below 0 if compressed."""
         if self.log_bytes is None or not self.counted.message_count:
             return None
-        return (self.log_bytes - self.counted.payload_bytes) / self.counted.message_count
+        beyond_bytes = self.log_bytes - self.counted.payload_bytes
+        return round(beyond_bytes / self.counted.message_count, 2)
 
 
 def cpu_s() -> float:
@@ -291,7 +283,7 @@ class Measurement:
         self.halt.set_duration(duration_s)
         run_threads(work, self.halt, partial(self.shown.tick, tallies))
         seconds, used_cpu_s = time.monotonic() - started_s, cpu_s() - started_cpu_s
-        return Result(Totals.of(tallies), started_ms, seconds, used_cpu_s, peak_rss_bytes())
+        return Result(Tally.total(tallies), started_ms, seconds, used_cpu_s, peak_rss_bytes())
 
 
 class Intervals:
@@ -302,7 +294,7 @@ class Intervals:
         self._every_s = every_s
         self._started_s: float | None = None
         self._last_s = 0.0
-        self._before = Totals.of(())
+        self._before = Tally.total(())
         self._recent: deque[list[str]] = deque(maxlen=_SHOWN_ROWS)
         self._is_live = wants_progress(env)
         self._live: Any = None
@@ -316,7 +308,7 @@ class Intervals:
         is_due = now_s - self._last_s >= self._every_s
         if not (is_due or self._line_now):
             return
-        counted = Totals.of(tallies)
+        counted = Tally.total(tallies)
         if self._line_now:
             self._line_now = False
             elapsed_s = max(now_s - self._started_s, 1e-9)
@@ -352,7 +344,7 @@ class Intervals:
         self._live.update(_table(self._recent), refresh=True)
 
 
-def _cells(at_s: float, seconds: float, counted: Totals) -> list[str]:
+def _cells(at_s: float, seconds: float, counted: Tally) -> list[str]:
     """Return the cells of an interval of some seconds that ended `at_s` after the start."""
     found = latencies_ms(counted.latencies)
     times = [found[name] for name in ("p50_ms", "p99_ms", "max_ms")]

@@ -69,7 +69,7 @@ def produce(env: Environment, topic: str, choice: ProduceChoice) -> ExitStatus:
             log_end=partial(_log_end, shared, connect, topic),
         )
     csv_07 = document.produce_csv_07(result, batches, codec_of(config)) if choice.compat07 else None
-    row = document.produce_row(result)
+    row = document.row_of(document.ProduceRow, result, overhead_bytes=result.overhead_bytes)
     return _report(env, document.PRODUCE, row, measurement.stop.status, csv_07)
 
 
@@ -124,7 +124,7 @@ def consume(env: Environment, topic: str, choice: ReadChoice) -> ExitStatus:
         readings = [stack.enter_context(one) for one in open_readings(side, ranges, choice, config)]
         result, end = consume_load(readings, choice, measurement, idle_timeout_s)
     csv_07 = document.consume_csv_07(result, config.fetch_bytes) if choice.compat07 else None
-    row = document.ResultRow(**document.result_fields(result))
+    row = document.row_of(document.ResultRow, result)
     status = _report(env, document.CONSUME, row, measurement.stop.status, csv_07)
     if status or end is not End.IDLE:
         return status
@@ -181,7 +181,15 @@ def e2e(env: Environment, topic: str, choice: PacedChoice) -> ExitStatus:
         measurement = stack.enter_context(measured(env, choice.interval))
         freeze_garbage()
         found = e2e_load(order, warmup_count, connect, measurement, IDLE_TIMEOUT_S)
-    row = document.e2e_row(found, rate=per_s, acks=config.acks, flush=flush)
+    row = document.row_of(
+        document.E2eRow,
+        found.result,
+        rate=per_s,
+        late_ms=round(found.late_s * 1000, 3),
+        missing=found.missing_count,
+        acks=config.acks,
+        flush=flush,
+    )
     status = _report(env, document.E2E, row, measurement.stop.status)
     if status or not found.missing_count:
         return status

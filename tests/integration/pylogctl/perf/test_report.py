@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from broker.protocol.compression import Codec
 from pylogctl.perf.document import (
     CONSUME,
+    ResultRow,
     consume_csv_07,
     produce_csv_07,
-    produce_row,
-    result_fields,
+    row_of,
 )
-from pylogctl.perf.measure import Latencies, Result, Totals
+from pylogctl.perf.measure import Latencies, Result, Tally
 
 
 @pytest.fixture
@@ -24,22 +25,26 @@ def result() -> Result:
     latencies = Latencies()
     for milliseconds in range(1, 101):
         latencies.add(milliseconds / 1000)
-    return Result(Totals(1000, 5 << 20, latencies), 1_700_000_000_007, 2.5, 1.25, 99)
+    return Result(Tally(0.0, 1000, 5 << 20, latencies), 1_700_000_000_007, 2.5, 1.25, 99)
+
+
+def _record(result: Result) -> dict[str, Any]:
+    return row_of(ResultRow, result).by_column()
 
 
 def test_record_has_every_column(result: Result) -> None:
-    assert list(result_fields(result)) == [column.name for column in CONSUME.columns]
+    assert {*_record(result)} == {column.name for column in CONSUME.columns}
 
 
 def test_record_has_rates_and_percentiles(result: Result) -> None:
-    record = result_fields(result)
+    record = _record(result)
     assert (record["msg_per_s"], record["mib_per_s"], record["max_ms"]) == (400, 2, 100)
     assert record["p50_ms"] == pytest.approx(50, rel=0.011)
     assert record["p99_9_ms"] == pytest.approx(100, rel=0.011)
 
 
 def test_record_when_nothing_was_measured_divides_by_no_zero() -> None:
-    record = result_fields(Result(Totals(0, 0, Latencies()), 0, 0.0, 0.0, 0))
+    record = _record(Result(Tally(), 0, 0.0, 0.0, 0))
     assert (record["msg_per_s"], record["p50_ms"]) == (0, None)
 
 
@@ -49,12 +54,12 @@ def test_record_when_nothing_was_measured_divides_by_no_zero() -> None:
 def test_overhead_is_the_bytes_of_log_beyond_payloads(
     result: Result, log_bytes: int | None, overhead: float | None
 ) -> None:
-    assert produce_row(replace(result, log_bytes=log_bytes)).overhead_bytes == overhead
+    assert replace(result, log_bytes=log_bytes).overhead_bytes == overhead
 
 
 def test_overhead_of_no_message_is_unknown() -> None:
-    nothing = Result(Totals(0, 0, Latencies()), 0, 0.0, 0.0, 0, log_bytes=0)
-    assert produce_row(nothing).overhead_bytes is None
+    nothing = Result(Tally(), 0, 0.0, 0.0, 0, log_bytes=0)
+    assert nothing.overhead_bytes is None
 
 
 @pytest.fixture

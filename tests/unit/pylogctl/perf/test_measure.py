@@ -15,7 +15,6 @@ from pylogctl.perf.measure import (
     Halt,
     Latencies,
     Tally,
-    Totals,
     latencies_ms,
     run_threads,
 )
@@ -67,11 +66,11 @@ def test_latencies_are_reported_in_milliseconds() -> None:
 
 def test_counted_adds_up_what_threads_counted() -> None:
     tallies = [Tally(), Tally()]
-    before = Totals.of(tallies)
+    before = Tally.total(tallies)
     tallies[0].add(2, 20)
     tallies[1].add(3, 30)
     tallies[1].latencies.add(1.0)
-    counted = Totals.of(tallies).since(before)
+    counted = Tally.total(tallies).since(before)
     assert (counted.message_count, counted.payload_bytes) == (5, 50)
     assert counted.latencies.count == 1
 
