@@ -10,20 +10,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from broker.errors import InvalidMessageError
-from broker.protocol import _codec
+from broker.protocol import _codec, message
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
-from broker.protocol.message import (
-    COLUMN_NAMES,
-    MAX_VALUE_BYTES,
-    Columns,
-    CrcCheck,
-    Decoded,
-    DecodedText,
-    EncodedText,
-    Fault,
-    count_with,
-    unfold_with,
-)
+from broker.protocol.message import Fault
 from broker.protocol.primitives import Buffer
 from broker.protocol.read_message import Message as Message
 from broker.protocol.read_message import adopt
@@ -33,12 +22,8 @@ if not TYPE_CHECKING:
     Message = _codec.Message
     adopt(Message)
 
-boundaries, find_entry, scan, encode = (
-    _codec.boundaries,
-    _codec.find_entry,
-    _codec.scan,
-    _codec.encode,
-)
+boundaries, find_entry = _codec.boundaries, _codec.find_entry
+scan, encode = _codec.scan, _codec.encode
 single_appends, publish_responses = _codec.single_appends, _codec.publish_responses
 
 
@@ -49,13 +34,13 @@ def encode_delimited(
     max_payload_bytes: int,
     batch_count: int,
     batch_bytes: int | None = None,
-) -> EncodedText:
+) -> message.EncodedText:
     """Encode each line of delimited text as a message."""
     most_bytes = sys.maxsize if batch_bytes is None else batch_bytes
     return _codec.encode_delimited(buffer, delimiter, max_payload_bytes, batch_count, most_bytes)
 
 
-def decode(buffer: Buffer, base_offset: int) -> Decoded:
+def decode(buffer: Buffer, base_offset: int) -> message.Decoded:
     """Return the messages of a message set."""
     return _codec.decode(buffer, base_offset, _open)
 
@@ -67,7 +52,7 @@ def decode_messages(
     return _codec.decode_messages(buffer, base_offset, topic, partition, _open)
 
 
-def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> DecodedText:
+def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> message.DecodedText:
     """Write the payloads of a message set as delimited text."""
     return _codec.decode_delimited(buffer, delimiter, limit, _open)
 
@@ -76,12 +61,12 @@ def decode_columns(
     buffer: Buffer,
     base_offset: int,
     *,
-    crc_check: CrcCheck = CrcCheck.STOP,
-    max_value_bytes: int = MAX_VALUE_BYTES,
-    columns: Collection[str] = COLUMN_NAMES,
-) -> Columns:
+    crc_check: message.CrcCheck = message.CrcCheck.STOP,
+    max_value_bytes: int = message.MAX_VALUE_BYTES,
+    columns: Collection[str] = message.COLUMN_NAMES,
+) -> message.Columns:
     """Return the messages of a message set as columns for Arrow."""
-    wanted = sum(1 << place for place, name in enumerate(COLUMN_NAMES) if name in columns)
+    wanted = sum(1 << place for place, name in enumerate(message.COLUMN_NAMES) if name in columns)
     return _codec.decode_columns(buffer, base_offset, crc_check, max_value_bytes, wanted, _open)
 
 
@@ -94,18 +79,18 @@ def count_delimiters(text: Buffer, delimiter: bytes) -> int:
 
 def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
     """Return the payloads inside a wrapper."""
-    return unfold_with(_codec.payloads, codec, payload)
+    return message.unfold_with(_codec.payloads, codec, payload)
 
 
 def count_unfolded(
     codec: Codec, payload: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> tuple[int, int]:
     """Return how many messages `unfold` would return, and their size."""
-    return count_with(scan, codec, payload, max_bytes)
+    return message.count_with(scan, codec, payload, max_bytes)
 
 
 def _open(codec: int, payload: Buffer) -> list[bytes] | None:
     try:
-        return unfold_with(_codec.payloads, codec, payload)
+        return message.unfold_with(_codec.payloads, codec, payload)
     except InvalidMessageError:
         return None

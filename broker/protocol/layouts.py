@@ -8,22 +8,12 @@ encoded by hand, as that is faster.
 from __future__ import annotations
 
 import struct
+import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter, itemgetter
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-    NamedTuple,
-    Self,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar, get_origin
 
 from broker.errors import ProtocolError
 from broker.protocol import requests
@@ -179,15 +169,15 @@ _OF_TYPES: dict[object, Layout[Any]] = {
 def layout_of(hint: Any) -> Layout[Any]:
     """Return the layout of an annotation: the one it carries, or else that of its type."""
     if get_origin(hint) is Annotated:
-        return next(one for one in get_args(hint) if isinstance(one, Layout))
+        return next(one for one in typing.get_args(hint) if isinstance(one, Layout))
     if get_origin(hint) is tuple:
-        return array(layout_of(get_args(hint)[0]))
+        return array(layout_of(typing.get_args(hint)[0]))
     return _OF_TYPES.get(hint) or record(hint)
 
 
 def _layouts_of(kind: Any) -> dict[str, Layout[Any]]:
     """Return the layouts of the annotated fields of a class, in their order."""
-    hints = get_type_hints(kind, include_extras=True).items()
+    hints = typing.get_type_hints(kind, include_extras=True).items()
     return {name: layout_of(hint) for name, hint in hints if get_origin(hint) is not ClassVar}
 
 

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, get_args
 
 from broker.errors import ProtocolError
 from broker.protocol.framing import encode_frame
@@ -248,14 +248,7 @@ class OffsetsRequest:
 BaseRequest = (
     ProduceRequest | MultiProduceRequest | FetchRequest | MultiFetchRequest | OffsetsRequest
 )
-
-BASE_REQUESTS: dict[int, type[BaseRequest]] = {
-    RequestType.PRODUCE: ProduceRequest,
-    RequestType.FETCH: FetchRequest,
-    RequestType.MULTIFETCH: MultiFetchRequest,
-    RequestType.MULTIPRODUCE: MultiProduceRequest,
-    RequestType.OFFSETS: OffsetsRequest,
-}
+BASE_REQUESTS: dict[int, type[BaseRequest]] = {one.TYPE: one for one in get_args(BaseRequest)}
 
 
 def encode_request(request: BaseRequest) -> bytes:

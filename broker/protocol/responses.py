@@ -10,18 +10,10 @@ from typing import Annotated, NamedTuple
 from broker import errors
 from broker.endpoints import join_address
 from broker.ids import NO_EPOCH, NO_LEADER
-from broker.protocol import layouts
+from broker.protocol import layouts, primitives
 from broker.protocol.framing import encode_frame
 from broker.protocol.layouts import Int32, Int64
-from broker.protocol.primitives import (
-    INT16,
-    INT32,
-    INT64,
-    Buffer,
-    Reader,
-    clip,
-    encode_short_string,
-)
+from broker.protocol.primitives import INT16, INT32, INT64, Buffer, Reader, encode_short_string
 from broker.protocol.requests import decode_partition, encode_partition
 from broker.topic import TopicPartition
 
@@ -91,7 +83,7 @@ def encode_extension_response(correlation_id: int, body: Buffer) -> bytes:
 
 def encode_extension_error(correlation_id: int, error: int, text: str) -> bytes:
     """Return the frame that refuses an extension request as a whole."""
-    body = encode_short_string(clip(text))
+    body = encode_short_string(primitives.clip(text))
     return encode_extension_header(correlation_id, len(body), error) + body
 
 
@@ -172,7 +164,7 @@ def encode_publish_response(results: list[Published]) -> bytes:
             encode_partition(partition),
             INT16.pack(error),
             _OFFSET_AND_TERM.pack(base_offset, term),
-            encode_short_string(clip(text)),
+            encode_short_string(primitives.clip(text)),
         )
     return b"".join(parts)
 
@@ -248,7 +240,7 @@ def encode_filtered_part_header(part: FilteredPart, run_count: int) -> bytes:
             INT64.pack(part.high_watermark),
             INT64.pack(part.log_start_offset),
             INT64.pack(part.next_offset),
-            encode_short_string(clip(part.text)),
+            encode_short_string(primitives.clip(part.text)),
             INT32.pack(run_count),
         )
     )

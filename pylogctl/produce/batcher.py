@@ -11,15 +11,8 @@ from typing import NamedTuple, Protocol, TypeVar
 from broker.protocol.codec import EncodedText, OversizePieceError, encode, encode_delimited
 from broker.topic import TopicPartition
 from pylogctl.cli.environment import CliError
-from pylogctl.format.framing_reader import (
-    CHUNK_BYTES,
-    Block,
-    ChunkReader,
-    Framed,
-    Refuse,
-    read_blocks,
-    too_large,
-)
+from pylogctl.format import framing_reader
+from pylogctl.format.framing_reader import CHUNK_BYTES, Block, ChunkReader, Framed, Refuse
 from pylogctl.produce.input_reader import InputError, InputReader, InputStopped
 from pylogctl.produce.sender import Batch, Sender
 
@@ -142,7 +135,7 @@ class Batcher:
             return
         if isinstance(self.splitter, Lines):
             limit, delimiter = self.limits.message_bytes, self.splitter.delimiter
-            blocks = read_blocks(reader, delimiter, limit, self._refuse_line)
+            blocks = framing_reader.read_blocks(reader, delimiter, limit, self._refuse_line)
             for block in self._until_failure(blocks):
                 self._take_block(block, self.splitter, reader)
                 if not self._left_count:
@@ -338,4 +331,6 @@ class Batcher:
     def _refuse_line(self, position: int, size: int) -> None:
         self._send_all()  # then the number of this line is known
         number = self._number - self._number_before + 1
-        self._refuse(number, too_large(number, position, size, self.limits.message_bytes))
+        self._refuse(
+            number, framing_reader.too_large(number, position, size, self.limits.message_bytes)
+        )

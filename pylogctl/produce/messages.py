@@ -20,16 +20,9 @@ from broker.producer.producer import Producer
 from broker.topic import TopicPartition
 from broker.units import format_time
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
+from pylogctl.format import framing_reader
 from pylogctl.format.framing import Framing, Shape, escape
-from pylogctl.format.framing_reader import (
-    ChunkReader,
-    Framed,
-    Refuse,
-    read_delimited,
-    read_messages,
-    refuse_all,
-    too_large,
-)
+from pylogctl.format.framing_reader import ChunkReader, Framed, Refuse, refuse_all
 from pylogctl.produce.batcher import Message
 from pylogctl.produce.plan import Plan
 
@@ -83,7 +76,9 @@ class MessageSplitter:
         # a key is cut off a message before its size is validated
         if plan.key_delimiter is not None:
             limit += limit
-        return read_messages(stream, plan.framing, max_message_bytes=limit, refuse=refuse)
+        return framing_reader.read_messages(
+            stream, plan.framing, max_message_bytes=limit, refuse=refuse
+        )
 
     def message_of(self, framed: Framed, number: int) -> Message | None:
         """See `Splitter`."""
@@ -94,7 +89,7 @@ class MessageSplitter:
         if not payload and self.plan.input.skip_empty:
             return None
         if len(payload) > limit:
-            raise too_large(framed.number, framed.position, len(payload), limit)
+            raise framing_reader.too_large(framed.number, framed.position, len(payload), limit)
         return Message(self.fixed or self._partition_of(outgoing, framed.number), payload)
 
     def _partition_of(self, outgoing: Outgoing, line_number: int) -> TopicPartition:
@@ -188,7 +183,7 @@ class _Lines:
     """Lines for the csv module, which are recorded in `taken`."""
 
     def __init__(self, stream: ChunkReader, limit: int, refuse: Refuse) -> None:
-        self._lines = read_delimited(stream, b"\n", limit, refuse)
+        self._lines = framing_reader.read_delimited(stream, b"\n", limit, refuse)
         self.taken: list[Framed] = []
 
     def __iter__(self) -> _Lines:

@@ -28,16 +28,10 @@ from pylogctl.cli.progress import Progress, announced_wait, progress
 from pylogctl.cli.render import render
 from pylogctl.cli.report import failure_of
 from pylogctl.format.framing import Framing, Shape
+from pylogctl.produce import input_reader
 from pylogctl.produce.batcher import Batcher, Lines, Refusals
 from pylogctl.produce.broker_loss import BrokerWaits
-from pylogctl.produce.input_reader import (
-    STDIN,
-    InputError,
-    InputStopped,
-    Sources,
-    check_files,
-    signal_wakeup,
-)
+from pylogctl.produce.input_reader import STDIN, InputError, InputStopped, Sources
 from pylogctl.produce.messages import MessageSplitter, partition_for
 from pylogctl.produce.plan import Plan
 from pylogctl.produce.receipts import Receipt, ReceiptWriter
@@ -85,7 +79,7 @@ def run(env: Environment, plan: Plan) -> ExitStatus:
     The summary is written as a document to stdout if one was asked for, else as a note.
     """
     if not plan.input.skips_errors:
-        check_files(plan.files)
+        input_reader.check_files(plan.files)
     receipt = _load_receipt(plan)
     with ExitStack() as stack:
         peers = stack.enter_context(_connected(with_addresses(env, plan.config), plan))
@@ -94,7 +88,7 @@ def run(env: Environment, plan: Plan) -> ExitStatus:
             peers.cluster.follow_closely(_CONNECT_S)  # brokers had time to start until here
         receipts = stack.enter_context(_receipt_file(env, plan, receipt))
         stop = stack.enter_context(graceful_stop())
-        wakeup_fd = stack.enter_context(signal_wakeup())
+        wakeup_fd = stack.enter_context(input_reader.signal_wakeup())
         sources = Sources(env, plan.files, stop, wakeup_fd, is_paced=plan.rate is not None)
         done = _Run(env, plan, peers, sources, stop, receipts, receipt)
         done.run()
