@@ -12,12 +12,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 
 def _publish(kind: type, name: str) -> None:
     """Give a class the name by which programs catch it, which tracebacks and pickles have."""
     kind.__module__, kind.__name__, kind.__qualname__ = "pylogctl", name, name
+
+
+class _Named(TypedDict, total=False):
+    hints: Iterable[str]
+    details: Mapping[str, object] | None
 
 
 class BrokerError(Exception):
@@ -216,15 +221,8 @@ class BrokerNotFoundError(BrokerError):
 class GroupActiveError(BrokerError, public="GroupActive"):
     """A consumer group has members, which would write over a change of its offsets."""
 
-    def __init__(
-        self,
-        message: str,
-        members: Iterable[str] = (),
-        *,
-        hints: Iterable[str] = (),
-        details: Mapping[str, object] | None = None,
-    ) -> None:
-        super().__init__(message, hints=hints, details=details)
+    def __init__(self, message: str, members: Iterable[str] = (), **named: Unpack[_Named]) -> None:
+        super().__init__(message, **named)
         self.members: tuple[str, ...] = tuple(members)
 
 
@@ -234,15 +232,8 @@ class ConflictError(BrokerError, public="Conflict"):
     `reason` is a word for programs, such as `OFFSET_CHANGED`.
     """
 
-    def __init__(
-        self,
-        message: str,
-        reason: str = "CONFLICT",
-        *,
-        hints: Iterable[str] = (),
-        details: Mapping[str, object] | None = None,
-    ) -> None:
-        super().__init__(message, hints=hints, details=details)
+    def __init__(self, message: str, reason: str = "CONFLICT", **named: Unpack[_Named]) -> None:
+        super().__init__(message, **named)
         self.reason = reason
 
 

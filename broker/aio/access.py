@@ -19,7 +19,6 @@ from broker.api.access import CLOSE_AFTER_ERROR_S
 from broker.api.client import Client
 from broker.api.errors import Closed
 from broker.api.values import UNSET, Timeout
-from broker.client.cluster import Cluster, Connect
 from broker.errors import BrokerError
 from broker.producer import unclosed
 
@@ -57,9 +56,6 @@ class AsyncAccess:
         self.client = client
         self.timeout_s: float | None = client._timeout_s
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
-        # these block: for threads
-        self.cluster: Cluster = client._cluster
-        self.connect_blocking: Connect = client._connect
         self._threads = threads
         self.sendings: set[SendLoop] = set()  # of producers, until they have ended
         self._is_dropped = False  # it is to be closed once they have

@@ -20,10 +20,8 @@ from typing import Any, NamedTuple
 
 from broker import errors
 from broker.aio.sending import LoopBroker, LoopConnection, LoopSender
-from broker.client.counts import ProducerCounts
 from broker.producer import unclosed
 from broker.producer.accumulator import Accumulator, Batch, OutgoingSet
-from broker.producer.broker_sender import Results
 from broker.producer.delivery import Handle
 from broker.producer.dispatcher import Dispatcher, Question
 from broker.producer.parts import Parts
@@ -107,12 +105,10 @@ class SendLoop:
         _advance(self._guard.asend(None))
         unclosed.watch(self)
 
-    def _make_sender(
-        self, parts: Parts, results: Results, counts: ProducerCounts, broker_id: int
-    ) -> LoopSender:
-        broker = LoopBroker(parts, broker_id, self.wake)
+    def _make_sender(self, dispatcher: Dispatcher, broker_id: int) -> LoopSender:
+        broker = LoopBroker(dispatcher.parts, broker_id, self.wake)
         self._brokers.append(broker)
-        return LoopSender(broker, results, counts)
+        return LoopSender(broker, dispatcher, dispatcher.counts)
 
     @property
     def _connections(self) -> list[LoopConnection]:

@@ -27,14 +27,12 @@ from typing import NamedTuple, TypeVar
 
 from broker import deadlines, errors
 from broker.client.cluster import BRIEFLY_S
-from broker.client.counts import ProducerCounts
 from broker.producer.broker_connection import BrokerConnection
 from broker.producer.broker_sender import (
     MAX_IN_FLIGHT_BYTES,
     BrokerSender,
     BrokerSenders,
     PendingSet,
-    Results,
 )
 from broker.producer.parts import Parts
 from broker.producer.route import Route, Routes
@@ -82,13 +80,12 @@ class Question(NamedTuple):
 
 _Set = TypeVar("_Set", bound=PendingSet)
 
-MakeSender = Callable[[Parts, Results, ProducerCounts, int], BrokerSender]
+MakeSender = Callable[["Dispatcher", int], BrokerSender]
 
 
-def _make_sender(
-    parts: Parts, results: Results, counts: ProducerCounts, broker_id: int
-) -> BrokerSender:
-    return BrokerSender(BrokerConnection(parts, broker_id), results, counts)
+def _make_sender(dispatcher: Dispatcher, broker_id: int) -> BrokerSender:
+    connection = BrokerConnection(dispatcher.parts, broker_id)
+    return BrokerSender(connection, dispatcher, dispatcher.counts)
 
 
 class Dispatcher:
@@ -106,10 +103,10 @@ class Dispatcher:
         self.counts = parts.ledger.open()
         self.on_wait: OnWait = lambda _waiting: True
         self.on_move: Callable[[Moved], object] = _log_move  # called when sets move
-        self._parts = parts
+        self.parts = parts
         self._cluster = parts.cluster
         self._settings = parts.settings
-        self._senders = BrokerSenders(partial(make_sender, parts, self, self.counts))
+        self._senders = BrokerSenders(partial(make_sender, self))
         self.routes = Routes(parts.settings.backoff_s)
         self._unsent = self.routes.unsent
         self.written = WrittenEnds(parts.cluster, parts.connect)
@@ -126,7 +123,8 @@ class Dispatcher:
     @property
     def topics(self) -> set[str]:
         """Return the topics that brokers have taken messages for."""
-        return {one for one in self.routes.topics if self.counts.of(one).size_bytes}
+        sent_to = {partition.topic for partition in self.routes}
+        return {one for one in sent_to if self.counts.of(one).size_bytes}
 
     def message_limit(self, partition: TopicPartition) -> int:
         """Return the largest payload that the leader of a partition takes; 0 if it is not known.
@@ -288,20 +286,22 @@ class Dispatcher:
     def _lose(self, sender: BrokerSender, error: errors.BrokerError) -> None:
         """Take back the sets in flight on a lost connection."""
         sets, error = sender.take_back(error)
-        is_cut = False
-        if isinstance(error, errors.BrokerStoppedError):
+        is_stop = isinstance(error, errors.BrokerStoppedError)
+        is_cut = not is_stop and self._senders.is_aborted  # by this end
+        if is_stop:
             self.written.note_stopped(
                 {one.partition for one in self.routes.values() if one.sender is sender}
             )
-        elif self._senders.is_aborted:  # by this end
-            is_cut = True
+        elif is_cut:
             error = errors.ProducerClosedError("the producer was closed")
         for one, may_be_stored in sets.items():
             route = self.routes[one.partition]
             route.in_flight -= 1
-            is_stop = isinstance(error, errors.BrokerStoppedError)
-            is_barrier = isinstance(one, Barrier)
-            if is_stop and is_barrier and one.partition not in self.written.partitions:
+            if (
+                is_stop
+                and isinstance(one, Barrier)
+                and one.partition not in self.written.partitions
+            ):
                 one.complete(-1, None)  # all before it is safe
             elif error.is_retriable:
                 self._return(route, one, error, may_be_stored=may_be_stored)
@@ -366,7 +366,7 @@ class Dispatcher:
             with _retriable_ignored():
                 if not self._cluster.has_replicas(source):
                     leader_id = self._cluster.leader_id(source)
-                    target = self._parts.partitions.replacement(source.topic, leader_id)
+                    target = self.parts.partitions.replacement(source.topic, leader_id)
                     if target not in (None, source):
                         targets[source] = target
         return targets
@@ -612,7 +612,7 @@ class Dispatcher:
         self._senders.clear()
         self.routes.clear()
         self._unsent.clear()
-        self._parts.ledger.end(self.counts)
+        self.parts.ledger.end(self.counts)
 
 
 def _with_response(busy: Sequence[BrokerSender], limit_s: float) -> list[BrokerSender]:

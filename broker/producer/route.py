@@ -120,11 +120,6 @@ class Routes(dict[TopicPartition, Route]):
         route = self[partition] = Route(partition)
         return route
 
-    @property
-    def topics(self) -> set[str]:
-        """Return the topics that sets were sent to."""
-        return {partition.topic for partition in self}
-
     def next_retry_s(self, *, counts_begun: bool) -> float | None:
         """Return when sets are to be sent again (`time.monotonic`); None if there are none.
 
