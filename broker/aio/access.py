@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from broker.aio.send_loop import SendLoop
 from broker.api.access import CLOSE_AFTER_ERROR_S
@@ -47,6 +47,22 @@ class AsyncClosedAtEnd:
             await self.close(CLOSE_AFTER_ERROR_S)
         except BrokerError as error:
             logger.error("%s", error)  # another error is on its way to the program
+
+
+class Opened:
+    """Is opened by `await` or `async with`."""
+
+    async def _open(self) -> object:
+        raise NotImplementedError
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Begin, and return this object."""
+        yield from self._open().__await__()
+        return self
+
+    async def __aenter__(self) -> Self:
+        await self._open()
+        return self
 
 
 class AsyncAccess:

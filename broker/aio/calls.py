@@ -5,11 +5,11 @@ If their task is cancelled, they continue; so the outcome is unknown then.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
-from broker.aio.access import AsyncAccess
+from broker.aio.access import AsyncAccess, Opened
 from broker.api.access import Access, AnyClient
 from broker.api.cluster_calls import ClusterCalls
 from broker.api.group_calls import GroupCalls
@@ -70,7 +70,7 @@ class AsyncReassignment:
         await self._access.in_thread(self._reassignment.wait, timeout)
 
 
-class AsyncChanges(AsyncIterator["LoggedChange"]):
+class AsyncChanges(Opened, AsyncIterator["LoggedChange"]):
     """Changes that brokers have logged, in the order in which they happened; see `Changes`.
 
     It begins by `async for`, `async with` or `await`.
@@ -81,19 +81,10 @@ class AsyncChanges(AsyncIterator["LoggedChange"]):
         self._begin = begin
         self._changes: Changes | None = None
 
-    def __await__(self) -> Generator[Any, None, AsyncChanges]:
-        """Begin, and return the changes."""
-        yield from self._begun().__await__()
-        return self
-
-    async def __aenter__(self) -> AsyncChanges:
-        await self._begun()
-        return self
-
     async def __aexit__(self, *exc_info: object) -> None:
         self.close()
 
-    async def _begun(self) -> Changes:
+    async def _open(self) -> Changes:
         if self._changes is None:
             self._changes = await self._access.in_thread(self._begin)
         return self._changes
@@ -103,12 +94,9 @@ class AsyncChanges(AsyncIterator["LoggedChange"]):
         """The brokers whose changes are missing, and why; see `Changes.missing`."""
         return {} if self._changes is None else self._changes.missing
 
-    def __aiter__(self) -> AsyncChanges:
-        return self
-
     async def __anext__(self) -> LoggedChange:
         """Return the next change; to follow, wait for one."""
-        changes = await self._begun()
+        changes = await self._open()
         found = await self._access.in_thread(next, changes, None)
         if found is None:
             raise StopAsyncIteration

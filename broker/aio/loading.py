@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
-from broker.aio.access import AsyncAccess
+from broker.aio.access import AsyncAccess, Opened
 from broker.api.errors import Closed
 from broker.api.values import number_of
 from broker.protocol.codec import Message
@@ -21,7 +21,7 @@ _S = TypeVar("_S")
 _T = TypeVar("_T")
 
 
-class Loading(AsyncIterator[Message], Generic[_S]):
+class Loading(Opened, AsyncIterator[Message], Generic[_S]):
     """The messages of a source for threads; `async for`, `async with` or `await` opens it.
 
     The source is used by a thread of its own, one call at a time. A call whose task is cancelled
@@ -41,15 +41,6 @@ class Loading(AsyncIterator[Message], Generic[_S]):
         self._in_hand: Message | None = None
         self._is_in_use = False
         self._is_closed = False
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        """Begin, and return this object."""
-        yield from self._open().__await__()
-        return self
-
-    async def __aenter__(self) -> Self:
-        await self._open()
-        return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
@@ -94,9 +85,6 @@ class Loading(AsyncIterator[Message], Generic[_S]):
             if self._is_closed:  # meanwhile
                 self._beginning = None
                 await self.close()
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> Message:
         """Return the next message; see the class."""

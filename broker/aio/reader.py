@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from queue import Empty
 from typing import TypeVar
 
-from broker.aio.access import AsyncAccess
+from broker.aio.access import AsyncAccess, Opened
 from broker.aio.loading import TURN_MESSAGES, Loading, take_error
 from broker.api.errors import Closed
 from broker.api.reader import Reader
@@ -131,26 +131,17 @@ def _next_batch(reader: Reader) -> Batch | tuple[()] | None:
         return ()
 
 
-class AsyncBatches(AsyncIterator[Batch]):
+class AsyncBatches(Opened, AsyncIterator[Batch]):
     """Whole chunks; with a filter they can hold messages that do not match."""
 
     def __init__(self, reader: AsyncReader) -> None:
         self._reader = reader
 
-    def __await__(self) -> Generator[object, None, AsyncBatches]:
-        """Begin, and return the batches."""
-        yield from self._reader.__await__()
-        return self
-
-    async def __aenter__(self) -> AsyncBatches:
+    async def _open(self) -> None:
         await self._reader
-        return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
-
-    def __aiter__(self) -> AsyncBatches:
-        return self
 
     async def __anext__(self) -> Batch:
         """Return the next batch; see `AsyncReader`."""
