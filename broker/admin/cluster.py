@@ -142,10 +142,7 @@ def describe_cluster(side: Side) -> ClusterMetadataResponse:
     for broker in brokers:
         with suppress(UnsupportedVersionError):
             answers.append(cluster_metadata([broker], side.connect, None))
-    one = merged(answers)
-    return ClusterMetadataResponse(
-        "", one.broker_id, one.controller_id, tuple(brokers), one.racks, one.topics
-    )
+    return merged(answers)._replace(cluster_id="", brokers=tuple(brokers))
 
 
 def merged(answers: Sequence[ClusterMetadataResponse]) -> ClusterMetadataResponse:

@@ -6,14 +6,19 @@ Members commit their own offsets over those of a plan, so a group should have no
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from broker import deadlines, errors
-from broker.admin import group_plans
-from broker.admin.group_plans import Change, OffsetRecord, Target
-from broker.admin.groups import list_groups, read_members, require_group, validate_group_name
+from broker.admin.group_plans import Change, plan_removal
+from broker.admin.groups import (
+    GroupSnapshot,
+    list_groups,
+    read_members,
+    require_group,
+    validate_group_name,
+)
 from broker.admin.lag import GroupObserver
 from broker.topic import TopicPartition
 from broker.units import counted
@@ -38,65 +43,29 @@ class OffsetChange(NamedTuple):
     note: str
 
 
-def reset_group(
+def change_offsets(
     observer: GroupObserver,
     group: str,
-    target: Target,
-    partitions: Sequence[TopicPartition] | None,
+    plan_of: Callable[[GroupSnapshot], Sequence[Change]],
     *,
-    plan: bool = False,
-    force: bool = False,
-    wait_s: float | None = None,
+    is_plan: bool,
+    force: bool,
+    wait_s: float | None,
 ) -> list[OffsetChange]:
-    """Move a group to other offsets, in live partitions or in all its topics."""
-    if wait_s is not None:
-        await_inactive(observer.session, group, wait_s)
-    changes = group_plans.plan_reset(observer, observer.snapshot(group), target, partitions)
-    return _carry_out(observer.session, group, changes, plan=plan, force=force)
+    """Plan changes of a group's offsets, and make them unless only the plan is wanted.
 
-
-def import_group(
-    observer: GroupObserver,
-    group: str,
-    offsets: Sequence[OffsetRecord],
-    *,
-    plan: bool = False,
-    force: bool = False,
-    wait_s: float | None = None,
-) -> list[OffsetChange]:
-    """Set offsets of a group, which may be new."""
-    validate_group_name(group)
-    if wait_s is not None:
-        await_inactive(observer.session, group, wait_s)
-    changes = group_plans.plan_import(observer, observer.snapshot(group), offsets)
-    return _carry_out(observer.session, group, changes, plan=plan, force=force)
-
-
-def remove_group(
-    observer: GroupObserver, group: str, *, missing_ok: bool = False, plan: bool = False
-) -> list[OffsetChange]:
-    """Delete a group, and return the offsets that it had."""
+    Waits `wait_s` for a group with members. `PartialError` if some of the changes fail.
+    """
     validate_group_name(group)
     session = observer.session
-    if missing_ok and group not in list_groups(session):
-        return []
-    require_group(session, group)
-    check_inactive(session, group, advice="stop them first")
-    changes = group_plans.plan_removal(observer.snapshot(group))
-    if not plan:
-        delete_group(session, group)
-    return list(map(_value_of, changes))
-
-
-def _carry_out(
-    session: Session, group: str, changes: Sequence[Change], *, plan: bool, force: bool = False
-) -> list[OffsetChange]:
-    """Apply a plan for one group unless only the plan is wanted; PartialError if some fail."""
+    if wait_s is not None:
+        await_inactive(session, group, wait_s)
+    changes = plan_of(observer.snapshot(group))
     if not force:
         check_inactive(
             session, group, advice="stop them, or give `wait_inactive=SECONDS` or `force=True`"
         )
-    if plan:
+    if is_plan:
         return list(map(_value_of, changes))
     failed: dict[TopicPartition, errors.BrokerError] = {
         one.partition: errors.BrokerError("; ".join(one.notes)) for one in changes if one.fails
@@ -113,6 +82,22 @@ def _carry_out(
             {str(partition): error for partition, error in failed.items()},
         )
     return done
+
+
+def remove_group(
+    observer: GroupObserver, group: str, *, missing_ok: bool = False, plan: bool = False
+) -> list[OffsetChange]:
+    """Delete a group, and return the offsets that it had."""
+    validate_group_name(group)
+    session = observer.session
+    if missing_ok and group not in list_groups(session):
+        return []
+    require_group(session, group)
+    check_inactive(session, group, advice="stop them first")
+    changes = plan_removal(observer.snapshot(group))
+    if not plan:
+        delete_group(session, group)
+    return list(map(_value_of, changes))
 
 
 def _value_of(change: Change) -> OffsetChange:

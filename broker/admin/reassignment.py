@@ -135,27 +135,6 @@ def _ids(broker_ids: Collection[int], separator: str = ", ") -> str:
     return separator.join(map(str, sorted(broker_ids)))
 
 
-def reassign(
-    side: Side,
-    topic: str,
-    *,
-    broker_ids: Collection[int] = (),
-    replication_factor: int | None = None,
-    throttle: int | None = None,
-    is_dry_run: bool = False,
-) -> list[Move]:
-    """Begin to move a topic's partitions, and return those that move; see `make_plan`."""
-    give_up_s = side.give_up_s
-    known = replicas_of(side, [topic])
-    plan = make_plan(side, [topic], broker_ids=broker_ids, replication_factor=replication_factor)
-    moves = [Move(one, known[one].replicas, target) for one, target in sorted(plan.items())]
-    if is_dry_run:
-        validate_plan(side, plan)
-    elif plan or throttle is not None:
-        raise_refused(request_reassignment(side.until(give_up_s), plan, throttle=throttle))
-    return moves
-
-
 def cancel(side: Side, topic: str) -> list[TopicPartition]:
     """Cancel the changes of a topic's replicas, and return the partitions that had one."""
     give_up_s = side.give_up_s

@@ -312,10 +312,13 @@ def create(side: Side, wanted: NewTopic, *, exist_ok: bool, is_plan: bool) -> to
         if not exist_ok:
             raise errors.TopicExistsError(_shape_text(found))
         return topics.topic_info(side, wanted.name)
-    make = _create_on_brokers if wanted.replicas is None else _create_replicated
-    planned = make(side, wanted, present, exist_ok, is_plan, give_up_s)
+    if wanted.replicas is None:
+        planned, make = _planned_on_brokers(side, wanted, present, exist_ok=exist_ok)
+    else:
+        planned, make = _planned_replicated(side, wanted, give_up_s, exist_ok=exist_ok)
     if is_plan:
         return planned
+    topics.until_answered(make, give_up_s)
     homes = set(planned.brokers) - {one.partition.home for one in present}
 
     def is_shown(found: Collection[TopicPartition]) -> bool:
@@ -334,59 +337,47 @@ def _shape_text(found: topics.TopicInfo) -> str:
     return f"topic '{found.name}' exists with {found.partitions} partitions, {replicas}"
 
 
-def _create_on_brokers(
-    side: Side,
-    wanted: NewTopic,
-    present: Sequence[PartitionMetadata],
-    exist_ok: bool,
-    is_plan: bool,
-    give_up_s: float,
-) -> topics.TopicInfo:
-    """Create a topic on brokers, unless it is only planned; return its shape then."""
+_Make = Callable[[bool], None]
+"""Creates a topic; its argument is whether an earlier response was lost."""
+
+
+def _planned_on_brokers(
+    side: Side, wanted: NewTopic, present: Sequence[PartitionMetadata], *, exist_ok: bool
+) -> tuple[topics.TopicInfo, _Make]:
+    """Return the shape of a topic without replicas, and what creates it on brokers."""
     plan = plan_creation(side, wanted)
     if not exist_ok:
         check_absent(wanted.name, plan)
-    needed = {one.broker.id: one for one in plan if one.is_needed}
-    counts = {one: step.partition_count for one, step in needed.items()}
+    brokers = [one.broker for one in plan if one.is_needed]
+    counts = {one.broker.id: one.partition_count for one in plan if one.is_needed}
 
-    def create_all(is_repeated: bool) -> set[int]:
-        brokers = [one.broker for one in needed.values()]
-        return create_on(side.connect, wanted.name, counts, brokers, is_repeated=is_repeated)
-
-    if not is_plan and needed:
-        late = needed.keys() - topics.until_answered(create_all, give_up_s)
-        if late and not exist_ok:
+    def make(is_repeated: bool) -> None:
+        made = create_on(side.connect, wanted.name, counts, brokers, is_repeated=is_repeated)
+        if (late := counts.keys() - made) and not exist_ok:
             where = ", ".join(map(str, sorted(late)))
             raise errors.TopicExistsError(
                 f"topic '{wanted.name}' was created on broker {where} meanwhile"
             )
+
     homes = {one.partition.home for one in present} | {one.broker.id for one in plan}
     total = len(present) + sum(counts.values())
-    return topics.TopicInfo(wanted.name, total, None, tuple(sorted(homes)), 0)
+    return topics.TopicInfo(wanted.name, total, None, tuple(sorted(homes)), 0), make
 
 
-def _create_replicated(
-    side: Side,
-    wanted: NewTopic,
-    present: Sequence[PartitionMetadata],
-    exist_ok: bool,
-    is_plan: bool,
-    give_up_s: float,
-) -> topics.TopicInfo:
-    """Have the controller create a topic, unless it is only planned; return its shape then."""
-    assert not present
+def _planned_replicated(
+    side: Side, wanted: NewTopic, give_up_s: float, *, exist_ok: bool
+) -> tuple[topics.TopicInfo, _Make]:
+    """Return the shape of a topic with replicas, and what has the controller create it."""
     request = plan_replicated(side, wanted)
 
-    def create_all(is_repeated: bool) -> None:
+    def make(is_repeated: bool) -> None:
         try:
             ask_for_partitions(side.until(give_up_s), request)
         except errors.TopicExistsError:
             if not (is_repeated or exist_ok):
                 raise
 
-    if not is_plan:
-        topics.until_answered(create_all, give_up_s)
-    return topics.TopicInfo(wanted.name, request.partition_count, wanted.replicas, (), 0)
+    return topics.TopicInfo(wanted.name, request.partition_count, wanted.replicas, (), 0), make
 
 
 def alter(

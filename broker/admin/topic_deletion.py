@@ -239,7 +239,11 @@ def delete(
     offsets = [] if session is None else plan_offsets(session, topic)
     if not is_plan:
         for step in [*steps, *(offsets if with_offsets else ())]:
-            _carry_out_surely(side, session, step, give_up_s)
+
+            def attempt(_: bool, step: DeletionStep = step) -> None:
+                carry_out(side.until(give_up_s), session, step)
+
+            until_answered(attempt, give_up_s)
         await_shown(side, topic, lambda found: not found, give_up_s=give_up_s)
     brokers = [one.broker.id for one in steps if one.broker is not None]
     groups = tuple(str(one.group) for one in offsets)
@@ -251,10 +255,3 @@ def delete(
         () if with_offsets else groups,
         tuple(filter(None, (note, away))),
     )
-
-
-def _carry_out_surely(
-    side: Side, session: Session | None, step: DeletionStep, give_up_s: float
-) -> None:
-    """Carry out a step again after a lost response."""
-    until_answered(lambda _: carry_out(side.until(give_up_s), session, step), give_up_s)

@@ -657,11 +657,6 @@ def describe_topic(side: Side, topic: str) -> list[PartitionInfo]:
         return found
 
 
-def count_in(side: Side, ranges: Mapping[TopicPartition, ReadRange]) -> int:
-    """Return the number of messages in ranges that have ends, by reading them."""
-    return sum(count_messages(side, ranges, lambda _: None).values())
-
-
 def sample_of(
     side: Side, ranges: Mapping[TopicPartition, ReadRange], count: int, random: Random | None
 ) -> list[Message]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.api import values
@@ -147,7 +148,8 @@ class GroupCalls(Access):
             ArgumentError: a place, a shift or a partition is malformed, or is not there.
             NoZooKeeper, Unreachable, TimedOut: see there.
         """
-        from broker.admin.group_changes import reset_group
+        from broker.admin.group_changes import change_offsets
+        from broker.admin.group_plans import plan_reset
 
         values.group_of(group)
         if (to is None) == (shift is None):
@@ -165,8 +167,9 @@ class GroupCalls(Access):
                 partitions = select_partitions(cluster, select_topics(cluster, names))
                 if matches is not None and not (partitions := list(filter(matches, partitions))):
                     raise ArgumentError(f"the topics have no partition {partition!r}")
-            return reset_group(
-                observer, group, target, partitions, plan=plan, force=force, wait_s=wait_inactive
+            plan_of = partial(plan_reset, observer, target=target, partitions=partitions)
+            return change_offsets(
+                observer, group, plan_of, is_plan=plan, force=force, wait_s=wait_inactive
             )
 
     def import_offsets(
@@ -193,14 +196,16 @@ class GroupCalls(Access):
             ArgumentError: the name cannot be one of a group.
             GroupActive, Partial, NoZooKeeper, Unreachable, TimedOut: as for `reset`.
         """
-        from broker.admin.group_changes import import_group
+        from broker.admin.group_changes import change_offsets
+        from broker.admin.group_plans import plan_import
 
         values.group_of(group)
         records = _records_of(offsets)
         _check_wait(wait_inactive)
         with self._observing(timeout=timeout, wait_s=wait_inactive or 0.0) as observer:
-            return import_group(
-                observer, group, records, plan=plan, force=force, wait_s=wait_inactive
+            plan_of = partial(plan_import, observer, entries=records)
+            return change_offsets(
+                observer, group, plan_of, is_plan=plan, force=force, wait_s=wait_inactive
             )
 
     def delete_group(

@@ -115,21 +115,30 @@ class ReplicaCalls(Access):
             Conflict: BROKER_NOT_LIVE, or partitions cannot have these replicas.
             Refused: there are fewer brokers than replicas.
         """
-        from broker.admin.reassignment import reassign
+        from broker.admin import reassignment
+        from broker.admin.replicas import raise_refused, replicas_of
 
         if replicas is not None:
             whole_of("replicas", replicas, 1)
         if throttle is not None:
             whole_of("throttle", throttle, 0)
+        ids = _broker_ids(brokers)
+        topic_of(topic)
         with self._asking(timeout) as side:
-            moves = reassign(
-                side,
-                topic_of(topic),
-                broker_ids=_broker_ids(brokers),
-                replication_factor=replicas,
-                throttle=throttle,
-                is_dry_run=plan,
+            give_up_s = side.give_up_s
+            known = replicas_of(side, [topic])
+            found = reassignment.make_plan(
+                side, [topic], broker_ids=ids, replication_factor=replicas
             )
+            if plan:
+                reassignment.validate_plan(side, found)
+            elif found or throttle is not None:
+                left = side.until(give_up_s)
+                raise_refused(reassignment.request_reassignment(left, found, throttle=throttle))
+            moves = [
+                reassignment.Move(one, known[one].replicas, target)
+                for one, target in sorted(found.items())
+            ]
             return Reassignment(self, topic, moves)
 
     def reassignments(self, *, timeout: Timeout = UNSET) -> list[Reassignment]:
