@@ -8,6 +8,8 @@ from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import CHANGE, CLUSTER, CONNECTION, OUTPUT, App
 from pylogctl.cli.render import render
+from pylogctl.config.document import OPTIONS
+from pylogctl.config.effective import option_rows
 
 app = App()
 
@@ -89,9 +91,6 @@ def show(
     $ pylogctl config show --origin
     $ pylogctl config show --context prod --origin
     """
-    from pylogctl.config.document import OPTIONS
-    from pylogctl.config.effective import option_rows
-
     render(env, OPTIONS.showing("origin") if origin else OPTIONS, option_rows(env))
 
 

@@ -1,5 +1,4 @@
 """`pylogctl context`: clusters by name.
 
-command.py   `pylogctl context`: the options of its commands
-document.py  the rows of `pylogctl context`, and the document that shows them
+command.py  `pylogctl context`: its commands, and the row that shows a context
 """

@@ -13,10 +13,11 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from enum import Enum
+from enum import StrEnum
+from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from broker.endpoints import PLAIN_LISTENER, is_loopback, parse_endpoints
 from broker.errors import BrokerError, ClusterAuthorizationError
@@ -24,11 +25,12 @@ from broker.files import is_open_to_others
 from broker.protocol.compression import Codec
 from broker.protocol.responses import BrokerAddress
 from broker.units import format_duration, format_size
+from pylogctl.cli.columns import HIDDEN, Document, Fit, Text
 from pylogctl.cli.connections import connector, zookeeper_session
 from pylogctl.cli.environment import CliError, Environment
 
 
-class Verdict(Enum):
+class Verdict(StrEnum):
     """FAIL if something required is missing, WARN if something optional is."""
 
     OK = "ok"
@@ -37,14 +39,16 @@ class Verdict(Enum):
 
 
 class Finding(NamedTuple):
-    """The result of a check, with details and a hint how to repair it."""
+    """The result of a check."""
 
-    verdict: Verdict
-    check: str
-    detail: str
-    hint: str = ""
+    status: Annotated[str, "ok, warn or fail", Fit.STATE]
+    check: Annotated[str, "subject of the check", Fit.WHOLE]
+    detail: Annotated[str, "result in detail", Fit.WRAP]
+    hint: Annotated[Text, "how to mend it", Fit.WRAP, HIDDEN] = None
 
 
+DOCTOR = Document("doctor/1", Finding, empty="no checks")
+_ok, _warn, _fail = (partial(Finding, verdict) for verdict in Verdict)
 _MAX_CLOCK_ERROR_MS = 1000
 _DAY_MS = 86_400_000
 _FEW_DAYS = 30
@@ -69,25 +73,23 @@ def check_exposure(broker: str, settings: Mapping[str, str]) -> Finding:
     """Check that a broker whose clients may do everything listens on loopback only."""
     if settings.get("acl.enable") == "true":
         if settings.get("zookeeper.set.acl") != "true":
-            return Finding(
-                Verdict.WARN,
+            return _warn(
                 "exposure",
                 f"{broker} enforces rules, which whoever reaches ZooKeeper may change",
                 "set zookeeper.credential.file and zookeeper.set.acl",
             )
-        return Finding(Verdict.OK, "exposure", f"{broker} enforces rules")
+        return _ok("exposure", f"{broker} enforces rules")
     hosts = _hosts(settings)
     if settings.get("authentication.required") == "true":
         optional = settings.get("authentication.optional.listeners", "").split(",")
         hosts = {name: hosts[name] for name in map(str.strip, optional) if name in hosts}
         if not hosts:
-            return Finding(Verdict.OK, "exposure", f"{broker} serves those who log in only")
+            return _ok("exposure", f"{broker} serves those who log in only")
     open_hosts = [host for host in hosts.values() if not is_loopback(host)]
     if not open_hosts:
-        return Finding(Verdict.OK, "exposure", f"{broker} serves strangers on loopback only")
+        return _ok("exposure", f"{broker} serves strangers on loopback only")
     where = ", ".join(one or "all addresses" for one in open_hosts)
-    return Finding(
-        Verdict.WARN,
+    return _warn(
         "exposure",
         f"{broker} listens on {where}, and whoever reaches it may do everything",
         "set acl.enable and super.users, or host=127.0.0.1",
@@ -129,14 +131,13 @@ def check_clocks(readings: Iterable[ClockReading]) -> Iterator[Finding]:
     off_ms = abs(worst.ahead_ms) - worst.error_ms
     if off_ms > _MAX_CLOCK_ERROR_MS:
         way = "ahead of" if worst.ahead_ms > 0 else "behind"
-        yield Finding(
-            Verdict.WARN,
+        yield _warn(
             "clocks",
             f"that of {worst.broker} is {format_duration(off_ms / 1000)} {way} this machine's",
             "synchronize them (NTP): certificates, retention and --since go by the clock",
         )
     else:
-        yield Finding(Verdict.OK, "clocks", "those of all brokers agree with this machine's")
+        yield _ok("clocks", "those of all brokers agree with this machine's")
 
 
 def check_key_files(broker: str, paths: Iterable[Path]) -> Iterator[Finding]:
@@ -148,8 +149,7 @@ def check_key_files(broker: str, paths: Iterable[Path]) -> Iterator[Finding]:
         except OSError:  # of another machine, or of another user
             continue
         if is_open_to_others(path, found):
-            yield Finding(
-                Verdict.FAIL,
+            yield _fail(
                 "key file",
                 f"{path} of {broker} can be read or changed by others: "
                 f"mode {stat.S_IMODE(found.st_mode):04o}",
@@ -158,7 +158,7 @@ def check_key_files(broker: str, paths: Iterable[Path]) -> Iterator[Finding]:
         else:
             private.append(path.name)
     if private:
-        yield Finding(Verdict.OK, "key file", f"{', '.join(private)} of {broker}: for its user")
+        yield _ok("key file", f"{', '.join(private)} of {broker}: for its user")
 
 
 def key_files(document: Mapping[str, Any], settings: Mapping[str, str]) -> Iterator[Path]:
@@ -206,18 +206,18 @@ def check_contexts(env: Environment) -> Finding:
 
     found = read_contexts(env.environ)  # malformed ones ended the command before
     if found.warnings:
-        return Finding(Verdict.WARN, "contexts", found.warnings[0], "mend the file")
+        return _warn("contexts", found.warnings[0], "mend the file")
     names = ", ".join(sorted(found.by_name)) or "none"
     current = current_name(env.environ, found)
-    return Finding(Verdict.OK, "contexts", f"{names}; current: {current}" if current else names)
+    return _ok("contexts", f"{names}; current: {current}" if current else names)
 
 
 def _check_libraries() -> Finding:
     missing = [name for name in _LIBRARIES if not _is_installed(name)]
     if missing:
         hint = "install them with pip install pylogctl"
-        return Finding(Verdict.FAIL, "libraries", f"missing: {', '.join(missing)}", hint)
-    return Finding(Verdict.OK, "libraries", ", ".join(_LIBRARIES))
+        return _fail("libraries", f"missing: {', '.join(missing)}", hint)
+    return _ok("libraries", ", ".join(_LIBRARIES))
 
 
 def _is_installed(library: str) -> bool:
@@ -239,8 +239,8 @@ def _check_codecs() -> Finding:
 
     broken = [codec.name.lower() for codec in Codec if not works(codec)]
     if broken:
-        return Finding(Verdict.FAIL, "codecs", f"not working: {', '.join(broken)}")
-    return Finding(Verdict.OK, "codecs", ", ".join(codec.name.lower() for codec in Codec))
+        return _fail("codecs", f"not working: {', '.join(broken)}")
+    return _ok("codecs", ", ".join(codec.name.lower() for codec in Codec))
 
 
 def _check_message_codec() -> Finding:
@@ -260,10 +260,8 @@ def _check_java() -> Finding:  # for the embedded ZooKeeper
         find_jars()
     except BrokerError as error:
         message, _, hint = str(error).partition("; ")
-        return Finding(
-            Verdict.WARN, "java", message, hint or "needed for the embedded ZooKeeper only"
-        )
-    return Finding(Verdict.OK, "java", f"{java.version} at {java.executable} ({java.source})")
+        return _warn("java", message, hint or "needed for the embedded ZooKeeper only")
+    return _ok("java", f"{java.version} at {java.executable} ({java.source})")
 
 
 def check_spark() -> Finding:
@@ -274,16 +272,16 @@ def check_spark() -> Finding:
         java = check_requirements()
     except BrokerError as error:
         message, _, hint = str(error).partition("; ")
-        return Finding(Verdict.WARN, "spark", message, f"needed for `pipeline` only; {hint}")
+        return _warn("spark", message, f"needed for `pipeline` only; {hint}")
     pyspark = metadata.version("pyspark")
-    return Finding(Verdict.OK, "spark", f"pyspark {pyspark}, java {java.version} ({java.source})")
+    return _ok("spark", f"pyspark {pyspark}, java {java.version} ({java.source})")
 
 
 def _check_disk(directory: Path) -> Finding:
     free = shutil.disk_usage(directory).free
     detail = f"{format_size(free)} free at {directory}"
     if not os.access(directory, os.W_OK):
-        return Finding(Verdict.WARN, "disk", f"{directory} is not writable")
+        return _warn("disk", f"{directory} is not writable")
     verdict = Verdict.OK if free >= _LOW_DISK_BYTES else Verdict.WARN
     return Finding(verdict, "disk", detail, "a segment alone can take 1 GiB")
 
@@ -291,7 +289,7 @@ def _check_disk(directory: Path) -> Finding:
 def check_file_limit(soft_limit: int) -> Finding:
     """Check the limit of open files and connections, RLIMIT_NOFILE; -1 is none."""
     if soft_limit in (-1, resource.RLIM_INFINITY):
-        return Finding(Verdict.OK, "open files", "unlimited")
+        return _ok("open files", "unlimited")
     verdict = Verdict.OK if soft_limit >= _LOW_FILE_LIMIT else Verdict.WARN
     return Finding(verdict, "open files", str(soft_limit), f"ulimit -n {_LOW_FILE_LIMIT} or more")
 
@@ -306,7 +304,7 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
         try:
             addresses = list(parse_broker_list(",".join(env.settings.brokers)))
         except BrokerError as error:
-            yield Finding(Verdict.FAIL, "broker", str(error))
+            yield _fail("broker", str(error))
             return
         with suppress(BrokerError):  # those that do not respond are named below
             away = told_away(addresses, connector(env, timeout_s=_TIMEOUT_S))
@@ -314,23 +312,23 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
         try:
             addresses, away = _registered_brokers(env)
         except BrokerError as error:
-            yield Finding(Verdict.FAIL, "registry", str(error), _registry_hint())
+            yield _fail("registry", str(error), _registry_hint())
             return
         except CliError as error:
-            yield Finding(Verdict.FAIL, "registry", str(error), "; ".join(error.hints))
+            yield _fail("registry", str(error), "; ".join(error.hints) or None)
             return
-        yield Finding(Verdict.OK, "registry", f"{env.zookeeper}, brokers: {len(addresses)}")
+        yield _ok("registry", f"{env.zookeeper}, brokers: {len(addresses)}")
     clocks: list[ClockReading] = []
     for address in addresses:
         yield from _check_broker(env, address, clocks)
     for broker_id, topics in away.items():
         down = away_error(broker_id, topics)
-        yield Finding(Verdict.FAIL, "broker", str(down), *down.hints)
+        yield _fail("broker", str(down), *down.hints)
     yield from check_clocks(clocks)
 
 
 def _registry_hint() -> str:
-    if _check_java().verdict is Verdict.OK:
+    if _check_java().status is Verdict.OK:
         return "start one: pylogctl broker start"
     return (
         "none can be started here (java, above); name one that runs with -Z HOST:PORT, or do "
@@ -361,23 +359,23 @@ def _check_broker(
     _, document, error = request_status(connect, address, StatusParts.SETTINGS)
     answered_ms = env.clock.time_ms()
     if isinstance(error, ClusterAuthorizationError):
-        yield Finding(Verdict.OK, "broker", f"{where} answers, but does not show you its status")
+        yield _ok("broker", f"{where} answers, but does not show you its status")
     elif error is not None:
-        yield Finding(Verdict.FAIL, "broker", str(error))
+        yield _fail("broker", str(error))
     elif document is None:
-        yield Finding(Verdict.WARN, "broker", f"{where} speaks Kafka 0.7 only",
-                       "no acknowledgements; produce polls at its end")  # fmt: skip
+        hint = "no acknowledgements; produce polls at its end"
+        yield _warn("broker", f"{where} speaks Kafka 0.7 only", hint)
     else:
         broker = f"broker {document['broker']}"
-        yield Finding(Verdict.OK, "broker", f"{where} answers as {broker}")
+        yield _ok("broker", f"{where} answers as {broker}")
         for text in lost_logs_of(document["broker"], document):
-            yield Finding(Verdict.FAIL, "lost by disks", text)
+            yield _fail("lost by disks", text)
         for text in access_problems_of(document):
-            yield Finding(Verdict.FAIL, "access", text, _ACCESS_HINT)
+            yield _fail("access", text, _ACCESS_HINT)
         settings = {name: one["value"] for name, one in document["settings"].items()}
         yield check_exposure(broker, settings)
         if problem := document["retention_waits"]:
-            yield Finding(Verdict.WARN, "retention", f"{broker}: {problem}")
+            yield _warn("retention", f"{broker}: {problem}")
         if (certificate := document.get("certificate")) is not None:
             yield check_certificate(broker, certificate, answered_ms)
         yield from check_key_files(broker, key_files(document, settings))

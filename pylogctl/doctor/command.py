@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pylogctl.cli.columns import HIDDEN, Document, Fit, Row, Text
 from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.options import CONNECTION, OUTPUT, App
 from pylogctl.cli.render import render
+from pylogctl.doctor.checks import DOCTOR, Verdict, run_checks
 
 app = App()
-
-
-class FindingRow(Row):
-    """The result of a check."""
-
-    status: Annotated[str, "ok, warn or fail", Fit.STATE]
-    check: Annotated[str, "subject of the check", Fit.WHOLE]
-    detail: Annotated[str, "result in detail", Fit.WRAP]
-    hint: Annotated[Text, "how to mend it", Fit.WRAP, HIDDEN]
-
-
-DOCTOR = Document("doctor/1", FindingRow, empty="no checks")
 
 
 @app.command(OUTPUT + CONNECTION, exits=(ExitStatus.FAILED,), reports_failures=True)
@@ -36,14 +22,11 @@ def doctor(env: Environment) -> int:
     $ pylogctl doctor
     $ pylogctl doctor --output json --broker localhost:9092
     """
-    from pylogctl.doctor.checks import Verdict, run_checks
-
     findings = list(run_checks(env))
-    rows = [FindingRow(f.verdict.value, f.check, f.detail, f.hint or None) for f in findings]
-    render(env, DOCTOR, rows)
+    render(env, DOCTOR, findings)
     env.flush()
     for finding in findings:
-        if finding.hint and finding.verdict is not Verdict.OK:
+        if finding.hint and finding.status is not Verdict.OK:
             env.note(f"{finding.check}: {finding.hint}")
-    has_failed = any(finding.verdict is Verdict.FAIL for finding in findings)
+    has_failed = any(finding.status is Verdict.FAIL for finding in findings)
     return ExitStatus.FAILED if has_failed else ExitStatus.OK

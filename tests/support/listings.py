@@ -33,7 +33,7 @@ from pylogctl.cluster import recover
 from pylogctl.config import document as config
 from pylogctl.consume import retry
 from pylogctl.copy import run as copy
-from pylogctl.doctor import command as doctor
+from pylogctl.doctor import checks as doctor
 from pylogctl.group import document as group
 from pylogctl.help import command as help_
 from pylogctl.log import document as log
@@ -897,14 +897,16 @@ LISTINGS: Mapping[str, Listing] = {
     "doctor": Listing(
         doctor.DOCTOR,
         [
-            doctor.FindingRow("ok", "python", "3.11.9", None),
-            doctor.FindingRow(
-                "warn",
+            doctor.Finding(doctor.Verdict.OK, "python", "3.11.9", None),
+            doctor.Finding(
+                doctor.Verdict.WARN,
                 "disk",
                 "12.4 MiB free at /var/lib/pylogctl/data/on/a/disk/that/is/mounted/far/below",
                 "free some",
             ),
-            doctor.FindingRow("fail", "zookeeper", "localhost:2181 refuses connections", None),
+            doctor.Finding(
+                doctor.Verdict.FAIL, "zookeeper", "localhost:2181 refuses connections", None
+            ),
         ],
     ),
     "user quota": Listing(

@@ -86,7 +86,7 @@ def test_doctor_when_others_can_read_the_cluster_key_then_fails_and_says_what_to
 def test_exposure_when_strangers_may_do_everything_then_warned_of(
     settings: dict[str, str], verdict: Verdict
 ) -> None:
-    assert check_exposure("broker 0", settings).verdict is verdict
+    assert check_exposure("broker 0", settings).status is verdict
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_clocks_when_one_differs_then_named_with_its_difference(
 ) -> None:
     readings = [ClockReading("broker 0", 3, 500), ClockReading("broker 1", ahead_ms, 500)]
     (found,) = check_clocks(readings)
-    assert found.verdict is verdict
+    assert found.status is verdict
     assert words in found.detail
 
 
@@ -134,7 +134,7 @@ def test_certificate_when_it_expires_soon_or_has_then_said(
     not_after_ms = 1_000_000 + left_days * 86_400_000
     certificate = {"path": "a.pem", "not_after_ms": not_after_ms}
     found = check_certificate("broker 0", certificate, 1_000_000)
-    assert (found.verdict, found.detail) == (verdict, words)
+    assert (found.status, found.detail) == (verdict, words)
 
 
 def test_key_files_when_absent_then_skipped_and_when_private_then_ok(tmp_path: Path) -> None:
@@ -142,4 +142,4 @@ def test_key_files_when_absent_then_skipped_and_when_private_then_ok(tmp_path: P
     assert list(check_key_files("broker 0", [key])) == []
     key.touch(stat.S_IRUSR)
     (found,) = check_key_files("broker 0", [key])
-    assert found.verdict is Verdict.OK
+    assert found.status is Verdict.OK

@@ -93,7 +93,7 @@ def test_doctor_where_no_zookeeper_can_be_started_then_advises_to_name_one_or_do
 
 
 def test_checks_judge_versions_and_limits() -> None:
-    assert check_python((3, 10)).verdict is Verdict.FAIL
-    assert check_python((3, 11)).verdict is Verdict.OK
-    assert check_file_limit(1024).verdict is Verdict.WARN
+    assert check_python((3, 10)).status is Verdict.FAIL
+    assert check_python((3, 11)).status is Verdict.OK
+    assert check_file_limit(1024).status is Verdict.WARN
     assert check_file_limit(-1).detail == "unlimited"
