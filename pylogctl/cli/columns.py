@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 from broker.records import HIDDEN as HIDDEN
 from broker.records import RARE as RARE
@@ -100,6 +100,11 @@ class Row:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         self.__dict__.update(zip(self._fields, values, strict=False), **named)
+
+    @classmethod
+    def of(cls, record: NamedTuple, **others: Any) -> Self:
+        """Return the row that has the values of a record under the same names, and `others`."""
+        return cls(**(record._asdict() | others))
 
     def by_column(self) -> dict[str, Any]:
         """Return the values by the names of their columns."""

@@ -62,21 +62,14 @@ def change_row(one: LoggedChange) -> StateChangeRow:
     """Return a row of `CHANGES`."""
     epochs = ["-" if epoch is None else epoch for epoch in (one.controller_epoch, one.leader_epoch)]
     partition = one.partition
-    return StateChangeRow(
+    return StateChangeRow.of(
+        one,
         at=format_time(one.time_ms)[5:-1].replace("T", " "),
         time=one.time_ms,
-        broker=one.broker,
         epochs="/".join(map(str, epochs if one.leader_epoch is not None else epochs[:1])),
         partition=None if partition is None else str(partition),
         change=one.what,
-        kind=one.kind,
         topic=None if partition is None else partition.topic,
         name=None if partition is None else partition.name,
-        controller_epoch=one.controller_epoch,
-        leader_epoch=one.leader_epoch,
-        leader=one.leader,
-        isr=one.isr,
-        version=one.version,
-        offset=one.offset,
         text=one.text or None,
     )

@@ -202,16 +202,10 @@ def _cluster(context: Context) -> str:
 
 
 def _row(context: Context, current: str | None) -> ContextRow:
-    return ContextRow(
-        name=context.name,
+    return ContextRow.of(
+        context,
         current=context.name == current,
-        zookeeper=context.zookeeper,
         brokers=",".join(context.brokers) or None,
-        timeout=context.timeout,
         tls=context.tls or bool(context.tls_ca or context.tls_cert),
-        user=context.user,
-        protected=context.protected,
-        read_only=context.read_only,
-        color=context.color,
         file=str(context.file),
     )

@@ -173,13 +173,9 @@ def _range_fields(found: ReadRange | None) -> dict[str, Any]:
 
 def sample_row(message: MessageFacts, show_payload: Callable[[bytes], str]) -> SampleRow:
     """Return a row of `SAMPLE`; `show_payload` turns the payload into text."""
-    return SampleRow(
-        message.partition,
-        message.offset,
-        message.next_offset,
-        message.inner,
-        len(message.payload),
-        message.codec,
-        f"{message.crc:08x}",
-        show_payload(message.payload),
+    return SampleRow.of(
+        message,
+        size=len(message.payload),
+        crc=f"{message.crc:08x}",
+        payload=show_payload(message.payload),
     )
