@@ -41,6 +41,11 @@ def _expressions() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     )
 
 
+def moment(time_ms: int | None) -> datetime | None:
+    """Return the point in time of milliseconds since 1970; None for None."""
+    return None if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC)
+
+
 def parse_moment(text: str, zone: tzinfo | None = UTC) -> datetime:
     """Return a point in time, to microseconds.
 

@@ -9,7 +9,6 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from broker import deadlines, errors
@@ -41,6 +40,7 @@ from broker.records import (
     Text,
     Title,
 )
+from broker.times import moment
 from broker.topic import TopicPartition
 from broker.units import format_duration
 from broker.zk import paths
@@ -256,12 +256,12 @@ def status_of(response: StatusResponse) -> BrokerStatus:
         address.id,
         where,
         document["phase"],
-        started=_time(document["started_ms"]),
+        started=moment(document["started_ms"]),
         uptime_s=document["uptime_ms"] / 1000,
         size_bytes=document["bytes"],
         produce_requests_per_s=round(sockets["ProduceRequestsPerSecond"], 3),
         fetch_requests_per_s=round(sockets["FetchRequestsPerSecond"], 3),
-        last_flush=_time(document["last_flush_ms"]),
+        last_flush=moment(document["last_flush_ms"]),
         is_clean_start=document["clean_start"],
         session=session.get("state"),
         is_registered=session.get("is_registered"),
@@ -272,13 +272,9 @@ def status_of(response: StatusResponse) -> BrokerStatus:
         failures=tuple(
             LogFailure(_partition(one), one["state"], one["error"]) for one in document["failures"]
         ),
-        certificate_expires=_time((document.get("certificate") or {}).get("not_after_ms")),
+        certificate_expires=moment((document.get("certificate") or {}).get("not_after_ms")),
         **{name: document.get(name) for name in _AS_TOLD},
     )
-
-
-def _time(time_ms: int | None) -> datetime | None:
-    return None if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
 def _partition(record: Mapping[str, str]) -> TopicPartition:

@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -32,6 +31,7 @@ from broker.protocol.layouts import DATA
 from broker.protocol.message_set import slice_messages
 from broker.protocol.responses import BrokerAddress, PartitionMetadata
 from broker.records import HIDDEN, UNTOLD, Bytes, Count, Fit, Integer, Moment, Rank, Text, Title
+from broker.times import moment
 from broker.topic import MessagePosition, ReadRange, TopicPartition, validate_topic_name
 
 _DAY_MS = 86_400_000
@@ -270,7 +270,7 @@ class TopicFacts:
             start=record["log_start"],
             end=record["high_watermark"],
             segments=record["segments"],
-            last_append=_moment(record["last_append_ms"]),
+            last_append=moment(record["last_append_ms"]),
             lags={**found.lags, **{int(id): lag for id, lag in record["lags"].items()}},
         )
 
@@ -374,7 +374,7 @@ class TopicFacts:
                 start=starts[0],
                 end=starts[-1],
                 segments=self._segment_count(partition, starts),
-                last_append=_moment(self._last_append_ms(partition, starts, now_ms)),
+                last_append=moment(self._last_append_ms(partition, starts, now_ms)),
             )
 
         try:
@@ -513,10 +513,6 @@ def _metadata_of_07(side: Side, topics: tuple[str, ...] | None) -> Topics:
         ]
         for name in names
     }
-
-
-def _moment(time_ms: int | None) -> datetime | None:
-    return None if time_ms is None else datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
 def _without_leader(candidates: Iterable[int]) -> errors.LeaderNotAvailableError:

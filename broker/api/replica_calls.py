@@ -36,7 +36,10 @@ class Reassignment:
     def progress(self, *, timeout: Timeout = UNSET) -> list[MoveProgress]:
         """Return how far those of the moves are that are under way; none once all have ended."""
         moving = {one.partition for one in self.moves}
-        found = self._client._progress(self.topic, timeout)
+        from broker.admin.reassignment import progress
+
+        with self._client._asking(timeout) as side:
+            found = progress(side, [self.topic]).moves
         return [one for one in found if one.partition in moving]
 
     def wait(self, timeout: Timeout = UNSET) -> None:
@@ -49,7 +52,12 @@ class Reassignment:
             TimedOut: brokers still copy, and go on.
             Conflict: a move was cancelled, replaced by another one, or only planned.
         """
-        self._client._wait_for(self.moves, timeout)
+        from broker.admin.reassignment import wait_for_moves
+
+        client = self._client
+        with client._waiting(timeout) as seconds:
+            limit_s = math.inf if seconds is None else seconds
+            wait_for_moves(Side(client._cluster, client._connect, limit_s), self.moves)
 
 
 class ReplicaCalls(Access):
@@ -172,19 +180,6 @@ class ReplicaCalls(Access):
 
         with self._asking(timeout) as side:
             return cancel(side, topic_of(topic))
-
-    def _progress(self, topic: str, timeout: Timeout) -> list[MoveProgress]:
-        from broker.admin.reassignment import progress
-
-        with self._asking(timeout) as side:
-            return progress(side, [topic]).moves
-
-    def _wait_for(self, moves: Sequence[Move], timeout: Timeout) -> None:
-        from broker.admin.reassignment import wait_for_moves
-
-        with self._waiting(timeout) as seconds:
-            limit_s = math.inf if seconds is None else seconds
-            wait_for_moves(Side(self._cluster, self._connect, limit_s), moves)
 
 
 def _broker_ids(brokers: object) -> list[int]:

@@ -7,7 +7,7 @@ import signal
 import ssl
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -101,13 +101,8 @@ def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int
             return status
     set_up_logging(env, process.log_file, broker=config.broker_id)
     given = {BrokerConfig.name_in_07(name) for layer in layers[1:] for name in layer.properties}
-    needs_zookeeper = options.zookeeper_port is not None or "zk.connect" in given
     with service.pid_file(process.pid_file), graceful_stop() as stop:
-        _serve(
-            *(env, options, config, process, stop),
-            needs_zookeeper=needs_zookeeper,
-            says_acl="zookeeper.set.acl" in given,
-        )
+        _serve(env, options, config, process, stop, given)
     return 0
 
 
@@ -207,9 +202,7 @@ def _serve(
     config: BrokerConfig,
     process: ProcessOptions,
     stop: StopRequest,
-    *,
-    needs_zookeeper: bool,
-    says_acl: bool,
+    given: Collection[str],  # names of properties that are set
 ) -> None:
     """Start a broker, announce that it is ready, and stop it on a signal or a shutdown request."""
     with ExitStack() as closing:
@@ -219,11 +212,11 @@ def _serve(
             config = replace(config, data_dirs=(data_dir,))
         runs_zookeeper = False
         if config.zookeeper_connect == EMBEDDED:
-            embedded = _embedded_zookeeper(
-                env, config, options.zookeeper_port, is_needed=needs_zookeeper
-            )
+            port = options.zookeeper_port
+            is_needed = port is not None or "zk.connect" in given
+            embedded = _embedded_zookeeper(env, config, port, is_needed=is_needed)
             address, runs_zookeeper = closing.enter_context(embedded)
-            config = _with_embedded(config, address, says_acl=says_acl)
+            config = _with_embedded(config, address, says_acl="zookeeper.set.acl" in given)
         broker = Broker(
             config, env.clock, runs_zookeeper=runs_zookeeper, on_shutdown_request=stop.wake
         )

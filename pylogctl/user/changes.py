@@ -8,7 +8,6 @@ from __future__ import annotations
 import getpass
 import secrets
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from broker.admin import users
@@ -28,6 +27,7 @@ from pylogctl.cli.connections import open_registry, registry_side, zookeeper_ses
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
 from pylogctl.cli.security import password_in_descriptor, password_in_file
+from pylogctl.user.options import PasswordSource, QuotaOptions
 
 
 class QuotaRow(Row):
@@ -58,20 +58,12 @@ class NewPassword(NamedTuple):
         return self.iterations == GENERATED_ITERATIONS
 
 
-class PasswordSource(NamedTuple):
-    """Where a new password is from; without any it is typed at the terminal."""
-
-    file: Path | None
-    descriptor: int | None
-    generates: bool
-
-
 def _new_password(env: Environment, user: str, source: PasswordSource) -> NewPassword:
     """Return the password of an option, a generated one, or the one typed at the terminal."""
-    file, descriptor, generates = source
-    if (file is not None) + (descriptor is not None) + generates > 1:
+    file, descriptor = source.new_file, source.new_descriptor
+    if (file is not None) + (descriptor is not None) + source.generate > 1:
         raise UsageError("give one of --password-file, --password-fd and --generate")
-    if generates:
+    if source.generate:
         return _generated()
     if file is not None:
         text = password_in_file(file)
@@ -95,18 +87,20 @@ def _generated() -> NewPassword:
     return NewPassword(Secret(secrets.token_urlsafe(_RANDOM_BYTES)), GENERATED_ITERATIONS)
 
 
-def parse_quotas(
-    bytes_in: str | None, bytes_out: str | None, work: str | None, connections: str | None
-) -> dict[str, int | None]:
+_QUOTA_NAMES = {  # in ZooKeeper, by their options
+    "--bytes-in": "producer_byte_rate",
+    "--bytes-out": "consumer_byte_rate",
+    "--work": "request_percentage",
+    "--connections": "connections",
+}
+
+
+def parse_quotas(options: QuotaOptions) -> dict[str, int | None]:
     """Return the wanted quotas by their names in ZooKeeper; None for one to be removed."""
-    given = {
-        "producer_byte_rate": ("--bytes-in", bytes_in),
-        "consumer_byte_rate": ("--bytes-out", bytes_out),
-        "request_percentage": ("--work", work),
-        "connections": ("--connections", connections),
-    }
     return {
-        name: _number(option, text) for name, (option, text) in given.items() if text is not None
+        _QUOTA_NAMES[option]: _number(option, str(text))
+        for option, text in options.by_option.items()
+        if text is not None
     }
 
 

@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-from pylogctl.cli.declarations import argument, flag, option
+from pylogctl.cli.declarations import argument
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.options import CHANGE, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, TLS, App
+from pylogctl.user.options import PasswordSource, QuotaOptions
 
 app = App()
 
 _Name = Annotated[str, argument("USER", "Name.")]
-_File = Annotated[
-    Path | None,
-    option(
-        "--password-file FILE",
-        "Take the first line of a file as the password.",
-        exists=True,
-        dir_okay=False,
-    ),
-]
-_Descriptor = Annotated[
-    int | None,
-    option("--password-fd N", "Read the password from an open descriptor; 0 is stdin.", min=0),
-]
-_Generate = Annotated[bool, flag("--generate", "Make a password, and write it to stdout, once.")]
-
-
-_BytesIn = Annotated[str | None, option("--bytes-in RATE", "Most bytes a second from the user.")]
-_BytesOut = Annotated[str | None, option("--bytes-out RATE", "Most bytes a second to the user.")]
-_Connections = Annotated[
-    str | None, option("--connections N", "Most connections of the user at a time.")
-]
-_Work = Annotated[
-    str | None, option("--work PERCENT", "Most work for the user, of one thread's time.")
-]
 
 
 @app.command(REGISTRY + TLS + TIMEOUT + DRY_RUN, exits=(ExitStatus.CONFLICT,))
-def add(
-    env: Environment,
-    user: _Name,
-    new_file: _File = None,
-    new_descriptor: _Descriptor = None,
-    generate: _Generate = False,
-) -> None:
+def add(env: Environment, user: _Name, source: PasswordSource) -> None:
     """Add a user, who logs in at brokers with a password, and wait until they know it.
 
     Without an option it is asked for. ZooKeeper keeps what checks it (SCRAM-SHA-256, as Kafka does)
@@ -55,9 +25,9 @@ def add(
     $ pylogctl user add billing --generate > billing.password
     $ pass show kafka/alice | pylogctl user add alice --password-fd 0
     """
-    from pylogctl.user.changes import PasswordSource, add_user
+    from pylogctl.user.changes import add_user
 
-    add_user(env, user, PasswordSource(new_file, new_descriptor, generate))
+    add_user(env, user, source)
 
 
 @app.command(OUTPUT + REGISTRY + TIMEOUT)
@@ -72,13 +42,7 @@ def list_(env: Environment) -> None:
 
 
 @app.command(REGISTRY + TLS + TIMEOUT + DRY_RUN, exits=(ExitStatus.NOT_FOUND,))
-def password(
-    env: Environment,
-    user: _Name,
-    new_file: _File = None,
-    new_descriptor: _Descriptor = None,
-    generate: _Generate = False,
-) -> None:
+def password(env: Environment, user: _Name, source: PasswordSource) -> None:
     """Give a user another password; the one of before is not accepted any more.
 
     Connections that the user has open stay; `user remove` ends them.
@@ -86,19 +50,17 @@ def password(
     $ pylogctl user password alice
     $ pylogctl user password billing --generate
     """
-    from pylogctl.user.changes import PasswordSource, change_password
+    from pylogctl.user.changes import change_password
 
-    change_password(env, user, PasswordSource(new_file, new_descriptor, generate))
+    change_password(env, user, source)
 
 
 @app.command(OUTPUT + REGISTRY + TIMEOUT + DRY_RUN)
 def quota(
     env: Environment,
     user: str | None = argument("[USER]", "Name, or <default> for all others.", default=None),
-    bytes_in: _BytesIn = None,
-    bytes_out: _BytesOut = None,
-    work: _Work = None,
-    connections: _Connections = None,
+    *,
+    quotas: QuotaOptions,
 ) -> None:
     """Show quotas, or set what a user may use of each broker.
 
@@ -113,7 +75,7 @@ def quota(
     """
     from pylogctl.user import changes
 
-    wanted = changes.parse_quotas(bytes_in, bytes_out, work, connections)
+    wanted = changes.parse_quotas(quotas)
     if wanted and user is None:
         raise UsageError("USER is missing", "'<default>' is for all others")
     if wanted and user is not None:
