@@ -52,20 +52,24 @@ def damage_text(source: str, damaged_count: int) -> str:
     return f"{source}: {damaged_count} lines are no state changes and are left out"
 
 
+@dataclass(eq=False, slots=True)
 class ChangeReader:
     """Reads the state-change log of one broker, each time from where it ended before."""
 
-    def __init__(self, connect: Connect, broker: BrokerAddress, warn: Tell) -> None:
-        self.broker = broker
-        self._connect = connect
-        self._warn = warn
-        self._connection: Connection | None = None
-        self._position = -1
+    connect: Connect
+    broker: BrokerAddress
+    warn: Tell
+    is_listed: bool = True  # by the cluster
+    problem: BrokerError | None = None  # why it is not asked at present
+    retry_at_s: float = 0.0
+    _connection: Connection | None = None
+    _position: int = -1
 
     def move(self, broker: BrokerAddress) -> None:
         """Continue at another address of the same broker."""
         self.close()
         self.broker = broker
+        self.retry_at_s = 0.0
 
     def close(self) -> None:
         """Close the connection; `read` opens another one."""
@@ -76,7 +80,7 @@ class ChangeReader:
     def read(self) -> list[LoggedChange]:
         """Return what the broker has logged since the last call."""
         if self._connection is None:
-            self._connection = self._connect(self.broker)
+            self._connection = self.connect(self.broker)
         try:
             return self._read(self._connection)
         except BrokerError:
@@ -97,7 +101,7 @@ class ChangeReader:
         self._position = position  # not before: after an error, the next call reads all again
         changes, damaged_count = decode_changes(lines)
         if damaged_count:
-            self._warn(damage_text(f"broker {self.broker.id}", damaged_count))
+            self.warn(damage_text(f"broker {self.broker.id}", damaged_count))
         return changes
 
 
@@ -139,16 +143,6 @@ class Ordering:
         return held
 
 
-@dataclass(slots=True)
-class _Followed:
-    """A broker whose changes are read."""
-
-    reader: ChangeReader
-    is_listed: bool = True  # by the cluster
-    problem: BrokerError | None = None  # why it is not asked at present
-    retry_at_s: float = 0.0
-
-
 class FollowedBrokers:
     """Reads the new changes of all brokers of a cluster, including those that are down.
 
@@ -159,14 +153,14 @@ class FollowedBrokers:
         self._side = side
         self._warn = warn
         self._note = note
-        self._followed: dict[int, _Followed] = {}
+        self._followed: dict[int, ChangeReader] = {}
         self._find_at_s = 0.0
         self._find_problem = ""
 
     def close(self) -> None:
         """Close the connections."""
         for one in self._followed.values():
-            one.reader.close()
+            one.close()
 
     @property
     def problems(self) -> dict[int, BrokerError]:
@@ -203,11 +197,9 @@ class FollowedBrokers:
             known = self._followed.get(broker_id)
             if known is None:
                 reader = ChangeReader(self._side.connect, broker, self._warn)
-                self._followed[broker_id] = _Followed(reader)
-                continue
-            if known.reader.broker != broker:
-                known.reader.move(broker)
-                known.retry_at_s = 0.0
+                self._followed[broker_id] = reader
+            elif known.broker != broker:
+                known.move(broker)
             elif not known.is_listed:
                 known.retry_at_s = 0.0
         for broker_id, one in self._followed.items():
@@ -219,7 +211,7 @@ class FollowedBrokers:
             if time.monotonic() < one.retry_at_s:
                 continue
             try:
-                changes += one.reader.read()
+                changes += one.read()
             except BrokerError as error:
                 if one.problem is None:
                     self._warn(f"{error}; its changes are shown when it is back")

@@ -293,17 +293,11 @@ class TopicFacts:
 
     def _settings_of(self, topic: str) -> dict[str, str] | None:
         """Return the settings of a topic in effect on the first broker that responds."""
-        for status in self._statuses.values():
-            if status is not None:
-                return dict(status["topic_settings"].get(topic, {}))
-        for broker in self._cluster.brokers():
-            try:
-                status = self._status(broker)
-            except _SILENCE:
-                continue
-            if status is not None:
-                return dict(status["topic_settings"].get(topic, {}))
-        return None
+        told = next(filter(None, self._statuses.values()), None)
+        for broker in self._cluster.brokers() if told is None else ():
+            with suppress(*_SILENCE):
+                told = told or self._status(broker)
+        return None if told is None else dict(told["topic_settings"].get(topic, {}))
 
     def _status(self, broker: BrokerAddress) -> dict[str, Any] | None:
         """Return the status of a broker, which is asked once; None for a 0.7 broker."""

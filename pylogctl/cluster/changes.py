@@ -83,34 +83,26 @@ def follow_cluster(env: Environment, selects: admin.Selects) -> ExitStatus:
         )
     if env.settings.sort:
         raise UsageError("--sort needs all changes, and --follow shows them as they come")
-    output = _Output(env, selects)
+    shown = env
+
+    def show(changes: Iterable[LoggedChange]) -> None:
+        """Write the changes of a round at once, with a header above the first ones only."""
+        nonlocal shown
+        if records := [change_row(one) for one in changes if selects(one)]:
+            render(shown, CHANGES, records, is_part=True)
+            shown.flush()
+            shown = shown.changed(settings=shown.settings._replace(no_header=True))
+
     order = admin.Ordering()
     with ExitStack() as stack:
         side = stack.enter_context(open_for_requests(env, absence=Absence.WARN))
         connect = connector(env, timeout_s=admin.REQUEST_TIMEOUT_S)
         brokers = admin.FollowedBrokers(side._replace(connect=connect), env.warn, env.note)
         stack.callback(brokers.close)
-        output.show(order.take(brokers.read_all()))
+        show(order.take(brokers.read_all()))
         stop = stack.enter_context(graceful_stop())
         while not stop.wait(admin.INTERVAL_S):
             env.check_reader()
-            output.show(order.take(brokers.read()))
-        output.show(order.take_rest())
+            show(order.take(brokers.read()))
+        show(order.take_rest())
         return stop.status
-
-
-class _Output:
-    """Writes changes in the format of `--output`, each round at once."""
-
-    def __init__(self, env: Environment, selects: admin.Selects) -> None:
-        self._env = env
-        self._selects = selects
-
-    def show(self, changes: Iterable[LoggedChange]) -> None:
-        records = [change_row(one) for one in changes if self._selects(one)]
-        if not records:
-            return
-        render(self._env, CHANGES, records, is_part=True)
-        self._env.flush()
-        without_header = self._env.settings._replace(no_header=True)
-        self._env = self._env.changed(settings=without_header)
