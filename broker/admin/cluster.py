@@ -285,29 +285,18 @@ def health_checks(
         for topic in metadata.topics
         if len(metadata.brokers) > 1 and any(len(one.replicas) < 2 for one in topic.partitions)
     )
+    offline = _names(partitions, lambda one: one.leader == NO_LEADER)
+    below = _names(replicated, lambda one: len(one.isr) < one.min_isr)
+    behind = _names(replicated, lambda one: len(one.isr) < len(one.replicas))
+    # one more failure makes these unavailable
+    at_minimum = _names(replicated, lambda one: len(one.isr) == one.min_isr < len(one.replicas))
     return [
-        HealthCheck(
-            "controller",
-            OK if has_controller else FAIL,
-            () if has_controller else ("no broker is the controller",),
-        ),
+        _check("controller", FAIL, () if has_controller else ("no broker is the controller",)),
         _check("brokers not there", FAIL, gone),
-        _check("offline", FAIL, _names(partitions, lambda one: one.leader == NO_LEADER)),
-        _check(
-            "below min in-sync replicas",
-            FAIL,
-            _names(replicated, lambda one: len(one.isr) < one.min_isr),
-        ),
-        _check(
-            "under-replicated",
-            FAIL,
-            _names(replicated, lambda one: len(one.isr) < len(one.replicas)),
-        ),
-        _check(  # one more failure makes these unavailable
-            "at min in-sync replicas",
-            WARN,
-            _names(replicated, lambda one: len(one.isr) == one.min_isr < len(one.replicas)),
-        ),
+        _check("offline", FAIL, offline),
+        _check("below min in-sync replicas", FAIL, below),
+        _check("under-replicated", FAIL, behind),
+        _check("at min in-sync replicas", WARN, at_minimum),
         HealthCheck("not led by the preferred replica", WARN if share > _IMBALANCE else OK, away),
         _check("without replicas", WARN, single),  # lost with the broker, or the disk, they are on
     ]

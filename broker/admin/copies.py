@@ -64,35 +64,6 @@ class CopyReport:
         return sum(one.size_bytes for one in self.partitions)
 
 
-class _CorruptMessages:
-    """Raises for a corrupt message, or skips and counts it."""
-
-    def __init__(self, *, skips: bool) -> None:
-        self._skips = skips
-        self.count = 0
-
-    def pass_over(
-        self,
-        partition: TopicPartition,
-        offset: int,
-        problem: str,
-        find_behind: FindBehind,
-        next_offset: int | None,
-    ) -> int:
-        with suppress(BrokerError):  # must not hide the corrupt message
-            behind = find_behind(partition, offset)
-            if behind == offset:
-                return offset  # it is read again, at another replica
-            next_offset = next_offset if behind is None else behind
-        if self._skips and next_offset is not None:
-            self.count += 1
-            logger.warning("%s: %s; going on at %d", partition, problem, next_offset)
-            return next_offset
-        raise InvalidMessageError(
-            f"{partition}: {problem}", details={"offset": offset, "next_offset": next_offset}
-        )
-
-
 def place(
     sources: Sequence[TopicPartition],
     side: Side,
@@ -162,7 +133,30 @@ def copy_ranges(
     source partitions, by name.
     """
     copied = plan_copy(ranges, placement)
-    corrupt = _CorruptMessages(skips=skips_corrupt)
+    corrupt_count = 0
+
+    def pass_over(
+        partition: TopicPartition,
+        offset: int,
+        problem: str,
+        find_behind: FindBehind,
+        next_offset: int | None,
+    ) -> int:
+        """Raise for a corrupt message, or skip and count it."""
+        nonlocal corrupt_count
+        with suppress(BrokerError):  # must not hide the corrupt message
+            behind = find_behind(partition, offset)
+            if behind == offset:
+                return offset  # it is read again, at another replica
+            next_offset = next_offset if behind is None else behind
+        if skips_corrupt and next_offset is not None:
+            corrupt_count += 1
+            logger.warning("%s: %s; going on at %d", partition, problem, next_offset)
+            return next_offset
+        raise InvalidMessageError(
+            f"{partition}: {problem}", details={"offset": offset, "next_offset": next_offset}
+        )
+
     settings = ProducerSettings(
         delivery_timeout_s=side.timeout_s, max_in_flight=MAX_IN_FLIGHT, timeout_s=side.timeout_s
     )
@@ -174,7 +168,7 @@ def copy_ranges(
             Limits(max_messages, None),
             should_stop,
             lambda _: None,
-            corrupt.pass_over,
+            pass_over,
         )
         try:
             copy.run(reader)
@@ -184,4 +178,4 @@ def copy_ranges(
                 one.name: done.next_offset for one, done in copied.items()
             }
             raise
-    return report_of(ranges, copied, corrupt_count=corrupt.count, seconds=copy.seconds)
+    return report_of(ranges, copied, corrupt_count=corrupt_count, seconds=copy.seconds)

@@ -161,20 +161,14 @@ def placement_text(counts: Mapping[int, int]) -> str:
     return ", ".join([total, *parts])
 
 
-def existing_text(topic: str, creation: TopicCreation) -> str:
-    """Return what there is of a topic on a broker, as a part of a sentence."""
-    return (
-        f"topic '{topic}' exists on broker {creation.broker.id} "
-        f"with {counted(creation.before, 'partition')}"
-    )
-
-
 def check_absent(topic: str, plan: Sequence[TopicCreation]) -> None:
     """Raise `TopicExistsError` if the topic exists on a broker of the plan."""
     for one in plan:
         if not one.is_needed:
             raise errors.TopicExistsError(
-                existing_text(topic, one), hints=["--if-not-exists leaves it as it is"]
+                f"topic '{topic}' exists on broker {one.broker.id} with "
+                f"{counted(one.before, 'partition')}",
+                hints=["--if-not-exists leaves it as it is"],
             )
 
 

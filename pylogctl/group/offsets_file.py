@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from broker.admin.group_plans import OffsetRecord
@@ -122,17 +122,10 @@ def _parse_record_text(text: str, number: int) -> OffsetRecord:
 
 def _csv_parser(header: list[str]) -> Callable[[str, int], OffsetRecord]:
     def parse(text: str, number: int) -> OffsetRecord:
-        cells = _csv_cells(text)
-        if len(cells) != len(header):
-            raise ValueError(text)
+        cells = next(csv.reader([text], strict=True))
         return _entry_of(dict(zip(header, cells, strict=True)), number)
 
     return parse
-
-
-def _csv_cells(text: str) -> list[str]:
-    rows: Iterator[list[str]] = csv.reader([text], strict=True)
-    return next(rows)
 
 
 def _entry_of(record: Mapping[str, Any], number: int) -> OffsetRecord:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import NamedTuple, cast
 
 from broker.admin import groups as admin
@@ -136,8 +137,7 @@ def _observe(
         if not with_count:
             return observer.lag(group, topics=topics, estimates=estimates)[0]
         with progress(env, "count", None) as meter:  # with the last sample only
-            count = meter.advance
-            return observer.lag(group, topics=topics, count=count, estimates=estimates)[0]
+            return observer.lag(group, topics=topics, count=meter.advance, estimates=estimates)[0]
 
 
 def show_lag(env: Environment, group: str, options: LagOptions) -> None:
@@ -223,33 +223,16 @@ def watch(env: Environment, group: str, *, interval_s: float, sample_count: int 
     has_screen = env.streams.stdout_is_tty
     show = _show_on_screen if has_screen else _show_line
     with open_observer(env, group, window_ms=_WATCHED_MS) as observer:
-        first = observer.lag(group)[0]
+        found = observer.lag(group)[0]
         with graceful_stop() as stop, _screen(env):
-            last = _watch(
-                env, observer, first, show, count=sample_count, wait=lambda: stop.wait(interval_s)
-            )
+            for number in count(1):
+                show(env, found)
+                env.flush()
+                if number == sample_count or stop.wait(interval_s):
+                    break
+                found = observer.lag(group)[0]
     if has_screen:
-        _render_partitions(env, last)
-
-
-def _watch(
-    env: Environment,
-    observer: GroupObserver,
-    found: GroupLag,
-    show: Callable[[Environment, GroupLag], None],
-    *,
-    count: int | None,
-    wait: Callable[[], bool],
-) -> GroupLag:
-    """Show the lag until `count` is reached or `wait` returns True; return the last one."""
-    shown_count = 0
-    while True:
-        show(env, found)
-        env.flush()
-        shown_count += 1
-        if shown_count == count or wait():
-            return found
-        found = observer.lag(found.snapshot.name)[0]
+        _render_partitions(env, found)
 
 
 @contextmanager
