@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.client.cluster import Connect
-from broker.client.controller_client import ask_controller
+from broker.client.side import Side
 from broker.cluster_state import PartitionState
 from broker.protocol.cluster_requests import ListUnknownReplicasRequest, RestorePartitionsRequest
 from broker.protocol.replica_requests import UNKNOWN_REPLICAS
@@ -96,14 +96,7 @@ def find_unknown(connect: Connect, broker: BrokerAddress) -> tuple[int, list[Unk
         connection.close()
 
 
-def restore(
-    brokers: Sequence[BrokerAddress],
-    connect: Connect,
-    records: Sequence[ReplicaRecord],
-    *,
-    timeout_s: float,
-) -> None:
+def restore(side: Side, records: Sequence[ReplicaRecord]) -> None:
     """Have the controller make partitions again, over the logs that brokers have of them."""
     for at in range(0, len(records), _BATCH):
-        request = RestorePartitionsRequest(tuple(records[at : at + _BATCH]))
-        ask_controller(brokers, connect, request, timeout_s=timeout_s)
+        side.ask_controller(RestorePartitionsRequest(tuple(records[at : at + _BATCH])))

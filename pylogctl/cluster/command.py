@@ -106,7 +106,10 @@ def recover(
     """
     from pylogctl.cluster.recover import recover as work
 
-    work(env, topic or (), executes=execute, discards=discard)
+    if discard and not topic:
+        raise UsageError("--discard needs --topic")
+    with open_for_requests(env, absence=Absence.WARN) as side:
+        work(env, side, topic or (), executes=execute, discards=discard)
 
 
 @app.command(_OPTIONS, exits=(ExitStatus.NOT_FOUND,))

@@ -6,13 +6,12 @@ from collections.abc import Collection
 from typing import Annotated
 
 from broker.admin.recovery import Lost, find_unknown, plan, restore
-from broker.client.controller_client import ask_controller, cluster_metadata
+from broker.client.side import Side
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.responses import TopicMetadata
 from pylogctl.cli.columns import HIDDEN, Document, Fit, Flag, Integer, Row, Text
 from pylogctl.cli.confirmation import confirm
-from pylogctl.cli.connections import REQUEST_TIMEOUT_S, Absence, connector, open_cluster
-from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.failures import for_each, raise_failures
 from pylogctl.cli.render import render
 
@@ -41,20 +40,17 @@ RECOVER = Document(
 
 
 def recover(
-    env: Environment, topics: Collection[str], *, executes: bool, discards: bool = False
+    env: Environment, side: Side, topics: Collection[str], *, executes: bool, discards: bool
 ) -> None:
     """Show the topics that ZooKeeper has lost; with `executes`, restore them over their logs.
 
     Named `topics` are restored even if some of their data would be lost; without names, topics with
     all replicas are. `discards` deletes the logs of named topics instead, if all of each is lost.
     """
-    if discards and not topics:
-        raise UsageError("--discard needs --topic")
-    connect, timeout_s = connector(env), env.timeout_s(REQUEST_TIMEOUT_S)
-    with open_cluster(env, absence=Absence.WARN) as cluster:
-        metadata = cluster_metadata(cluster.brokers(), connect, tuple(topics))
-    brokers = metadata.brokers
-    found, done = for_each(env, "brokers", brokers, lambda one: find_unknown(connect, one))
+    metadata = side.metadata(topics)
+    found, done = for_each(
+        env, "brokers", metadata.brokers, lambda one: find_unknown(side.connect, one)
+    )
     lost = plan(dict(found))
     if discards and (known := [one.topic for one in metadata.topics if _has_replicas(one)]):
         raise CliError(
@@ -81,22 +77,15 @@ def recover(
     if executes and discards:
         confirm(env, "cluster recover", f"delete all logs of {', '.join(names)}?")
         for name in names:
-            request = DeleteReplicatedTopicRequest(name)
-            ask_controller(brokers, connect, request, timeout_s=timeout_s)
+            side.ask_controller(DeleteReplicatedTopicRequest(name))
         env.note("the brokers that are there delete the logs")
     elif executes and names:
         confirm(env, "cluster recover", f"restore {', '.join(names)}?")
-        _, restored = for_each(
-            env,
-            "topics",
-            names,
-            lambda name: restore(
-                brokers,
-                connect,
-                [one.record for one in chosen if one.record.partition.topic == name],
-                timeout_s=timeout_s,
-            ),
-        )
+
+        def restore_one(name: str) -> None:
+            restore(side, [one.record for one in chosen if one.record.partition.topic == name])
+
+        _, restored = for_each(env, "topics", names, restore_one)
         raise_failures(env, done, restored)
         env.note("restored; the other replicas copy what they lack: pylogctl cluster health")
     elif names:
