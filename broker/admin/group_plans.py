@@ -136,24 +136,18 @@ def parse_shift_time(text: str) -> ShiftTime:
     return ShiftTime(-delta_ms if text[0] == "-" else delta_ms)
 
 
+@dataclass(frozen=True, slots=True)
 class ResetPlanner:
     """Plans the offset changes of one group."""
 
-    def __init__(
-        self,
-        group: str,
-        offsets: Mapping[TopicPartition, StoredOffset],
-        ends: Callable[[TopicPartition], Ends],
-        source: OffsetSource,
-    ) -> None:
-        self._group = group
-        self._offsets = offsets
-        self._ends = ends
-        self._source = source
+    group: str
+    offsets: Mapping[TopicPartition, StoredOffset]
+    ends: Callable[[TopicPartition], Ends]
+    source: OffsetSource
 
     def plan(self, partition: TopicPartition, target: Target) -> Change:
         """Return the change of a partition on a live broker."""
-        current = self._offsets.get(partition)
+        current = self.offsets.get(partition)
         match target:
             case list():
                 return self._to_entry(partition, target)
@@ -174,37 +168,37 @@ class ResetPlanner:
 
     def keep(self, partition: TopicPartition, note: str = "", *, fails: bool = False) -> Change:
         """Return the plan that does not change an offset, noting the reason."""
-        current = self._offsets.get(partition)
+        current = self.offsets.get(partition)
         new = None if current is None else current.offset
         notes = (note,) if note else ()
-        return Change(self._group, partition, current, new, notes, keeps=True, fails=fails)
+        return Change(self.group, partition, current, new, notes, keeps=True, fails=fails)
 
     def _to_offset(self, partition: TopicPartition, wanted: int) -> Change:
         """Plan the valid offset at or before `wanted`, so that no message is skipped."""
-        start, end = self._ends(partition)
+        start, end = self.ends(partition)
         notes = []
         offset = min(max(wanted, start), end)
         if wanted < start:
             notes.append(f"{wanted} is before the first offset {start}")
         elif wanted > end:
             notes.append(f"{wanted} is after the last offset {end}")
-        boundary = self._source.boundary_before(partition, offset)
+        boundary = self.source.boundary_before(partition, offset)
         if boundary != offset:
             notes.append(f"{offset} is inside the message at {boundary}")
         return self._change(partition, boundary, *notes)
 
     def _change(self, partition: TopicPartition, offset: int, *notes: str) -> Change:
-        current = self._offsets.get(partition)
+        current = self.offsets.get(partition)
         if current is not None and current.offset is None:
             notes = (*notes, _useless(current))
-        return Change(self._group, partition, current, offset, notes)
+        return Change(self.group, partition, current, offset, notes)
 
     def _to_position(self, partition: TopicPartition, position: Position | None) -> Change:
         if position is None or position is Mark.STORED:
             return self.keep(partition)
         if isinstance(position, Absolute) and not position.nearest:
             return self._to_offset(partition, position.position)
-        return self._resolved(partition, position, self._source)
+        return self._resolved(partition, position, self.source)
 
     def _resolved(
         self, partition: TopicPartition, position: Position, source: OffsetSource
@@ -221,25 +215,25 @@ class ResetPlanner:
         if entry is None:
             return self.keep(partition, "not in the file")
         if entry.offset is None:
-            return Change(self._group, partition, self._offsets.get(partition), None)
+            return Change(self.group, partition, self.offsets.get(partition), None)
         return self._to_offset(partition, entry.offset)
 
     def _shifted(self, partition: TopicPartition, offset: int, by: ByMessages | ByBytes) -> Change:
         here = self._to_offset(partition, offset)
-        start, end = self._ends(partition)
+        start, end = self.ends(partition)
         base = start if here.new is None else here.new
         # A shift is resolved in a log that ends at the group's offset, or that starts there.
         ends = Ends(start, base) if by.from_end else Ends(base, end)
-        moved = self._resolved(partition, by, _LogPart(self._source, ends))
+        moved = self._resolved(partition, by, _LogPart(self.source, ends))
         return replace(moved, notes=(*here.notes, *moved.notes))
 
     def _shifted_in_time(
         self, partition: TopicPartition, current: StoredOffset, delta_ms: int
     ) -> Change:
-        start, end = self._ends(partition)
+        start, end = self.ends(partition)
         offset = current.offset or 0
         time_ms = max(0, current.commit_ms + delta_ms)
-        found = self._source.by_time(partition, time_ms, rounded_up=delta_ms > 0)
+        found = self.source.by_time(partition, time_ms, rounded_up=delta_ms > 0)
         if delta_ms > 0:
             return self._to_offset(partition, max(end if found is None else found, offset))
         # If the group is far behind, the segment written at that time may be after its offset.

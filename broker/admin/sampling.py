@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 from broker.consumer.boundaries import BoundaryFinder
@@ -15,6 +16,7 @@ from broker.topic import MessagePosition, ReadRange, TopicPartition
 _WHOLE_BYTES = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
 class Sampler:
     """Chooses messages of one partition: with `random`, or evenly spaced from the first.
 
@@ -22,24 +24,16 @@ class Sampler:
     offsets are chosen, and only the messages at them are read.
     """
 
-    def __init__(
-        self,
-        positions: BoundaryFinder,
-        partition: TopicPartition,
-        random: Random | None = None,
-        *,
-        whole_bytes: int = _WHOLE_BYTES,
-    ) -> None:
-        self._positions = positions
-        self._partition = partition
-        self._random = random
-        self._whole_bytes = whole_bytes
+    positions: BoundaryFinder
+    partition: TopicPartition
+    random: Random | None = None
+    whole_bytes: int = field(default=_WHOLE_BYTES, kw_only=True)
 
     def sample(self, wanted: ReadRange, count: int) -> list[Message]:
         """Return up to `count` different messages of a range that has an end, by offset."""
         start, end = wanted.start, wanted.end
         assert end is not None, "a range to sample has an end"
-        is_small = end.offset - start.offset <= self._whole_bytes
+        is_small = end.offset - start.offset <= self.whole_bytes
         found = self._by_number if is_small else self._by_position
         return list(found(start, end, count))
 
@@ -49,7 +43,7 @@ class Sampler:
         until = end.offset + (end.inner > 0)
         if start.offset >= until:
             return
-        entries = self._positions.message_counts(self._partition, start.offset, until)
+        entries = self.positions.message_counts(self.partition, start.offset, until)
         last = sum(number for offset, number in entries if offset < end.offset) + end.inner
         wanted: dict[int, list[int]] = {}
         for index in self._choose(start.inner, last, count):
@@ -66,7 +60,7 @@ class Sampler:
             wanted = max(position, after.offset)
             if wanted >= end.offset:
                 return
-            offset = self._positions.boundary_before(self._partition, wanted)
+            offset = self.positions.boundary_before(self.partition, wanted)
             entry = self._entry(offset)
             number = count_unfolded(entry.codec, entry.payload)[0] if entry.codec else 1
             # Messages of a wrapper have no positions of their own: its bytes are divided evenly.
@@ -82,15 +76,15 @@ class Sampler:
         """Return up to `count` different numbers from `first` up to `last`, in order."""
         size = max(0, last - first)
         number = min(count, size)
-        if self._random is not None:
-            return sorted(self._random.sample(range(first, last), number))
+        if self.random is not None:
+            return sorted(self.random.sample(range(first, last), number))
         return [first + index * size // number for index in range(number)]
 
     def _entry(self, offset: int) -> Entry:
-        with naming_partition(self._partition):
-            return self._positions.entry_at(self._partition, offset)
+        with naming_partition(self.partition):
+            return self.positions.entry_at(self.partition, offset)
 
     def _messages(self, entry: Entry, inners: Sequence[int]) -> Iterator[Message]:
         """Yield some messages of an entry, which may have millions of them."""
-        with naming_partition(self._partition):
+        with naming_partition(self.partition):
             yield from (one for one in messages_of(entry) if one.inner in inners)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -17,18 +18,16 @@ if TYPE_CHECKING:  # what does the work is imported by the calls, as most progra
     from broker.topic import TopicPartition
 
 
+@dataclass(eq=False, slots=True, repr=False)
 class Reassignment:
     """Partitions of one topic that get other replicas: `moves`, each with brokers before and after.
 
     Brokers copy on their own: neither the client nor this object is needed until they are done.
     """
 
-    __slots__ = ("_client", "moves", "topic")
-
-    def __init__(self, client: ReplicaCalls, topic: str, moves: Sequence[Move]) -> None:
-        self._client = client
-        self.topic: str = topic
-        self.moves: tuple[Move, ...] = tuple(moves)
+    _client: ReplicaCalls
+    topic: str
+    moves: tuple[Move, ...]
 
     def __repr__(self) -> str:
         return f"Reassignment({self.topic}: {len(self.moves)} partitions)"
@@ -143,10 +142,10 @@ class ReplicaCalls(Access):
             elif found or throttle is not None:
                 left = side.until(give_up_s)
                 raise_refused(reassignment.request_reassignment(left, found, throttle=throttle))
-            moves = [
+            moves = tuple(
                 reassignment.Move(one, known[one].replicas, target)
                 for one, target in sorted(found.items())
-            ]
+            )
             return Reassignment(self, topic, moves)
 
     def reassignments(self, *, timeout: Timeout = UNSET) -> list[Reassignment]:
@@ -157,7 +156,7 @@ class ReplicaCalls(Access):
             changes = list_reassignments(side).changes
         moves = [Move(one.partition, *one.reassignment) for one in sorted(changes)]
         return [
-            Reassignment(self, topic, list(found))
+            Reassignment(self, topic, tuple(found))
             for topic, found in groupby(moves, lambda one: one.partition.topic)
         ]
 
