@@ -1,9 +1,8 @@
 """`pylogctl config`: settings of topics and brokers that change while brokers run.
 
 changes.py    sets and unsets settings, and shows what has changed
-command.py    `pylogctl config`: the options of its commands
+command.py    `pylogctl config`: the options of its commands; `config show`
 document.py   the rows of `pylogctl config`, and the documents that show them
-effective.py  the shared options in effect, and where each comes from
 reads.py      the topic or broker that a command is about, and its settings: stored, in effect,
               differing
 """

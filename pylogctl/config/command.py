@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
+from broker.units import format_duration
 from pylogctl.cli.declarations import argument, flag, option
-from pylogctl.cli.environment import Environment, ExitStatus, UsageError
+from pylogctl.cli.environment import DEFAULT_ZOOKEEPER, Environment, ExitStatus, UsageError
 from pylogctl.cli.options import CHANGE, CLUSTER, CONNECTION, OUTPUT, App
 from pylogctl.cli.render import render
-from pylogctl.config.document import OPTIONS
-from pylogctl.config.effective import option_rows
+from pylogctl.config.document import OPTIONS, OptionRow
 
 app = App()
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.UNSUPPORTED)
 _WRITES = (*_READS, ExitStatus.CONFLICT)
+
+_VARIABLES = {"brokers": "PYLOGCTL_BROKER"}  # others have the name of their option
 
 _Topic = Annotated[str | None, option("-t, --topic TOPIC", "The settings of a topic.")]
 _Broker = Annotated[
@@ -91,7 +94,42 @@ def show(
     $ pylogctl config show --origin
     $ pylogctl config show --context prod --origin
     """
-    render(env, OPTIONS.showing("origin") if origin else OPTIONS, option_rows(env))
+    render(env, OPTIONS.showing("origin") if origin else OPTIONS, _option_rows(env))
+
+
+def _option_rows(env: Environment) -> Iterator[OptionRow]:
+    """Yield the options that say which cluster, and how output looks."""
+    settings, context = env.settings, env.context
+    yield _row(env, "context", None if context is None else context.name, "none is current")
+    by_context = {"zookeeper", "brokers"} if context is not None else set[str]()
+    if context is not None and context.timeout is not None:
+        by_context.add("timeout")
+    values = {
+        "zookeeper": settings.zookeeper or ("" if settings.brokers else DEFAULT_ZOOKEEPER),
+        "brokers": ",".join(settings.brokers),
+        "timeout": "" if settings.timeout_s is None else format_duration(settings.timeout_s),
+        "output": env.output,
+        "color": settings.color,
+    }
+    for name, value in values.items():
+        if name in by_context and context is not None and value and name not in env.given:
+            yield OptionRow(name, value, f"context {context.name} ({context.file})")
+        else:
+            yield _row(env, name, value or None, "default")
+
+
+def _row(env: Environment, name: str, value: str | None, otherwise: str) -> OptionRow:
+    variable = _VARIABLES.get(name, f"PYLOGCTL_{name.upper()}")
+    origin = otherwise
+    if name in env.given:
+        origin = "option"
+    elif env.environ.get(variable):
+        origin = f"environment ({variable})"
+    elif name == "context" and env.context is not None:
+        origin = "current: pylogctl context use, or default_context of a file"
+    elif name == "brokers" and value:
+        origin = "found at the default address"
+    return OptionRow(name, value, origin)
 
 
 @app.command(OUTPUT + CLUSTER, exits=_READS)
