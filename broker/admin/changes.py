@@ -112,7 +112,7 @@ def absent_brokers(side: Side) -> dict[int, BrokerError]:
     except BrokerError:  # errors of the brokers are reported already
         return {}
     live = {broker.id for broker in metadata.brokers}
-    partitions = [one for topic in metadata.topics for one in topic.partitions]
+    partitions = metadata.partitions
     absent = {id for one in partitions for id in (one.partition.home, *one.replicas)} - live
     return {
         one: BrokerUnreachableError(f"broker {one} is not there: its changes are missing")

@@ -224,25 +224,20 @@ def check_health(side: Side, registry: Registry | None = None) -> Health:
     return Health((*checks, losses), brokers, topics)
 
 
-def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:
-    """Return all partitions of all topics."""
-    return [partition for topic in metadata.topics for partition in topic.partitions]
-
-
 def broker_infos(metadata: ClusterMetadataResponse) -> list[BrokerInfo]:
     """Return the live brokers, and those that replicas are assigned to, by id."""
     leads: Counter[int] = Counter()
     preferred: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
     in_sync: Counter[int] = Counter()
-    for one in partitions_of(metadata):
+    for one in metadata.partitions:
         leads[one.leader] += 1
         preferred[one.replicas[0]] += 1
         replicas.update(one.replicas)
         in_sync.update(one.isr)
     addresses = {broker.id: broker.text for broker in metadata.brokers}
     offline: dict[int, list[str]] = {}
-    for one in partitions_of(metadata):
+    for one in metadata.partitions:
         for id in one.replicas if one.leader == NO_LEADER else ():
             if id not in addresses:
                 offline.setdefault(id, []).append(str(one.partition))
@@ -270,7 +265,7 @@ def health_checks(
 
     `suspected` brokers are registered, and taken for dead by the controller.
     """
-    partitions = partitions_of(metadata)
+    partitions = metadata.partitions
     replicated = [one for one in partitions if one.is_replicated]
     gone = tuple(
         f"broker {one.id}" + (" (taken for dead)" if one.is_live else "")

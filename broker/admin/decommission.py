@@ -67,7 +67,7 @@ def find_replicas(side: Side, broker_id: int) -> BrokerReplicas:
     other brokers.
     """
     metadata = side.metadata(None)
-    partitions = [one for topic in metadata.topics for one in topic.partitions]
+    partitions = metadata.partitions
     live = {one.id for one in metadata.brokers}
     if broker_id not in live and not any(
         broker_id in (*one.replicas, one.partition.home) for one in partitions
@@ -188,8 +188,7 @@ def _left(side: Side, broker_id: int, moving: Set[TopicPartition]) -> set[TopicP
     metadata = side.metadata(sorted({one.topic for one in moving}))
     return {
         one.partition
-        for topic in metadata.topics
-        for one in topic.partitions
+        for one in metadata.partitions
         if one.partition in moving and broker_id in one.replicas
     }
 

@@ -204,15 +204,13 @@ def _remove(session: Session, changes: dict[str, Change], *, force: bool) -> set
     for path, one in changes.items():
         if one.new is None and one.current is not None:
             try:
-                session.delete(path, version=-1 if force else one.current.version)
+                with suppress(errors.RegistryNodeNotFoundError):
+                    session.delete(path, version=-1 if force else one.current.version)
             except errors.RegistryUnreachableError:
                 raise
-            except errors.RegistryNodeNotFoundError:
-                done.add(path)
             except errors.CoordinationError:
                 continue  # changed since it was read: reported as a conflict
-            else:
-                done.add(path)
+            done.add(path)
     return done
 
 

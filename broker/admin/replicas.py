@@ -42,12 +42,7 @@ def replicas_of(side: Side, topics: Sequence[str]) -> dict[TopicPartition, Parti
     `TopicNotFoundError` or `NotReplicatedError` if a topic that is named is none of these.
     """
     metadata = side.metadata(tuple(topics) or None)
-    found = {
-        one.partition: one
-        for topic in metadata.topics
-        for one in topic.partitions
-        if one.is_replicated
-    }
+    found = {one.partition: one for one in metadata.partitions if one.is_replicated}
     for topic in metadata.topics:
         if not topics or any(one.partition.topic == topic.topic for one in found.values()):
             continue

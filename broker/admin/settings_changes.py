@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker import deadlines, errors
@@ -114,8 +115,9 @@ def unset_settings(
                 continue
             key = _key(target, _property(target, name).name)
             for known in before:
-                if _is_valid(target, known) and _key(target, _property(target, known).name) == key:
-                    after.pop(known, None)
+                with suppress(errors.ArgumentError):  # one that cannot be set
+                    if _key(target, _property(target, known).name) == key:
+                        after.pop(known, None)
         return after
 
     return _change(registry, target, edit, is_dry_run=is_dry_run)
@@ -150,11 +152,9 @@ def changes_of(target: Target, change: SettingsChange) -> list[SettingChange]:
 
 
 def _value(target: Target, name: str, text: str | None) -> SettingValue | None:
-    if text is None or not _is_valid(target, name):
-        return text
     try:
-        return value_of(_property(target, name), text)
-    except ValueError:
+        return None if text is None else value_of(_property(target, name), text)
+    except (errors.ArgumentError, ValueError):
         return text
 
 
@@ -166,14 +166,6 @@ def _property(target: Target, name: str) -> Property:
         return setting_of(name).property
     except errors.ConfigError as error:
         raise errors.ArgumentError(str(error)) from error
-
-
-def _is_valid(target: Target, name: str) -> bool:
-    try:
-        _property(target, name)
-    except errors.ArgumentError:
-        return False
-    return True
 
 
 def _key(target: Target, stored_name: str) -> str:

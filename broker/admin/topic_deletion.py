@@ -84,8 +84,7 @@ def plan_deletion(
         partitions = [
             one.partition
             for broker in side.brokers()
-            for found in cluster_metadata([broker], side.connect, (topic,)).topics
-            for one in found.partitions
+            for one in cluster_metadata([broker], side.connect, (topic,)).partitions
         ]
     counts = Counter(partition.home for partition in partitions)
     brokers = [broker for broker in side.brokers() if broker.id in counts]
@@ -117,8 +116,7 @@ def _plan_replicated(side: Side, session: Session | None, topic: str) -> Deletio
     """Return the step that deletes a topic with replicas, None for any other topic."""
     brokers = side.brokers()  # outside `try`: an absent broker may forbid the deletion
     try:
-        metadata = cluster_metadata(brokers, side.connect, (topic,))
-        partitions = [one for found in metadata.topics for one in found.partitions]
+        partitions = cluster_metadata(brokers, side.connect, (topic,)).partitions
     except (errors.UnsupportedVersionError, errors.BrokerUnreachableError):
         partitions = []
     replicated = [one for one in partitions if one.is_replicated]
@@ -167,12 +165,7 @@ def _is_there(side: Side, session: Session | None, topic: str) -> bool:
     if session is not None:
         return session.exists(paths.replicated_topic(topic)) is not None
     known = [cluster_metadata([one], side.connect, (topic,)) for one in side.brokers()]
-    return any(
-        one.is_replicated
-        for metadata in known
-        for found in metadata.topics
-        for one in found.partitions
-    )
+    return any(one.is_replicated for found in known for one in found.partitions)
 
 
 def _delete_offsets(session: Session, group: str, topic: str) -> None:

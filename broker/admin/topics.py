@@ -616,8 +616,7 @@ def await_shown(
             metadata = cluster_metadata([broker], side.connect, (topic,))
         except (*_SILENCE, errors.UnsupportedVersionError):
             return True
-        partitions = [one for found in metadata.topics for one in found.partitions]
-        led = [one.partition for one in partitions if one.leader != NO_LEADER]
+        led = [one.partition for one in metadata.partitions if one.leader != NO_LEADER]
         return not metadata.cluster_id or is_shown(led)
 
     waiting = list(side.brokers())

@@ -118,8 +118,7 @@ class RegisteredCluster(Cluster):
         metadata = cluster_metadata(random.sample(brokers, len(brokers)), connect, topics)
         found = {
             one.partition: one.leader
-            for topic in metadata.topics
-            for one in topic.partitions
+            for one in metadata.partitions
             if one.is_replicated and one.leader != NO_LEADER
         }
         for partition, leader in found.items():

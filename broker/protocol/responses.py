@@ -395,6 +395,11 @@ class ClusterMetadataResponse(NamedTuple):
     racks: dict[int, str]  # of the brokers that have one, by id
     topics: tuple[TopicMetadata, ...]  # those requested
 
+    @property
+    def partitions(self) -> list[PartitionMetadata]:
+        """The partitions of all these topics."""
+        return [one for topic in self.topics for one in topic.partitions]
+
     @classmethod
     def decode(cls, reader: Reader) -> ClusterMetadataResponse:
         """Read the body."""

@@ -270,7 +270,7 @@ def compare_replicas(env: Environment, topics: Sequence[str], wanted: PartitionL
         connect = connector(env)
         brokers = cluster.brokers()
         metadata = cluster_metadata(brokers, connect, tuple(topics) or None)
-        partitions = [one for topic in metadata.topics for one in topic.partitions]
+        partitions = metadata.partitions
         _validate_replicated(topics, partitions, cluster.topics)
         live = {broker.id: broker for broker in metadata.brokers}
         connections: dict[int, Connection] = {}

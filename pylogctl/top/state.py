@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from broker.admin.cluster import merged, partitions_of
+from broker.admin.cluster import merged
 from broker.admin.groups import GroupSnapshot
 from broker.admin.lag import GroupLag, LagSamples, total
 from broker.admin.lag import partitions_of as partitions_of_group
@@ -227,7 +227,7 @@ class State:
 
     def partitions(self) -> list[PartitionMetadata]:
         """Return all partitions of all topics that are known."""
-        return [] if self.cluster is None else partitions_of(self.cluster)
+        return [] if self.cluster is None else self.cluster.partitions
 
     @property
     def wants_logs(self) -> bool:
@@ -293,9 +293,9 @@ class State:
         if old.controller_id != new.controller_id:
             now = "none" if new.controller_id == NO_CONTROLLER else f"broker {new.controller_id}"
             self._note(now_ms, f"the controller is {now}, it was broker {old.controller_id}")
-        self._note_changes(partitions_of(old), partitions_of(new), now_ms)
-        leaders = {one.partition: one.leader for one in partitions_of(old)}
-        known = (one for one in partitions_of(new) if one.partition in leaders)
+        self._note_changes(old.partitions, new.partitions, now_ms)
+        leaders = {one.partition: one.leader for one in old.partitions}
+        known = (one for one in new.partitions if one.partition in leaders)
         changed = [one for one in known if leaders[one.partition] != one.leader]
         for is_led, what in ((True, "new leaders"), (False, "no leader")):
             found = [str(one.partition) for one in changed if is_led is (one.leader != NO_LEADER)]
