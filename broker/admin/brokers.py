@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -221,16 +222,14 @@ def request_status(
     connect: Connect, address: BrokerAddress, parts: StatusParts = ALL_PARTS
 ) -> StatusResponse:
     """Request the state of a broker, and parts of its status; a failure is part of the result."""
-    connection = connect(address)
-    try:
-        if connection.hello() is None:
-            return StatusResponse(address, None)
-        document = json.loads(DATA.decode(connection.call(StatusRequest(parts))))
-        return StatusResponse(address, document)
-    except errors.BrokerError as error:
-        return StatusResponse(address, None, error)
-    finally:
-        connection.close()
+    with closing(connect(address)) as connection:
+        try:
+            if connection.hello() is None:
+                return StatusResponse(address, None)
+            document = json.loads(DATA.decode(connection.call(StatusRequest(parts))))
+            return StatusResponse(address, document)
+        except errors.BrokerError as error:
+            return StatusResponse(address, None, error)
 
 
 def require_status(connect: Connect, address: BrokerAddress) -> BrokerStatus:
@@ -315,17 +314,15 @@ def stop_broker(
 ) -> StopReport:
     """Shut a broker down, and return once the others do not name it any more."""
     started_s, give_up_s = time.monotonic(), side.give_up_s
-    connection = side.connect(address)
-    connection.timeout_s = side.timeout_s
-    try:
-        steps = shut_down(connection, force=force)
-    except errors.RequestTimeoutError as error:
-        raise errors.RequestTimeoutError(
-            f"{connection.name} did not stop within {format_duration(side.timeout_s)}",
-            hints=["nothing was killed; it may still be stopping"],
-        ) from error
-    finally:
-        connection.close()
+    with closing(side.connect(address)) as connection:
+        connection.timeout_s = side.timeout_s
+        try:
+            steps = shut_down(connection, force=force)
+        except errors.RequestTimeoutError as error:
+            raise errors.RequestTimeoutError(
+                f"{connection.name} did not stop within {format_duration(side.timeout_s)}",
+                hints=["nothing was killed; it may still be stopping"],
+            ) from error
     if not takes_zookeeper and deadlines.remaining(lambda: _is_live(side, address.id), give_up_s):
         raise errors.RequestTimeoutError(f"{connection.name} has stopped; others name it still")
     return StopReport(address.id, tuple(steps), time.monotonic() - started_s)

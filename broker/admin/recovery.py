@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 from broker.client.cluster import Connect
@@ -87,13 +88,10 @@ def _ids(ids: Iterable[int]) -> str:
 
 def find_unknown(connect: Connect, broker: BrokerAddress) -> tuple[int, list[UnknownReplica]]:
     """Return the replicas of a broker that ZooKeeper does not know, with the broker's id."""
-    connection = connect(broker)
-    try:
+    with closing(connect(broker)) as connection:
         if not connection.understands(ListUnknownReplicasRequest):
             return broker.id, []
         return broker.id, UNKNOWN_REPLICAS.decode(connection.call(ListUnknownReplicasRequest()))
-    finally:
-        connection.close()
 
 
 def restore(side: Side, records: Sequence[ReplicaRecord]) -> None:

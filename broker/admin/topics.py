@@ -10,7 +10,7 @@ import json
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
@@ -304,15 +304,13 @@ class TopicFacts:
         if broker.id in self._silent:
             raise self._silent[broker.id]
         if broker.id not in self._statuses:
-            connection = self._side.connect(broker)
-            try:
-                is_07 = connection.hello() is None
-                document = b"null" if is_07 else DATA.decode(connection.call(_STATUS))
-            except _SILENCE as error:
-                self._silent[broker.id] = error
-                raise
-            finally:
-                connection.close()
+            with closing(self._side.connect(broker)) as connection:
+                try:
+                    is_07 = connection.hello() is None
+                    document = b"null" if is_07 else DATA.decode(connection.call(_STATUS))
+                except _SILENCE as error:
+                    self._silent[broker.id] = error
+                    raise
             self._statuses[broker.id] = json.loads(document)
         return self._statuses[broker.id]
 
@@ -519,12 +517,9 @@ def brokers_of_07(side: Side) -> list[BrokerAddress]:
     """Return the brokers that know only 0.7's requests and so cannot list their topics."""
     found = []
     for broker in side.brokers():
-        connection = side.connect(broker)
-        try:
+        with closing(side.connect(broker)) as connection:
             if connection.hello() is None:
                 found.append(broker)
-        finally:
-            connection.close()
     return found
 
 

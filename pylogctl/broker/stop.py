@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -211,16 +212,14 @@ def _shut_down(
 ) -> list[ShutdownStep] | None:
     """Stop a broker and wait for its process if that runs here; None if the time is up."""
     give_up_s = env.clock.monotonic_s() + env.timeout_s(STOP_TIMEOUT_S)
-    connection = connector(env, timeout_s=STOP_TIMEOUT_S)(address)
-    try:
-        taken = brokers.shut_down(connection, force=force)
-    except errors.RequestTimeoutError:
-        return None
-    except errors.UnsupportedVersionError as error:
-        hints = ["send its process SIGTERM, or name its pid file: --pid-file FILE"]
-        raise CliError(ExitStatus.UNSUPPORTED, str(error), *hints) from error
-    finally:
-        connection.close()
+    with closing(connector(env, timeout_s=STOP_TIMEOUT_S)(address)) as connection:
+        try:
+            taken = brokers.shut_down(connection, force=force)
+        except errors.RequestTimeoutError:
+            return None
+        except errors.UnsupportedVersionError as error:
+            hints = ["send its process SIGTERM, or name its pid file: --pid-file FILE"]
+            raise CliError(ExitStatus.UNSUPPORTED, str(error), *hints) from error
     steps = [ShutdownStep(*one) for one in taken]
     if pid is None:
         return steps
