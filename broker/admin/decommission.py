@@ -50,9 +50,7 @@ class BrokerReplicas:
     @property
     def moves(self) -> dict[TopicPartition, Move]:
         """Return what the plan moves."""
-        return {
-            one: Move(one, self.known[one].replicas, target) for one, target in self.plan.items()
-        }
+        return {one.partition: one for one in reassignment.moves_of(self.plan, self.known)}
 
     @property
     def leaderless(self) -> list[PartitionMetadata]:

@@ -135,6 +135,11 @@ def _ids(broker_ids: Collection[int], separator: str = ", ") -> str:
     return separator.join(map(str, sorted(broker_ids)))
 
 
+def moves_of(plan: Plan, known: Replicas) -> tuple[Move, ...]:
+    """Return what a plan moves, by partition."""
+    return tuple(Move(one, known[one].replicas, plan[one]) for one in sorted(plan))
+
+
 def cancel(side: Side, topic: str) -> list[TopicPartition]:
     """Cancel the changes of a topic's replicas, and return the partitions that had one."""
     give_up_s = side.give_up_s

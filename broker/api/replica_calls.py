@@ -142,11 +142,7 @@ class ReplicaCalls(Access):
             elif found or throttle is not None:
                 left = side.until(give_up_s)
                 raise_refused(reassignment.request_reassignment(left, found, throttle=throttle))
-            moves = tuple(
-                reassignment.Move(one, known[one].replicas, target)
-                for one, target in sorted(found.items())
-            )
-            return Reassignment(self, topic, moves)
+            return Reassignment(self, topic, reassignment.moves_of(found, known))
 
     def reassignments(self, *, timeout: Timeout = UNSET) -> list[Reassignment]:
         """Return the moves that are under way, by topic."""

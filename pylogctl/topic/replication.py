@@ -148,8 +148,7 @@ def show_plan(
     env: Environment, plan: Plan, known: Mapping[TopicPartition, PartitionMetadata]
 ) -> None:
     """Render a plan; `read_plan` reads its `--output json`."""
-    moves = [reassignment.Move(one, known[one].replicas, plan[one]) for one in sorted(plan)]
-    render(env, document.REASSIGN_PLAN, moves)
+    render(env, document.REASSIGN_PLAN, reassignment.moves_of(plan, known))
 
 
 def read_plan(env: Environment, path: Path) -> Plan:
