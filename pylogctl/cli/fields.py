@@ -12,20 +12,19 @@ from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.render import render
 
 # Commands that write documents of others, or several.
-_OTHERS = {
-    "acl.add": ("acl.change",),
+_OTHERS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("acl.add", "acl.remove"), ("acl.change",)),
+    **dict.fromkeys(("config.set", "config.unset"), ("config.change",)),
+    **dict.fromkeys(("log.merge", "log.split"), ("log.segments",)),
+    **dict.fromkeys(("zk.create", "zk.import", "zk.rm", "zk.set"), ("zk.change",)),
+    **dict.fromkeys(("zk.open", "zk.secure"), ("zk.acls",)),
     "acl.list": ("acl.rules",),
-    "acl.remove": ("acl.change",),
     "broker.decommission": ("topic.reassign-plan",),
     "config.diff": ("config.topic", "config.broker-diff", "config.brokers-diff"),
     "config.list": ("config.overrides", "config.topic", "config.broker"),
-    "config.set": ("config.change",),
-    "config.unset": ("config.change",),
     "context.show": ("context.list",),
     "group.import": ("group.reset",),
     "log.grep": ("log.dump",),
-    "log.merge": ("log.segments",),
-    "log.split": ("log.segments",),
     "mirror.run": ("mirror.run", "mirror.plan"),
     "pipeline.compact": ("pipeline.load", "pipeline.compact.plan"),
     "top": (
@@ -34,12 +33,6 @@ _OTHERS = {
     ),
     "topic.alter": ("topic.create",),
     "user.quota": ("user.quotas",),
-    "zk.create": ("zk.change",),
-    "zk.import": ("zk.change",),
-    "zk.open": ("zk.acls",),
-    "zk.rm": ("zk.change",),
-    "zk.secure": ("zk.acls",),
-    "zk.set": ("zk.change",),
 }
 
 

@@ -99,10 +99,10 @@ class CommandNode(NamedTuple):
 
     path: tuple[str, ...]
     help: str
-    facts: Facts
-    options: tuple[OptionNode, ...]
-    arguments: tuple[ArgumentNode, ...]
-    children: tuple[CommandNode, ...]
+    facts: Facts = Facts()
+    options: tuple[OptionNode, ...] = ()
+    arguments: tuple[ArgumentNode, ...] = ()
+    children: tuple[CommandNode, ...] = ()
 
     @property
     def name(self) -> str:

@@ -34,33 +34,16 @@ _FEWEST_COLUMNS = 2  # a column alone does not tell what its rows are about
 
 _BOLD, _DIM, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _GREEN, _YELLOW, _RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
-_COLORS = {
-    **dict.fromkeys(
-        (
-            *("ok", "same", "active", "live", "running", "running (0.7)", "connected"),
-            *("created", "deleted", "done", "elected", "begun", "better"),
-        ),
-        _GREEN,
-    ),
-    **dict.fromkeys(
-        (
-            *("lag", "warn", "idle", "no-offset", "empty", "stall", "none", "unknown"),
-            *("starting", "stopping", "suspended", "late", "surplus", "duplicated", "open"),
-            *("create", "delete", "removed", "throttled", "full", "archive", "scheduled"),
-        ),
-        _YELLOW,
-    ),
-    **dict.fromkeys(
-        (
-            *("fail", "failed", "error", "down", "gone", "dead", "stop", "rewind", "void"),
-            *("out-of-range", "misaligned", "not-a-number", "differ", "damaged", "offline"),
-            *("crc", "size", "magic", "codec", "compressed", "partial", "gap", "overlap"),
-            *("missing", "lost", "refused", "worse", "unreadable", "corrupt", "closed"),
-            *("no-owner", "dead-owner", "stale-owner", "bad-member", "stray-node"),
-        ),
-        _RED,
-    ),
+_WORDS = {
+    _GREEN: "ok same active live running connected created deleted done elected begun better",
+    _YELLOW: "lag warn idle no-offset empty stall none unknown starting stopping suspended late "
+    "surplus duplicated open create delete removed throttled full archive scheduled",
+    _RED: "fail failed error down gone dead stop rewind void out-of-range misaligned not-a-number "
+    "differ damaged offline crc size magic codec compressed partial gap overlap missing lost "
+    "refused worse unreadable corrupt closed no-owner dead-owner stale-owner bad-member stray-node",
 }
+_COLORS = {word: color for color, words in _WORDS.items() for word in words.split()}
+_COLORS["running (0.7)"] = _GREEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,12 +219,10 @@ class Group(TyperGroup):
         """Return the group and its commands, as help needs them: without options."""
         path = tuple(ctx.command_path.split())
         children = tuple(
-            CommandNode(
-                (*path, name), inspect.getdoc(one) or "", Facts(examples=one.examples), (), (), ()
-            )
+            CommandNode((*path, name), inspect.getdoc(one) or "", Facts(examples=one.examples))
             for name, one in self.declared.items()
         )
-        return CommandNode(path, self.help or "", Facts(), (), (), children)
+        return CommandNode(path, self.help or "", children=children)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands without making any."""
@@ -304,11 +302,9 @@ class RootGroup(Group):
     def described(self, ctx: Any) -> CommandNode:
         """Return the commands with their static help, so that none is imported."""
         path = tuple(ctx.command_path.split())
-        children = tuple(
-            CommandNode((*path, name), text, Facts(), (), (), ())
-            for name, text in self.entries.items()
-        )
-        return CommandNode(path, self.help or "", Facts(examples=self.examples), (), (), children)
+        children = tuple(CommandNode((*path, *one[:1]), one[1]) for one in self.entries.items())
+        facts = Facts(examples=self.examples)
+        return CommandNode(path, self.help or "", facts, children=children)
 
     def command_of_options(self, moved: list[str]) -> list[str]:
         """Return the command for `--version` and `-X list` without a command."""

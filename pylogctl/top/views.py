@@ -152,14 +152,10 @@ def _facts_of(broker: BrokerState) -> Iterator[tuple[str, str]]:
         yield f"disk {one['path']}", one["error"] or f"{one['partitions']} partitions{free}"
     for one in figures.get("failures", ()):
         yield f"{one['topic']}[{one['partition']}]", f"{one['state']}: {one['error']}"
-    for name in _SOCKET_FACTS:
-        value = broker.value(_SOCKETS, name)
-        if value is not None:
-            yield _words(name), str(value)
-    for name, attribute in (("LogFlushStats", "AvgFlushMs"), ("LogFlushStats", "MaxFlushMs")):
+    for name, attribute, form in _NUMBERS:
         value = broker.value(name, attribute)
         if value is not None:
-            yield _words(attribute), f"{value:.1f}"
+            yield _words(attribute), f"{value:{form}}"
     for name, setting in figures.get("settings", {}).items():
         if setting["origin"] != "default":
             yield name, setting["value"]
@@ -168,6 +164,10 @@ def _facts_of(broker: BrokerState) -> Iterator[tuple[str, str]]:
 _SOCKET_FACTS = (
     *("Connections", "ConnectionsAccepted", "ConnectionsRefused", "QueuedBytes"),
     *("ConnectionsWithHeldRequests", "ConnectionsWithUnsentResponses", "BadFrames"),
+)
+_NUMBERS = (
+    *((_SOCKETS, name, "") for name in _SOCKET_FACTS),
+    *(("LogFlushStats", name, ".1f") for name in ("AvgFlushMs", "MaxFlushMs")),
 )
 
 
@@ -180,10 +180,10 @@ def _topics(state: State, _: str, now: Moment) -> Iterator[Line]:
     cluster = state.cluster
     sizes: Counter[str] = Counter()
     last_ms: dict[str, int] = {}
+    leaders = {one.partition: one.leader for one in state.partitions()}
     for id, broker in state.brokers.items():
-        led = _led_by(state, id)
         for partition, log in broker.logs():
-            if partition in led:
+            if leaders.get(partition) == id:
                 sizes[partition.topic] += log["Size"]
         for partition, one in broker.replicas().items():
             if one["last_append_ms"] is not None:
@@ -210,10 +210,6 @@ def _topics(state: State, _: str, now: Moment) -> Iterator[Line]:
             max((_age(one, now) or 0.0 for one in silent), default=None),
         )
         yield Line(name, row, bool(silent), state.trends.get(("topic", name), ()))
-
-
-def _led_by(state: State, broker: int) -> set[TopicPartition]:
-    return {one.partition for one in state.partitions() if one.leader == broker}
 
 
 def _silent_of(state: State, partitions: Sequence[PartitionMetadata]) -> list[BrokerState]:
@@ -416,12 +412,11 @@ def _request_row(
     name: str, brokers: Sequence[BrokerState], id: int | None, now: Moment
 ) -> document.RequestRow:
     times = times_of(brokers, name, "total")
-    row = document.RequestRow(now.ms, name, id)
     waits = (one.value("Purgatory", f"{_WAITS.get(name)}Waiting") for one in brokers)
     parts = [times_of(brokers, name, part) for part in ("queue", "local", "remote", "send")]
     elapsed_s = max((one.elapsed_s or 0.0 for one in brokers if not one.is_silent), default=0.0)
     if times is None or not elapsed_s:
-        return row
+        return document.RequestRow(now.ms, name, id)
     spent_s = sum(one.total_s for one in parts if one is not None)
     queue, local, remote, send = (
         None if one is None or not spent_s else round(one.total_s / spent_s, 3) for one in parts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from broker.api.client import Client, connect
 from broker.endpoints import is_loopback
@@ -20,6 +20,7 @@ from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.security import security_of
 from pylogctl.cli.service import announce_ready
 from pylogctl.web.app import make_app
+from pylogctl.web.command import WebChoice
 from pylogctl.web.document import READY, ReadyRow
 from pylogctl.web.security import TokenAuthentication
 from pylogctl.web.server import serving
@@ -30,47 +31,36 @@ _MIN_TOKEN = 16
 _BACKLOG = 128
 
 
-class WebOptions(NamedTuple):
-    """The options of the command."""
-
-    listen: str
-    public_hosts: tuple[str, ...]
-    token_file: Path | None
-    no_token: bool
-    allow_changes: bool
-    hide_messages: bool
-
-
-def run(env: Environment, options: WebOptions) -> None:
+def run(env: Environment, choice: WebChoice) -> None:
     """Serve until a signal."""
-    host, port = _address_of(options.listen)
-    token = None if options.no_token else _token(env, options.token_file)
+    host, port = _address_of(choice.listen)
+    token = None if choice.no_token else _token(env, choice.token_file)
     is_local = is_loopback(host)
-    if options.no_token and options.token_file is not None:
+    if choice.no_token and choice.token_file is not None:
         raise UsageError("--no-token and --token-file exclude each other")
-    if options.no_token and not is_local:
+    if choice.no_token and not is_local:
         raise UsageError(
             f"'{host}' is not of this machine only, so clients have to give a token",
             "without --no-token",
             "--listen 127.0.0.1:8080",
         )
     link_token = None
-    if token is None and not options.no_token:
+    if token is None and not choice.no_token:
         token = link_token = secrets.token_urlsafe(32)
     listener = _listen(host, port)
     with listener, _client(env) as client, graceful_stop() as stop:
         set_up_logging(env, None)
         name = f"[{host}]" if ":" in host else host
         port = listener.getsockname()[1]
-        site = Site(client, options.allow_changes, options.hide_messages)
-        hosts = _hosts(name, port, is_local, options.public_hosts)
+        site = Site(client, choice.allow_changes, choice.hide_messages)
+        hosts = _hosts(name, port, is_local, choice.public_host or ())
         authenticate = None if token is None else TokenAuthentication(token)
         site.sampler.start()
         with serving(make_app(site, hosts, authenticate), listener) as thread:
             url = f"http://{name}:{port}/" + (f"?token={link_token}" if link_token else "")
             if token is not None and link_token is None:
                 env.note("the address has no token: browsers ask for it as a password")
-            announce_ready(env, READY, ReadyRow(url, os.getpid(), options.allow_changes))
+            announce_ready(env, READY, ReadyRow(url, os.getpid(), choice.allow_changes))
             while not stop.wait(0.5):
                 if not thread.is_alive():
                     raise CliError(
@@ -135,7 +125,7 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _hosts(name: str, port: int, is_local: bool, public: tuple[str, ...]) -> set[str]:
+def _hosts(name: str, port: int, is_local: bool, public: Iterable[str]) -> set[str]:
     names = ("127.0.0.1", "localhost", "[::1]", name) if is_local else (name,)
     hosts = {f"{one}:{port}".lower() for one in names}
     if port == 80:  # which browsers leave out

@@ -254,10 +254,8 @@ class Sampler:
             if one.offset is None or one.end is None or one.committed is None:
                 continue
             committed_ms = round(one.committed.timestamp() * 1000)
-            key, new = (
-                (lag.group, one.partition),
-                LagSample(time_ms, one.offset, one.end, committed_ms),
-            )
+            key = lag.group, one.partition
+            new = LagSample(time_ms, one.offset, one.end, committed_ms)
             kept = (*self._windows.get(key, ()), new)
             self._windows[key] = tuple(within_window(kept, _WINDOW_MS))
 

@@ -6,7 +6,6 @@ import hashlib
 import mimetypes
 import time
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,6 @@ import jinja2
 from starlette.responses import HTMLResponse, Response
 
 from broker.admin.lag import LagStatus
-from broker.admin.topics import PartitionInfo
 from broker.json_fields import Number
 from broker.units import format_duration, format_rate, format_size
 from pylogctl.cli.escapes import printable
@@ -53,11 +51,6 @@ def lag_state(status: LagStatus) -> State:
     return State(str(status), _STATES_OF_LAG.get(status, "fail"))
 
 
-def partition_state(one: PartitionInfo) -> State:
-    """Return the state that a partition is shown as."""
-    return state_of(one.state)
-
-
 def state_of(word: str) -> State:
     """Return a state of a partition, or of a topic, with how bad it is."""
     return State(word, _STATES_OF_PARTITION.get(word, "fail"))
@@ -92,26 +85,9 @@ def formatter(series: str) -> Callable[[float], str]:
     return lambda value: text_of_series(value, series)
 
 
-def _absent(value: object) -> object:
-    return _ABSENT if value is None else value
-
-
-def _size(value: float | None) -> str:
-    return _ABSENT if value is None else format_size(value)
-
-
-def _duration(value: float | None) -> str:
-    return _ABSENT if value is None else format_duration(value)
-
-
-def _moment(value: datetime | None) -> str:
-    if value is None:
-        return _ABSENT
-    return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _ago(value: datetime | None) -> str:
-    return _ABSENT if value is None else f"{format_duration(time.time() - value.timestamp())} ago"
+def _if_known(show: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return a filter that shows values, and a dash for one that is absent."""
+    return lambda value: _ABSENT if value is None else show(value)
 
 
 def _most(values: Iterable[int | None]) -> int | None:
@@ -170,11 +146,11 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "absent": _absent,
-        "size": _size,
-        "duration": _duration,
-        "moment": _moment,
-        "ago": _ago,
+        "absent": _if_known(lambda value: value),
+        "size": _if_known(format_size),
+        "duration": _if_known(format_duration),
+        "moment": _if_known(lambda value: value.astimezone().strftime("%Y-%m-%d %H:%M:%S")),
+        "ago": _if_known(lambda at: f"{format_duration(time.time() - at.timestamp())} ago"),
         "most": _most,
         "of_series": text_of_series,
     }
@@ -185,7 +161,6 @@ def _environment() -> jinja2.Environment:
         "link": link,
         "state_of": state_of,
         "lag_state": lag_state,
-        "partition_state": partition_state,
     }
     return environment
 

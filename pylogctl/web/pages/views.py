@@ -25,7 +25,6 @@ from pylogctl.web.pages.rendering import (
     lag_state,
     link,
     page,
-    partition_state,
     path_of,
     state_of,
     text_of_series,
@@ -301,7 +300,9 @@ async def show_topic(call: Call, topic: str) -> Response:
         charts=charts_of(sampler, prefix),
         readers=None if groups is None else list(_readers(topic, groups, sampler.lags())),
         settings=settings,
-        **_listed(call, partitions, lambda one: one.partition.name, partition_state),
+        **_listed(
+            call, partitions, lambda one: one.partition.name, lambda one: state_of(one.state)
+        ),
     )
 
 
