@@ -19,15 +19,8 @@ from typing import NamedTuple
 
 from broker import errors as library
 from broker.topic import TopicPartition
-from pylogctl.cli.environment import (
-    CliError,
-    ExitStatus,
-    MissingCommandError,
-    folded,
-    terminal_width,
-    write_diagnostic,
-    xdg_dir,
-)
+from pylogctl.cli import environment
+from pylogctl.cli.environment import CliError, ExitStatus, MissingCommandError
 from pylogctl.cli.escapes import printable
 
 
@@ -156,13 +149,15 @@ def report(error: Exception, args: list[str]) -> int:
     """Print the exception that ended the command line `args`; return the exit status."""
     failure = failure_of(error) or _bug(error, args)
     if "--debug" in args or os.environ.get("PYLOGCTL_DEBUG") not in (None, "", "0"):
-        write_diagnostic(sys.stderr, "".join(traceback.format_exception(error)).rstrip())
+        environment.write_diagnostic(
+            sys.stderr, "".join(traceback.format_exception(error)).rstrip()
+        )
     as_json = _value_of(args, "--log-format", "") == "json"
     if not as_json:
         text = error.help_text if isinstance(error, MissingCommandError) else as_text(failure)
-        write_diagnostic(sys.stderr, text)
+        environment.write_diagnostic(sys.stderr, text)
     if as_json or _value_of(args, "--output", "PYLOGCTL_OUTPUT") in ("json", "jsonl"):
-        write_diagnostic(sys.stderr, as_object(failure))
+        environment.write_diagnostic(sys.stderr, as_object(failure))
     return failure.status
 
 
@@ -173,11 +168,11 @@ def as_text(failure: Failure) -> str:
     """
     first, *rest = failure.message.split("\n")
     is_tty = sys.stderr is not None and sys.stderr.isatty()
-    width = terminal_width(os.environ) if is_tty else sys.maxsize
-    lines = folded(f"error: {printable(first)}", width, indent="  ")
+    width = environment.terminal_width(os.environ) if is_tty else sys.maxsize
+    lines = environment.folded(f"error: {printable(first)}", width, indent="  ")
     lines += [printable(line, keep="\t") for line in rest]
     for hint in failure.hints:
-        lines += folded(printable(hint), width, first="  ", indent="    ")
+        lines += environment.folded(printable(hint), width, first="  ", indent="    ")
     return "\n".join(lines)
 
 
@@ -218,7 +213,7 @@ def _bug(error: Exception, args: list[str]) -> Failure:
 
 
 def _write_crash_file(text: str, args: list[str], environ: Mapping[str, str]) -> Path | None:
-    directory = xdg_dir(environ, "XDG_STATE_HOME", ".local/state")
+    directory = environment.xdg_dir(environ, "XDG_STATE_HOME", ".local/state")
     path = directory / f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -26,18 +26,8 @@ from broker.api.client import Client
 from broker.api.errors import TimedOut, Unreachable
 from broker.topic import MessagePosition, TopicPartition
 from pylogctl.web import documents as docs
+from pylogctl.web import messages as paging
 from pylogctl.web.documents import document_of, list_document, struct_of
-from pylogctl.web.messages import (
-    Budget,
-    MessagePage,
-    Row,
-    chosen_of,
-    cursor_of,
-    parse_cursor,
-    read_page,
-    start_positions,
-    text_of,
-)
 from pylogctl.web.problems import FieldError, ProblemError
 from pylogctl.web.site import Call, Routes, respond
 
@@ -180,10 +170,10 @@ async def partitions(call: Call, topic: str) -> Struct:
 )
 async def messages(call: Call, query: docs.MessagesQuery, topic: str) -> Struct:
     """Return a page of messages, in either direction from a place or a cursor."""
-    budget = Budget()
+    budget = paging.Budget()
 
-    def read(client: Client) -> MessagePage:
-        return read_page(
+    def read(client: Client) -> paging.MessagePage:
+        return paging.read_page(
             client,
             topic,
             positions_of(client, topic, query),
@@ -202,8 +192,8 @@ async def messages(call: Call, query: docs.MessagesQuery, topic: str) -> Struct:
     found = await reading
     return docs.MessageList(
         [message_document(one, query.shown_as, query.max_bytes) for one in found.rows],
-        next=cursor_of(found.end) if found.has_newer else None,
-        previous=cursor_of(found.start) if found.has_older else None,
+        next=paging.cursor_of(found.end) if found.has_newer else None,
+        previous=paging.cursor_of(found.start) if found.has_older else None,
         stopped=found.stopped,
         scanned=found.scanned_bytes,
     )
@@ -219,22 +209,22 @@ def positions_of(
 ) -> dict[TopicPartition, MessagePosition]:
     """Return where reading begins in each partition that is asked for."""
     if query.cursor:
-        return parse_cursor(topic, query.cursor)
+        return paging.parse_cursor(topic, query.cursor)
     there = client.offsets(topic, "start", allow_missing=allow_missing)
-    wanted = chosen_of(topic, there, query.partition)
+    wanted = paging.chosen_of(topic, there, query.partition)
     if len(wanted) > MAX_PARTITIONS:
         raise ProblemError(
             422,
             f"'{topic}' has {len(wanted)} partitions; at most {MAX_PARTITIONS} are read at a time",
             hints=("partition=0-0&partition=0-1 chooses some",),
         )
-    return start_positions(client, topic, wanted, query.place)
+    return paging.start_positions(client, topic, wanted, query.place)
 
 
 _As = Literal["auto", "text", "json", "hex", "base64"]
 
 
-def message_document(row: Row, shown_as: _As, max_bytes: int) -> docs.MessageDocument:
+def message_document(row: paging.Row, shown_as: _As, max_bytes: int) -> docs.MessageDocument:
     """Return a message as a document; a value that is not as was asked is shown as base64."""
     data = row.value[:max_bytes]
     is_cut = len(data) < len(row.value)
@@ -257,7 +247,7 @@ def _shown(
 ) -> tuple[Literal["text", "json", "hex", "base64"], str]:
     if shown_as == "hex":
         return "hex", data.hex()
-    text = None if shown_as == "base64" else text_of(data, is_cut=is_cut)
+    text = None if shown_as == "base64" else paging.text_of(data, is_cut=is_cut)
     if text is None:
         return ("hex", data.hex()) if shown_as == "auto" else ("base64", _base64(data))
     if shown_as == "text":
@@ -292,7 +282,7 @@ async def raw(
     """Return the bytes of one message, as a file that no browser shows."""
 
     def read(client: Client) -> bytes:
-        (found,) = parse_cursor(topic, f"{partition}:{offset}")
+        (found,) = paging.parse_cursor(topic, f"{partition}:{offset}")
         with client.read(topic, partition=partition, start=offset, limit=query.inner + 1) as reader:
             for one in reader:
                 if (one.offset, one.inner) == (offset, query.inner):

@@ -12,17 +12,7 @@ from broker.api.client import Client
 from broker.errors import ArgumentError
 from broker.topic import MessagePosition, TopicPartition
 from broker.units import counted, format_size
-from pylogctl.web.messages import (
-    MAX_ROWS,
-    MessagePage,
-    Positions,
-    Row,
-    chosen_of,
-    cursor_of,
-    parse_cursor,
-    read_page,
-    start_positions,
-)
+from pylogctl.web import messages as paging
 from pylogctl.web.pages.payloads import WHOLE_BYTES, As, payload_of
 from pylogctl.web.pages.rendering import link, path_of, topic_page
 from pylogctl.web.problems import ProblemError
@@ -58,15 +48,15 @@ async def show_messages(call: Call, topic: str) -> Response:
     limit = _limit_of(query.get("limit", str(_LIMIT)))
     before, after = query.get("before", ""), query.get("after", "")
 
-    def read(client: Client) -> tuple[list[TopicPartition], MessagePage]:
+    def read(client: Client) -> tuple[list[TopicPartition], paging.MessagePage]:
         every = sorted(one.partition for one in client.describe(topic))
         if before or after:
-            positions: Positions = parse_cursor(topic, before or after)
+            positions: paging.Positions = paging.parse_cursor(topic, before or after)
         else:
-            some = chosen_of(topic, every, [chosen] if chosen else [])[:_MAX_PARTITIONS]
-            positions = start_positions(client, topic, some, place.strip() or "end")
+            some = paging.chosen_of(topic, every, [chosen] if chosen else [])[:_MAX_PARTITIONS]
+            positions = paging.start_positions(client, topic, some, place.strip() or "end")
         is_backward = bool(before) or not (after or place.strip() not in ("", "end"))
-        found = read_page(
+        found = paging.read_page(
             client, topic, positions, is_backward=is_backward, limit=limit, contains=contains
         )
         return every, found
@@ -93,8 +83,10 @@ async def show_messages(call: Call, topic: str) -> Response:
         ],
         is_by_time="@" in place,
         nothing=_nothing(found, contains),
-        older_url=link(url, **kept, before=cursor_of(found.start)) if found.has_older else "",
-        newer_url=link(url, **kept, after=cursor_of(found.end)) if found.has_newer else "",
+        older_url=link(url, **kept, before=paging.cursor_of(found.start))
+        if found.has_older
+        else "",
+        newer_url=link(url, **kept, after=paging.cursor_of(found.end)) if found.has_newer else "",
         live_url=link(f"/api/v1{url}/live", partition=chosen, filter=contains, **{"as": wanted}),
         json_url=link(
             f"/api/v1{url}",
@@ -102,20 +94,20 @@ async def show_messages(call: Call, topic: str) -> Response:
             limit=limit,
             max_bytes=65536,
             direction="newer",
-            cursor=cursor_of(found.start),
+            cursor=paging.cursor_of(found.start),
         ),
     )
 
 
-def _newest_first(rows: Iterable[Row]) -> Iterator[Row]:
+def _newest_first(rows: Iterable[paging.Row]) -> Iterator[paging.Row]:
     """Yield the messages of each partition, the newest of it first."""
     for _, some in groupby(rows, key=lambda one: one.partition):
         yield from reversed(list(some))
 
 
 def _limit_of(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= MAX_ROWS:
-        raise ProblemError(422, f"not a number of messages from 1 to {MAX_ROWS}: '{text}'")
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= paging.MAX_ROWS:
+        raise ProblemError(422, f"not a number of messages from 1 to {paging.MAX_ROWS}: '{text}'")
     return int(text)
 
 
@@ -129,12 +121,12 @@ def _way_of(call: Call) -> As:
     )
 
 
-def _summary(found: MessagePage) -> str:
+def _summary(found: paging.MessagePage) -> str:
     read = f", {format_size(found.scanned_bytes)} read for it" if found.scanned_bytes else ""
     return f"{counted(len(found.rows), 'message')}{read}."
 
 
-def _nothing(found: MessagePage, contains: str) -> str:
+def _nothing(found: paging.MessagePage, contains: str) -> str:
     if contains and found.stopped == "end":
         return f"No message here contains “{contains}”."
     if contains:
@@ -144,7 +136,7 @@ def _nothing(found: MessagePage, contains: str) -> str:
     return "No messages. To send one: pylogctl produce"
 
 
-def _row(row: Row, wanted: As) -> dict[str, Any]:
+def _row(row: paging.Row, wanted: As) -> dict[str, Any]:
     path = _path_of(row)
     return {
         "message": row,
@@ -154,13 +146,13 @@ def _row(row: Row, wanted: As) -> dict[str, Any]:
     }
 
 
-def _path_of(row: Row) -> str:
+def _path_of(row: paging.Row) -> str:
     return path_of(
         "topics", row.partition.topic, "partitions", row.partition.name, "messages", row.offset
     )
 
 
-def _raw_url(row: Row) -> str:
+def _raw_url(row: paging.Row) -> str:
     return link(f"/api/v1{_path_of(row)}/raw", inner=row.inner or "")
 
 
@@ -169,13 +161,13 @@ async def show_message(call: Call, topic: str, partition: str, offset: int) -> R
     """One message, up to what a page can show of it."""
     wanted, inner = _way_of(call), call.query_params.get("inner", "0")
     try:
-        (found,) = parse_cursor(topic, f"{partition}:{offset}.{inner}")
+        (found,) = paging.parse_cursor(topic, f"{partition}:{offset}.{inner}")
     except ArgumentError as error:
         raise _no_message(f"{topic} {partition}", offset) from error
     at = MessagePosition(offset, int(inner))
 
-    def read(client: Client) -> tuple[Row, int]:
-        seen = read_page(client, topic, {found: at}, is_backward=False, limit=1)
+    def read(client: Client) -> tuple[paging.Row, int]:
+        seen = paging.read_page(client, topic, {found: at}, is_backward=False, limit=1)
         if not seen.rows or seen.rows[0][1:3] != at:
             raise _no_message(str(found), offset)
         return seen.rows[0], seen.end[found].offset

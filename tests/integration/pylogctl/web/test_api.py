@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from pylogctl.testing import Broker
-from pylogctl.web import api
+from pylogctl.web import api, messages
 from pylogctl.web.messages import Budget
 from pylogctl.web.problems import ProblemError
 from tests.support.waiting import wait_until
@@ -200,8 +200,8 @@ def test_messages_when_the_client_has_gone_then_reading_ends(
         ended.set()
         raise ProblemError(500, "nobody sees it")
 
-    monkeypatch.setattr(api, "read_page", read_long)
-    monkeypatch.setattr(api, "Budget", lambda: Budget(seconds=3600))
+    monkeypatch.setattr(messages, "read_page", read_long)
+    monkeypatch.setattr(messages, "Budget", lambda: Budget(seconds=3600))
     address = urlsplit(site.url)
     with socket.create_connection((address.hostname, address.port), 60) as client:
         head = f"GET {API}/topics/orders/messages HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n"
