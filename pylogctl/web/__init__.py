@@ -10,6 +10,7 @@ documents.py  the JSON documents of the API, most of them made from the records 
 events.py     server-sent events: messages as they come, and figures of the cluster
 messages.py   pages of messages: the next ones, or those before, of one partition or of several
 openapi.py    the description of the API, OpenAPI 3.1, made from the table of routes
+options.py    the options of `pylogctl web`
 problems.py   errors as problem documents (RFC 9457)
 run.py        runs `pylogctl web`: listens, connects to the cluster, and serves until a signal
 sampler.py    looks at the cluster each few seconds, and keeps for an hour what pages draw and

@@ -20,8 +20,8 @@ from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.security import security_of
 from pylogctl.cli.service import announce_ready
 from pylogctl.web.app import make_app
-from pylogctl.web.command import WebChoice
 from pylogctl.web.document import READY, ReadyRow
+from pylogctl.web.options import WebChoice
 from pylogctl.web.security import TokenAuthentication
 from pylogctl.web.server import serving
 from pylogctl.web.site import Site
