@@ -17,6 +17,7 @@ from broker.api.errors import Closed, Error, Partial, TimedOut, public, translat
 from broker.api.values import UNSET, PartitionLike, Receipt, Timeout, Unset, Value, payloads_of
 from broker.errors import ArgumentError, BrokerError
 from broker.producer import unclosed
+from broker.producer.delivery import Delivery as FloorDelivery
 from broker.producer.delivery import QueuedDelivery
 from broker.producer.partitioner import Partitioner, hash_partitioner
 from broker.producer.parts import Parts
@@ -43,12 +44,13 @@ class Delivery:
     __module__ = "pylogctl"
     __slots__ = ("_callbacks", "_inner", "_producer")
 
-    def __init__(self, producer: Producer, inner: QueuedDelivery) -> None:
+    def __init__(self, producer: Producer, inner: FloorDelivery) -> None:
         self._producer = producer
         self._inner = inner
         inner.on_complete = self._complete
-        on_delivery = producer._on_delivery
-        self._callbacks = [] if on_delivery is None else [on_delivery]
+        self._callbacks: list[Callable[[Delivery], object]] = []
+        if producer._on_delivery is not None:
+            self._callbacks.append(producer._on_delivery)
 
     def __repr__(self) -> str:
         state = "done" if self.done() else "waiting"

@@ -103,7 +103,7 @@ class Dispatcher:
         self.counts = parts.ledger.open()
         self.on_wait: OnWait = lambda _waiting: True
         self.on_move: Callable[[Moved], object] = _log_move  # called when sets move
-        self.parts = parts
+        self.parts: Parts = parts
         self._cluster = parts.cluster
         self._settings = parts.settings
         self._senders = BrokerSenders(partial(make_sender, self))
