@@ -106,52 +106,45 @@ if TYPE_CHECKING:
     from broker.state_changes import LoggedChange as LoggedChange
     from broker.topic import TopicPartition as TopicPartition
 else:
-    _MODULES = {
-        "broker.admin.brokers": (
-            *("BrokerStatus", "DataDirectory", "LogFailure", "StopReport", "StopStep"),
-        ),
-        "broker.admin.cluster": ("BrokerInfo", "Health", "HealthCheck"),
-        "broker.aio.calls": ("AsyncChanges", "AsyncReassignment"),
-        "broker.aio.client": ("AsyncClient", "aconnect"),
-        "broker.aio.group": ("AsyncGroup",),
-        "broker.aio.producer": ("AsyncDelivery", "AsyncProducer"),
-        "broker.aio.reader": ("AsyncBatches", "AsyncReader"),
-        "broker.admin.group_changes": ("OffsetChange",),
-        "broker.admin.lag": (
-            *("CommittedOffset", "GroupInfo", "GroupMember", "Lag", "LagStatus", "PartitionLag"),
-        ),
-        "broker.admin.rebalance": ("GroupProblem", "OwnerChange"),
-        "broker.admin.copies": ("CopiedPartition", "CopyReport"),
-        "broker.admin.decommission": ("Decommission",),
-        "broker.admin.log_moves": ("LogMove",),
-        "broker.admin.reassignment": ("Move", "MoveProgress"),
-        "broker.admin.replicas": ("Outcome",),
-        "broker.api.changes": ("Changes",),
-        "broker.admin.settings": ("Setting",),
-        "broker.admin.settings_changes": ("SettingChange",),
-        "broker.admin.topic_deletion": ("Deletion",),
-        "broker.admin.topics": ("PartitionInfo", "TopicInfo"),
-        "broker.api.client": ("Client", "connect"),
-        "broker.api.errors": (
-            *("BufferFull", "Closed", "CorruptMessage", "DeliveryFailed", "Error", "InvalidName"),
-            *("NoZooKeeper", "NotABoundary", "NotEnoughReplicas", "NotSupported"),
-            *("OffsetOutOfRange", "Partial", "Refused", "TimedOut", "TooLarge", "TopicExists"),
-            *("UnknownTopic", "Unreachable", "Conflict", "GroupActive", "UnknownGroup"),
-            *("TlsFailed", "UnknownBroker"),
-        ),
-        "broker.api.group": ("Group",),
-        "broker.api.group_run": ("RetryPolicy",),
-        "broker.api.producer": ("Delivery", "Producer"),
-        "broker.api.reader": ("Batches", "Reader"),
-        "broker.api.replica_calls": ("Reassignment",),
-        "broker.api.values": ("Batch", "Receipt"),
-        "broker.protocol.codec": ("Message",),
-        "broker.protocol.compression": ("Codec",),
-        "broker.protocol.client_requests": ("Acks", "PayloadFilter"),
-        "broker.state_changes": ("LoggedChange",),
-        "broker.topic": ("TopicPartition",),
+    _NAMES = {
+        "broker.admin.brokers": "BrokerStatus DataDirectory LogFailure StopReport StopStep",
+        "broker.admin.cluster": "BrokerInfo Health HealthCheck",
+        "broker.aio.calls": "AsyncChanges AsyncReassignment",
+        "broker.aio.client": "AsyncClient aconnect",
+        "broker.aio.group": "AsyncGroup",
+        "broker.aio.producer": "AsyncDelivery AsyncProducer",
+        "broker.aio.reader": "AsyncBatches AsyncReader",
+        "broker.admin.group_changes": "OffsetChange",
+        "broker.admin.lag": "CommittedOffset GroupInfo GroupMember Lag LagStatus PartitionLag",
+        "broker.admin.rebalance": "GroupProblem OwnerChange",
+        "broker.admin.copies": "CopiedPartition CopyReport",
+        "broker.admin.decommission": "Decommission",
+        "broker.admin.log_moves": "LogMove",
+        "broker.admin.reassignment": "Move MoveProgress",
+        "broker.admin.replicas": "Outcome",
+        "broker.api.changes": "Changes",
+        "broker.admin.settings": "Setting",
+        "broker.admin.settings_changes": "SettingChange",
+        "broker.admin.topic_deletion": "Deletion",
+        "broker.admin.topics": "PartitionInfo TopicInfo",
+        "broker.api.client": "Client connect",
+        "broker.api.errors": "BufferFull Closed CorruptMessage DeliveryFailed Error "
+        "InvalidName NoZooKeeper NotABoundary NotEnoughReplicas NotSupported OffsetOutOfRange "
+        "Partial Refused TimedOut TooLarge TopicExists UnknownTopic Unreachable Conflict "
+        "GroupActive UnknownGroup TlsFailed UnknownBroker",
+        "broker.api.group": "Group",
+        "broker.api.group_run": "RetryPolicy",
+        "broker.api.producer": "Delivery Producer",
+        "broker.api.reader": "Batches Reader",
+        "broker.api.replica_calls": "Reassignment",
+        "broker.api.values": "Batch Receipt",
+        "broker.protocol.codec": "Message",
+        "broker.protocol.compression": "Codec",
+        "broker.protocol.client_requests": "Acks PayloadFilter",
+        "broker.state_changes": "LoggedChange",
+        "broker.topic": "TopicPartition",
     }
-    _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+    _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 
     def __getattr__(name):
         if (module := _MODULE_OF.get(name)) is None:

@@ -494,7 +494,10 @@ class AcceptingCommand:
     @property
     def __signature__(self) -> inspect.Signature:
         """The parameters as Typer reads them: the function's own options, and the shared ones."""
-        return _signature((*self._own.options, *self._shared))
+        context = inspect.Parameter(
+            "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+        )
+        return inspect.Signature([context, *self._own.options, *self._shared])
 
     @functools.cached_property
     def facts(self) -> Facts:
@@ -556,13 +559,6 @@ def _given(ctx: Any, names: Iterable[str]) -> frozenset[str]:
 def _changes_cluster(values: Mapping[str, Any], changes: bool) -> bool:
     """Return whether a run changes a cluster, given its own options; a plan only changes none."""
     return bool(values.get("to_topic")) or (changes and values.get("execute") is not False)
-
-
-def _signature(options: Iterable[inspect.Parameter]) -> inspect.Signature:
-    context = inspect.Parameter(
-        "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
-    )
-    return inspect.Signature([context, *options])
 
 
 def settings_of(values: Mapping[str, Any]) -> SharedOptions:
