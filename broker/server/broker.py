@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Broker:
+class Broker(BrokerParts):
     """One broker: its logs, its registration, and the threads that serve clients.
 
     A context manager: it starts when the block is entered, and stops at its end.
@@ -78,92 +78,67 @@ class Broker:
     ) -> None:
         self.config = config
         """The settings in effect: those of the start, and later changes in ZooKeeper."""
-        self._start_config = config
+        self.start_config = config
         self.recoveries: list[Recovery] = []
         """What the start had to truncate from the logs, for the operator."""
         self.failure: StorageError | None = None
         """Why the broker asks for its own shutdown, if it does."""
-        self._phase = "starting"
+        self.runs_zookeeper = runs_zookeeper
+        self.phase = "starting"
         self._is_flushed = False
-        self._clock = clock = clock or SystemClock()
+        self.clock = clock = clock or SystemClock()
+        self.started_ms = clock.time_ms()
         self.changes = StateChangeLog(config.broker_id, clock)
         """The controller's decisions, and how this broker carried them out."""
-        self._logs = logs = LogManager(config, clock)
-        self._replicas = replicas = ReplicaManager(
+        self.logs = logs = LogManager(config, clock)
+        self.replica_manager = manager = ReplicaManager(
             config, logs, clock, self._note_states, self.changes.note
         )
-        logs.retention.is_ownerless = replicas.table.is_unknown
+        self.replicas = replicas = manager.table
+        logs.retention.is_ownerless = replicas.is_unknown
         logs.on_no_directory = self._fail
         logs.on_directory_failure = self._note_directory_failure
         self._users = Users()
-        self._logins = _logins(config, self._users)
-        self._keys = ClusterKeyStore(
+        self._mechanisms = _mechanisms(config, self._users)
+        self.keys = ClusterKeyStore(
             config,
             clock,
-            epoch=lambda: replicas.table.broker_epoch,
-            known_epoch=replicas.brokers.epoch_of,
+            epoch=lambda: replicas.broker_epoch,
+            known_epoch=manager.brokers.epoch_of,
             endpoints=self.endpoints,
         )
-        replicas.brokers.proof_to = self._keys.proof_to
-        self._judge = Judge(config.broker_id)
-        self._delays = FailureDelays(clock)
-        self._fetch_sessions = new_fetch_sessions()
-        self._server = SocketServer(
+        manager.brokers.proof_to = self.keys.proof_to
+        self.judge = Judge(config.broker_id)
+        self.delays = FailureDelays(clock)
+        self.sessions = new_fetch_sessions()
+        self.server = server = SocketServer(
             config,
             clock,
-            lambda name: name in logs.topics or name in replicas.table.topics,
+            lambda name: name in logs.topics or name in replicas.topics,
             self._make_client,
         )
-        self._view = view = ClusterView(config.zookeeper_connect, self.address())
-        replicas.brokers.on_noted.append(view.set_racks)
-        replicas.brokers.endpoints_of = view.endpoints_of
-        self._clocks = Clocks(config.broker_id, replicas.brokers, clock, logs.retention)
+        self.workers, self.listers, self.logins = server.workers, server.listers, server.logins
+        self.admit: Callable[[Client], None] = server.admit
+        self.view = view = ClusterView(config.zookeeper_connect, self.address())
+        manager.brokers.on_noted.append(view.set_racks)
+        manager.brokers.endpoints_of = view.endpoints_of
+        self._clocks = Clocks(config.broker_id, manager.brokers, clock, logs.retention)
         view.on_brokers = self._note_brokers
-        self._membership = ClusterMembership(logs, replicas, view, self.changes, clock, self._keys)
-        self._limits = limits = CreationLimits(config, logs, clock)
-        self._control = ControlHandler(replicas, self._server.errors, limits)
-        self._creations = TopicCreations(
-            config, logs, replicas.table, replicas.brokers, view.snapshot, self._membership, limits
+        self.membership = ClusterMembership(logs, manager, view, self.changes, clock, self.keys)
+        self.limits = limits = CreationLimits(config, logs, clock)
+        self.control = ControlHandler(manager, server.errors, limits)
+        self.creations = TopicCreations(
+            config, logs, replicas, manager.brokers, view.snapshot, self.membership, limits
         )
-        self._forwarder = Forwarder(
-            replicas.table, replicas.brokers, self._creations, clock, config.max_request_bytes
+        self.forwarder = Forwarder(
+            replicas, manager.brokers, self.creations, clock, config.max_request_bytes
         )
-        self._pattern_filter = PatternFilter(clock, max_entry_bytes=config.max_request_bytes)
-        self._shutdown = Shutdown(clock, on_shutdown_request)
-        self._parts = BrokerParts(
-            config=config,
-            host=self,
-            clock=clock,
-            logs=logs,
-            replicas=replicas.table,
-            view=view,
-            shutdown=self._shutdown,
-            changes=self.changes,
-            creations=self._creations,
-            forwarder=self._forwarder,
-            pattern_filter=self._pattern_filter,
-            sessions=self._fetch_sessions,
-            control=self._control,
-            judge=self._judge,
-            delays=self._delays,
-            workers=self._server.workers,
-            listers=self._server.listers,
-            logins=self._server.logins,
-            admit=self._server.admit,
-        )
+        self.pattern_filter = PatternFilter(clock, max_entry_bytes=config.max_request_bytes)
+        self.shutdown = Shutdown(clock, on_shutdown_request)
         self._super_users = parse_super_users(config.super_users)
         if config.enforces_rules:
             self._apply_rules(StoredRules(), NO_VERSION)
-        self._status = BrokerStatus(
-            broker=self._parts,
-            replicas=replicas,
-            membership=self._membership,
-            server=self._server,
-            limits=limits,
-            start_config=config,
-            runs_zookeeper=runs_zookeeper,
-            started_ms=clock.time_ms(),
-        )
+        self._status = BrokerStatus(self)
 
     def __enter__(self) -> Self:
         self.start()
@@ -175,7 +150,7 @@ class Broker:
     @property
     def port(self) -> int:
         """Return the port listened on, also if the settings asked for any free one."""
-        return self._server.port
+        return self.server.port
 
     def start(self) -> None:
         """Open the data directory, listen, register, and serve.
@@ -191,34 +166,34 @@ class Broker:
         raise_open_files_limit()
         _import_what_threads_need(self.config)
         try:
-            self.recoveries = self._logs.open()
-            self.changes.open(self._logs.directories.first_path())
+            self.recoveries = self.logs.open()
+            self.changes.open(self.logs.directories.first_path())
             if self.config.audit_log is not None:
-                audit = AuditLog(self.config.audit_log, self.config.broker_id, self._clock)
+                audit = AuditLog(self.config.audit_log, self.config.broker_id, self.clock)
                 audit.start()
-                self._judge.audit = audit
-            for directory in self._logs.directories.states():
+                self.judge.audit = audit
+            for directory in self.logs.directories.states():
                 if directory.failure is not None:
                     self._note_directory_failure(directory.failure)
-            self._server.listen(self.config)
-            self._view.set_own_address(self.address(), self.endpoints())
-            self._membership.open(self.config, self._apply_settings, self._apply_rules)
+            self.server.listen(self.config)
+            self.view.set_own_address(self.address(), self.endpoints())
+            self.membership.open(self.config, self._apply_settings, self._apply_rules)
             for text in warnings_of(self.config, self._users.names()):
                 logger.warning("%s", text)
             if self.config.zookeeper_connect:
                 self._clocks.start()
-            self._logs.start()  # retention must know the settings of topics
-            self._control.controller = self._membership.register(
+            self.logs.start()  # retention must know the settings of topics
+            self.control.controller = self.membership.register(
                 self.config, self.address(), self.endpoints()
             )
-            make_handlers = partial(RequestHandlers, self._parts)
-            self._server.start(self.config, make_handlers, self._logs.files.make_room)
-            self._membership.start()
+            make_handlers = partial(RequestHandlers, self)
+            self.server.start(self.config, make_handlers, self.logs.files.make_room)
+            self.membership.start()
         except BaseException:
             self._stop_everything()
             raise
-        self._phase = "running"
-        for one in self._server.endpoints:
+        self.phase = "running"
+        for one in self.server.endpoints:
             logger.info(
                 "broker %(broker)d serves %(address)s%(tls)s",
                 {
@@ -243,41 +218,41 @@ class Broker:
             channel=channel,
             certified=certified,
             port=port,
-            mechanisms={**self._logins, **self._keys.doors(listener)},
-            now_s=self._clock.monotonic_s,
-            may_start=self._judge.check_start,
+            mechanisms={**self._mechanisms, **self.keys.doors(listener)},
+            now_s=self.clock.monotonic_s,
+            may_start=self.judge.check_start,
             must_log_in=self.config.must_log_in(listener),
         )
         if certified is not None:
             with suppress(AuthenticationStateError):  # the answer to its first request says so
-                self._server.admit(client)
+                self.server.admit(client)
         return client
 
     def _apply_settings(self, overrides: Overrides) -> None:
         """Use the settings of the start, overridden by those in ZooKeeper."""
-        config = self._start_config.changed(overrides.broker)
+        config = self.start_config.changed(overrides.broker)
         self._users.use(overrides.credentials, overrides.mock_secret)
-        for topic in self._logs.reconfigure(config, overrides.topics):
-            self._membership.note_topic(topic, is_new=False)
-        self._server.reconfigure(config, overrides.users)
-        self._limits.reconfigure(config)
-        if self._membership.controller is not None:
-            self._membership.controller.settings_changed()
-        self.config = self._parts.config = config  # the status shows what is in effect
+        for topic in self.logs.reconfigure(config, overrides.topics):
+            self.membership.note_topic(topic, is_new=False)
+        self.server.reconfigure(config, overrides.users)
+        self.limits.reconfigure(config)
+        if self.membership.controller is not None:
+            self.membership.controller.settings_changed()
+        self.config = config  # the status shows what is in effect
 
     def _apply_rules(self, stored: StoredRules, version: int) -> None:
-        self._judge.rules = RuleSet(stored.rules, self._super_users, version=version)
+        self.judge.rules = RuleSet(stored.rules, self._super_users, version=version)
 
     def _note_states(
         self, partitions: Iterable[ReplicatedPartition], gone: Iterable[TopicPartition]
     ) -> None:
-        self._view.apply_partition_states(partitions, gone)
-        self._replicas.records.note(partitions)
+        self.view.apply_partition_states(partitions, gone)
+        self.replica_manager.records.note(partitions)
 
     def _note_brokers(self, brokers: Mapping[int, BrokerAddress]) -> None:
         self._clocks.follow(brokers)
-        hosts = {one.host for id in brokers for one in self._view.endpoints_of(id)}
-        self._server.broker_hosts.follow(hosts | {one.host for one in brokers.values()})
+        hosts = {one.host for id in brokers for one in self.view.endpoints_of(id)}
+        self.server.broker_hosts.follow(hosts | {one.host for one in brokers.values()})
 
     def _note_directory_failure(self, failure: StorageError) -> None:
         self.changes.note([LoggedChange(ChangeKind.DIRECTORY_FAILED, text=str(failure))])
@@ -290,7 +265,7 @@ class Broker:
 
     def wait_for_shutdown_request(self, timeout_s: float | None = None) -> bool:
         """Wait until a client, or the loss of all disks, asks for the shutdown; False: none did."""
-        return self._shutdown.requested.wait(timeout_s)
+        return self.shutdown.requested.wait(timeout_s)
 
     def request_shutdown(self, *, force: bool) -> None:
         """Make `wait_for_shutdown_request` return, so that its caller calls `stop`.
@@ -298,7 +273,7 @@ class Broker:
         Args:
             force: do not wait for clients to leave; ends such a wait as well.
         """
-        self._shutdown.request(force=force)
+        self.shutdown.request(force=force)
 
     def stop(self) -> None:
         """Shut down: deregister, let clients leave, flush, respond and close, write the marker.
@@ -308,17 +283,17 @@ class Broker:
         steps. Can be called on a broker that never started, or whose start failed; a second call
         does nothing.
         """
-        if self._phase in ("stopping", "stopped"):
+        if self.phase in ("stopping", "stopped"):
             return
-        self._phase = "stopping"
-        membership, shutdown = self._membership, self._shutdown
+        self.phase = "stopping"
+        membership, shutdown = self.membership, self.shutdown
         if membership.registry is not None and not membership.has_session:
             shutdown.run("wait for ZooKeeper", membership.await_session)
-        if self._replicas.table.all() and self.config.enable_controlled_shutdown:
+        if self.replicas.all() and self.config.enable_controlled_shutdown:
             shutdown.run(
                 "move leaderships",
                 lambda: shutdown.move_leaderships(
-                    self._replicas, self.config, lambda: membership.has_session
+                    self.replica_manager, self.config, lambda: membership.has_session
                 ),
             )
         if membership.registry is not None:
@@ -328,12 +303,12 @@ class Broker:
         shutdown.run("deregister", membership.deregister)
         if shutdown.requested.is_set() and not shutdown.is_forced:
             shutdown.run(
-                "wait for clients", lambda: shutdown.wait_for_clients(self._server.unanswered_since)
+                "wait for clients", lambda: shutdown.wait_for_clients(self.server.unanswered_since)
             )
         shutdown.run("refuse appends", self._refuse_appends)
-        self._is_flushed = shutdown.run("flush", self._logs.flush_all)
+        self._is_flushed = shutdown.run("flush", self.logs.flush_all)
         self._stop_everything()
-        self._phase = "stopped"
+        self.phase = "stopped"
         logger.info("broker %(broker)d is down", {"broker": self.config.broker_id})
 
     def kill(self, when_cut_off: Callable[[], object]) -> None:
@@ -344,58 +319,58 @@ class Broker:
         end, is not part of the crash; nor is the end of the session with ZooKeeper, which comes at
         once instead of after its timeout.
         """
-        if self._phase in ("stopping", "stopped"):
+        if self.phase in ("stopping", "stopped"):
             return
-        self._phase = "stopping"
-        self._server.cut_off()
+        self.phase = "stopping"
+        self.server.cut_off()
         when_cut_off()
-        if self._membership.registry is not None:
-            self._membership.registry.prepare_stop(0.0)
+        if self.membership.registry is not None:
+            self.membership.registry.prepare_stop(0.0)
         self._stop_everything()
-        self._phase = "stopped"
+        self.phase = "stopped"
 
     def _refuse_appends(self) -> None:
         """Refuse appends and wait for those under way, so that the next flush has all of them."""
-        self._shutdown.refuses_appends = True
-        self._server.finish_turns()
+        self.shutdown.refuses_appends = True
+        self.server.finish_turns()
 
     def _stop_everything(self) -> None:
         lingering: list[LingeringClient] = []
-        self._membership.request_stop()
-        self._delays.stop()
-        self._shutdown.run("close connections", lambda: self._close_connections(lingering))
-        self._membership.leave_office()
+        self.membership.request_stop()
+        self.delays.stop()
+        self.shutdown.run("close connections", lambda: self._close_connections(lingering))
+        self.membership.leave_office()
         self._clocks.stop()
-        self._replicas.stop()  # ends orders that are being carried out
-        self._control.stop()
-        self._creations.stop()
-        self._forwarder.stop()
-        self._logs.close(self._shutdown.run)
+        self.replica_manager.stop()  # ends orders that are being carried out
+        self.control.stop()
+        self.creations.stop()
+        self.forwarder.stop()
+        self.logs.close(self.shutdown.run)
         self.changes.close()
-        if self._judge.audit is not None:
-            self._judge.audit.stop()
-            self._judge.audit.join()
-        if self._membership.registry is not None:
-            self._shutdown.run("leave the registry", self._membership.registry.stop)
-        self._membership.join()
+        if self.judge.audit is not None:
+            self.judge.audit.stop()
+            self.judge.audit.join()
+        if self.membership.registry is not None:
+            self.shutdown.run("leave the registry", self.membership.registry.stop)
+        self.membership.join()
         self._clocks.join()
         for one in lingering:
             one.end()
 
     def _close_connections(self, lingering: list[LingeringClient]) -> None:
-        lingering += self._server.stop("the broker is shutting down" if self._is_flushed else "")
-        self._pattern_filter.stop()
+        lingering += self.server.stop("the broker is shutting down" if self._is_flushed else "")
+        self.pattern_filter.stop()
 
     def apply_retention(self) -> None:
         """Delete what is too old or too much now, instead of at the next cleanup."""
-        self._logs.retention.apply()
+        self.logs.retention.apply()
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """Return the addresses that clients connect to, of each listener."""
         config = self.config
         advertised = parse_advertised(config.advertised_listeners)
         found = []
-        for one in self._server.endpoints:
+        for one in self.server.endpoints:
             host, port = advertised.get(one.listener, (_advertised_host(one.host), one.port))
             if one.listener == PLAIN_LISTENER and PLAIN_LISTENER not in advertised:
                 host, port = config.hostname or host, config.advertised_port or port
@@ -410,7 +385,7 @@ class Broker:
 
     def reload_certificates(self) -> None:
         """Use the files of certificates if they have changed."""
-        self._server.reload_certificates()
+        self.server.reload_certificates()
 
     def hello(self) -> HelloResponse:
         """Return who this broker is; its cluster has the name of its registry."""
@@ -421,16 +396,16 @@ class Broker:
             max_message_bytes=self.config.max_message_bytes,
             max_request_bytes=self.config.max_request_bytes,
             versions=supported_versions(),
-            time_ms=self._clock.time_ms(),
+            time_ms=self.clock.time_ms(),
         )
 
     def status(self, parts: StatusParts = ALL_PARTS, topic: str = "") -> dict[str, Any]:
         """Return the state and counters as a document; of one topic only, if it is named."""
-        return self._status.document(self._phase, parts, topic)
+        return self._status.document(parts, topic)
 
     def exposition(self, *, with_partitions: bool = True) -> str:
         """Return the metrics in Prometheus' text format, of each partition only if wanted."""
-        return self._status.exposition(self._phase, with_partitions=with_partitions)
+        return self._status.exposition(with_partitions=with_partitions)
 
 
 def _import_what_threads_need(config: BrokerConfig) -> None:
@@ -449,7 +424,7 @@ def _advertised_host(host: str) -> str:
     return host
 
 
-def _logins(config: BrokerConfig, users: Users) -> ServerMechanisms:
+def _mechanisms(config: BrokerConfig, users: Users) -> ServerMechanisms:
     """Return how users log in; not at all without ZooKeeper, which has the users."""
     if not (config.zookeeper_connect and config.sasl_mechanisms):
         return {}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from broker import __version__
 from broker.config import BrokerConfig
@@ -247,23 +247,27 @@ MANAGED_OBJECTS: tuple[ManagedObject[Any], ...] = (
 )
 
 
-@dataclass(kw_only=True)
-class BrokerStatus:
-    """Reads the status of a broker from its parts; any thread."""
-
-    broker: BrokerParts
-    replicas: ReplicaManager
+class _Broker(BrokerParts, Protocol):
+    replica_manager: ReplicaManager
     membership: ClusterMembership
     server: SocketServer
     limits: CreationLimits
     start_config: BrokerConfig
     runs_zookeeper: bool  # whether it ends with the broker's process
     started_ms: int
+    phase: str
+
+
+@dataclass(eq=False)
+class BrokerStatus:
+    """Reads the status of a broker from its parts; any thread."""
+
+    broker: _Broker
     scrapes: Scrapes = field(default_factory=Scrapes)
 
-    def document(self, phase: str, parts: StatusParts, topic: str) -> dict[str, Any]:
+    def document(self, parts: StatusParts, topic: str) -> dict[str, Any]:
         """Return the state and the parts, of one topic or, if it is empty, of all."""
-        found = self._state(phase)
+        found = self._state()
         if parts & StatusParts.SETTINGS:
             found |= self._settings(self.broker.config)
         records = []
@@ -272,21 +276,22 @@ class BrokerStatus:
         if parts & StatusParts.REPLICAS:
             found["replicas"] = [one for one in records if topic in ("", one["topic"])]
         if parts & StatusParts.REQUESTS:
-            delays = [one.purgatory.counts for one in self.server.processors]
+            delays = [one.purgatory.counts for one in self.broker.server.processors]
             found["requests"] = metrics.time_counts(
-                metrics.group_times(self.server.metrics, delays)
+                metrics.group_times(self.broker.server.metrics, delays)
             )
-        found["metrics"] = self._metrics(phase, parts, topic, records)
+        found["metrics"] = self._metrics(parts, topic, records)
         return found
 
     def _replica_records(self) -> list[dict[str, Any]]:
         return replication_status.replica_records(
-            self.replicas.table.all(), self.broker.clock.monotonic_s()
+            self.broker.replicas.all(), self.broker.clock.monotonic_s()
         )
 
-    def _state(self, phase: str) -> dict[str, Any]:
-        address, config = self.broker.host.address(), self.broker.config
+    def _state(self) -> dict[str, Any]:
+        address, config = self.broker.address(), self.broker.config
         audit = self.broker.judge.audit
+        network, acls = self.broker.server.network, self.broker.membership.open_nodes
         logs = self.broker.logs.table.all()
         return {
             "broker": address.id,
@@ -295,26 +300,24 @@ class BrokerStatus:
             "pid": os.getpid(),
             "software": SOFTWARE,
             "codec": codec.describe(),
-            "phase": phase,
-            "started_ms": self.started_ms,
-            "uptime_ms": self.broker.clock.time_ms() - self.started_ms,
+            "phase": self.broker.phase,
+            "started_ms": self.broker.started_ms,
+            "uptime_ms": self.broker.clock.time_ms() - self.broker.started_ms,
             "data": str(self.broker.logs.directories.first_path().absolute()),
             "directories": self._directories(),
             "topics": len(self.broker.logs.topics.names()),
             "partitions": self.broker.logs.partition_count(),
             "bytes": sum(log.size_bytes for log in logs),
-            "connections": self.server.network.connection_count.total,
+            "connections": network.connection_count.total,
             "listeners": [
                 {"name": one.listener, "tls": one.is_tls, "host": one.host, "port": one.port}
-                for one in self.server.endpoints
+                for one in self.broker.server.endpoints
             ],
             "certificate": self._certificate(config),
-            "queued_bytes": self.server.network.queued_bytes.taken,
-            "waiting_for_queued_bytes": self.server.network.queued_bytes.waiting_count,
+            "queued_bytes": network.queued_bytes.taken,
+            "waiting_for_queued_bytes": network.queued_bytes.waiting_count,
             "audit_dropped": None if audit is None else audit.dropped_count,
-            "throttled": [
-                one._asdict() for one in self.server.network.quotas.throttled()[:_SHOWN_THROTTLED]
-            ],
+            "throttled": [one._asdict() for one in network.quotas.throttled()[:_SHOWN_THROTTLED]],
             "flush": {
                 "before_read": config.flush_before_read,
                 "interval_messages": config.flush_interval_messages,
@@ -328,31 +331,33 @@ class BrokerStatus:
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
             "clean_start": not self.broker.logs.loaded.was_recovered,
             "zookeeper": config.zookeeper_connect or None,
-            "runs_zookeeper": self.runs_zookeeper,
+            "runs_zookeeper": self.broker.runs_zookeeper,
             "session": self._session(),
             "rules": self._rules(),
             "taken_for_dead": self._suspected(),
             "security": {
-                "key_ids": self.membership.keys.key_ids,
+                "key_ids": self.broker.membership.keys.key_ids,
                 "orders_refused": self.broker.judge.refused_orders,
-                "open_nodes": [] if (acls := self.membership.open_nodes) is None else acls.found,
+                "open_nodes": []
+                if (acls := self.broker.membership.open_nodes) is None
+                else acls.found,
             },
         }
 
     def _kept_messages(self) -> list[str]:
         """Return which leaders lack messages that followers here keep."""
-        table = self.replicas.table
+        table = self.broker.replicas
         return [str(error) for one in table.all() if (error := table.kept_error(one)) is not None]
 
     def _suspected(self) -> list[int]:
         """Return the registered brokers that this one, as the controller, takes for dead."""
-        thread = self.membership.controller
+        thread = self.broker.membership.controller
         controller = None if thread is None else thread.controller
         return [] if controller is None else sorted(controller.context.suspected)
 
     def _rules(self) -> dict[str, Any]:
         """Return by which rules clients are judged, with their age."""
-        rules, follower = self.broker.judge.rules, self.membership.rules
+        rules, follower = self.broker.judge.rules, self.broker.membership.rules
         if rules is None or follower is None:
             return {"enabled": False}
         return {
@@ -366,19 +371,19 @@ class BrokerStatus:
         }
 
     def _certificate(self, config: BrokerConfig) -> dict[str, Any] | None:
-        tls = self.server.tls
+        tls = self.broker.server.tls
         if tls is None:
             return None
         not_after_ms = round(1000 * tls.current.not_after_s)
         return {"path": str(config.ssl_certificate), "not_after_ms": not_after_ms}
 
     def _settings(self, config: BrokerConfig) -> dict[str, Any]:
-        settings = self.membership.settings
+        settings = self.broker.membership.settings
         return {
             "settings": self._settings_in_effect(config),
             "start_settings": {
-                prop.name: self.start_config.value_text(prop)
-                for prop in self.start_config.shown_properties()
+                prop.name: self.broker.start_config.value_text(prop)
+                for prop in self.broker.start_config.shown_properties()
             },
             "topic_settings": self._topic_settings(),
             "settings_problems": {} if settings is None else dict(settings.problems),
@@ -386,7 +391,7 @@ class BrokerStatus:
 
     def _settings_in_effect(self, config: BrokerConfig) -> dict[str, dict[str, str]]:
         """Return value and origin of the settings by name."""
-        settings = self.membership.settings
+        settings = self.broker.membership.settings
         overrides = {} if settings is None else settings.applied.broker
         changed = {config.property_of(name).field for name in overrides}
         defaults = BrokerConfig()
@@ -400,7 +405,7 @@ class BrokerStatus:
         return found
 
     def _topic_settings(self) -> dict[str, dict[str, str]]:
-        settings = self.membership.settings
+        settings = self.broker.membership.settings
         if settings is None:
             return {}
         return {
@@ -434,9 +439,10 @@ class BrokerStatus:
         found = [
             (one, str(error), "offline") for one, error in self.broker.logs.table.errors().items()
         ]
+        registry = self.broker.membership.registry
         for log in self.broker.logs.table.all():
             found += [(log.partition, str(error), error.state) for error in log.failures()]
-            if self.membership.registry and (character := unregistrable_in(log.partition.topic)):
+            if registry and (character := unregistrable_in(log.partition.topic)):
                 reason = f"{log.partition}: ZooKeeper takes no {character} in names; delete it"
                 found.append((log.partition, reason, "unregistered"))
         return [
@@ -445,7 +451,7 @@ class BrokerStatus:
         ]
 
     def _session(self) -> dict[str, Any] | None:
-        registry = self.membership.registry
+        registry = self.broker.membership.registry
         if registry is None:
             return None
         status = registry.status
@@ -457,13 +463,13 @@ class BrokerStatus:
         }
 
     def _metrics(
-        self, phase: str, parts: StatusParts, topic: str, records: list[dict[str, Any]]
+        self, parts: StatusParts, topic: str, records: list[dict[str, Any]]
     ) -> dict[str, Attributes]:
         """Return the attributes of the managed objects, by object name."""
         found: dict[str, Attributes] = {}
         if parts & StatusParts.METRICS:
             scrapes = Reading(SCRAPES, self.scrapes)
-            for reading in (*self._of_server(phase), *self._of_replication(records), scrapes):
+            for reading in (*self._of_server(), *self._of_replication(records), scrapes):
                 name, attributes = reading.attributes()
                 found[name] = found[name] | attributes if name in found else attributes
         if parts & StatusParts.TOPICS:
@@ -472,7 +478,7 @@ class BrokerStatus:
             found |= self._of_logs(topic)
         return found
 
-    def exposition(self, phase: str, *, with_partitions: bool = True) -> str:
+    def exposition(self, *, with_partitions: bool = True) -> str:
         """Return the metrics as Prometheus reads them, without any part that fails."""
         scrapes = self.scrapes
         records = list(scrapes.part(self._replica_records))
@@ -481,7 +487,7 @@ class BrokerStatus:
             many += scrapes.part(self._lines_of_logs)
             many += scrapes.part(lambda: _lines_of_lags(records))
         readings = chain(
-            scrapes.part(lambda: self._of_server(phase)),
+            scrapes.part(lambda: self._of_server()),
             scrapes.part(lambda: self._of_replication(records)),
         )
         return "".join((exposition_text(readings, scrapes), *many))
@@ -498,45 +504,48 @@ class BrokerStatus:
 
     def _of_replication(self, records: list[dict[str, Any]]) -> Iterator[Reading]:
         return replication_status.replication_readings(
-            records, self.membership.controller, self.replicas, self.server.metrics
+            records,
+            self.broker.membership.controller,
+            self.broker.replica_manager,
+            self.broker.server.metrics,
         )
 
-    def _of_server(self, phase: str) -> Iterator[Reading]:
-        controller = self.membership.controller
-        state = _STATES.get(phase, 0)
-        if phase == "running" and controller is not None and controller.controller:
+    def _of_server(self) -> Iterator[Reading]:
+        controller = self.broker.membership.controller
+        state = _STATES.get(self.broker.phase, 0)
+        if self.broker.phase == "running" and controller is not None and controller.controller:
             state = _RUNNING_AS_CONTROLLER
-        shards = self.server.metrics
-        purgatories = [one.purgatory for one in self.server.processors]
+        shards = self.broker.server.metrics
+        purgatories = [one.purgatory for one in self.broker.server.processors]
         delays = metrics.Delays(
             Counter(delayed.kind for one in purgatories for delayed in one.all()),
             [one.counts for one in purgatories],
             sum(one.deadline_count for one in purgatories),
         )
         yield Reading(metrics.REQUESTS, shards)
-        yield Reading(CONNECTIONS, self.server)
+        yield Reading(CONNECTIONS, self.broker.server)
         yield Reading(SESSIONS, self.broker.sessions)
         yield from metrics.request_readings(shards)
         for name, parts in metrics.group_times(shards, delays.counts):
             yield Reading(metrics.REQUEST_TIMES, parts, (name,))
-        yield from metrics.error_readings(self.server.errors)
+        yield from metrics.error_readings(self.broker.server.errors)
         for number, shard in enumerate(shards[:-1]):
             yield Reading(metrics.PROCESSOR, shard, (number,))
         yield Reading(metrics.WORKER, shards)
-        yield Reading(SERVER, Running(state, self.started_ms))
-        yield Reading(INFO, None, (self.start_config.broker_id, __version__))
+        yield Reading(SERVER, Running(state, self.broker.started_ms))
+        yield Reading(INFO, None, (self.broker.start_config.broker_id, __version__))
         yield Reading(metrics.PURGATORY, delays)
-        yield Reading(ZOOKEEPER, self.membership.registry)
-        yield Reading(ACCESS, self.membership)
+        yield Reading(ZOOKEEPER, self.broker.membership.registry)
+        yield Reading(ACCESS, self.broker.membership)
         yield Reading(LOG_MANAGER, self.broker.logs)
         for directory in self.broker.logs.directories.all:
             yield Reading(DIRECTORY, directory, (directory.path.absolute(),))
-        yield Reading(CREATIONS, self.limits)
+        yield Reading(CREATIONS, self.broker.limits)
         yield Reading(FLUSHES, self.broker.logs)
         yield Reading(metrics.ALL_TOPICS, metrics.total_of(shards))
 
     def _of_topics(self, topic: str = "") -> Iterator[Reading]:
-        yield from metrics.topic_readings(self.server.metrics, topic)
+        yield from metrics.topic_readings(self.broker.server.metrics, topic)
         for name in self.broker.logs.topics.names():
             if topic in ("", name):
                 yield Reading(RETENTION, self.broker.logs.settings.of(name), (name,))

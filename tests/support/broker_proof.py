@@ -34,7 +34,7 @@ def prove(call: Call, own: OwnBroker, server_id: int, port: int) -> None:
 
 def prove_to(broker: Broker, call: Call, broker_id: int, epoch: int = 1) -> None:
     """Prove to a broker of this process to be another one."""
-    own = broker._keys._own()._replace(id=broker_id, epoch=epoch)
+    own = broker.keys._own()._replace(id=broker_id, epoch=epoch)
     prove(call, own, broker.config.broker_id, broker.port)
 
 

@@ -134,8 +134,8 @@ class AdminHandler:
         hidden = _hidden(asked, rights, are_named=request.topics is not None)
         if request.topics is None:
             asked = {topic: None for topic in asked if topic not in hidden}
-        address = self.broker.host.address(context.client.listener)
-        cluster_id = self.broker.host.hello().cluster_id
+        address = self.broker.address(context.client.listener)
+        cluster_id = self.broker.hello().cluster_id
         if cluster_id and not _knows_cluster(rights):
             cluster_id = responses.HIDDEN_CLUSTER
         small: list[Buffer] = [responses.encode_metadata_header(cluster_id, address, len(asked))]
@@ -321,7 +321,7 @@ class AdminHandler:
 
     def hello(self, request: HelloRequest, context: RequestContext) -> Response:
         """Tell the broker's id, software and supported versions; strangers not what it runs on."""
-        hello = self.broker.host.hello()
+        hello = self.broker.hello()
         if not _knows_cluster(context.rights):
             hello = responses.HelloResponse(
                 broker_id=hello.broker_id,
@@ -338,7 +338,7 @@ class AdminHandler:
         """Return the state and counters as JSON, made by a worker: with many logs it takes long."""
 
         def work() -> bytes:
-            document = self.broker.host.status(request.parts, request.topic)
+            document = self.broker.status(request.parts, request.topic)
             return DATA.encode(json.dumps(document, separators=(",", ":")).encode())
 
         return self._on_worker(context, work)

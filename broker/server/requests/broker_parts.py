@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from broker.clock import Clock
@@ -29,25 +28,10 @@ from broker.server.requests.topic_creations import TopicCreations
 from broker.topic import TopicPartition
 
 
-class Host(Protocol):
-    """The broker, as its handlers use it; see `Broker`."""
-
-    def hello(self) -> HelloResponse:
-        """Return who this broker is."""
-
-    def address(self, listener: str = PLAIN_LISTENER) -> BrokerAddress:
-        """Return the address that clients of a listener connect to."""
-
-    def status(self, parts: StatusParts, topic: str) -> dict[str, Any]:
-        """Return the state and counters as a document; any thread."""
-
-
-@dataclass(eq=False, kw_only=True, slots=True)
-class BrokerParts:
-    """The parts of one broker, of which each may be used by any thread."""
+class BrokerParts(Protocol):
+    """A broker, as its handlers use it; each part may be used by any thread."""
 
     config: BrokerConfig  # in effect
-    host: Host
     clock: Clock
     logs: LogManager
     replicas: ReplicaTable
@@ -61,10 +45,19 @@ class BrokerParts:
     control: ControlHandler
     judge: Judge
     delays: FailureDelays
-    workers: Executor
-    listers: Executor  # for metadata of many topics, behind which no other must wait
-    logins: Executor  # for steps of exchanges, which may look into ZooKeeper
+    workers: ThreadPoolExecutor
+    listers: ThreadPoolExecutor  # for metadata of many topics, behind which no other must wait
+    logins: ThreadPoolExecutor  # for steps of exchanges, which may look into ZooKeeper
     admit: Callable[[Client], None]  # raises if a client has too many connections
+
+    def hello(self) -> HelloResponse:
+        """Return who this broker is."""
+
+    def address(self, listener: str = PLAIN_LISTENER) -> BrokerAddress:
+        """Return the address that clients of a listener connect to."""
+
+    def status(self, parts: StatusParts, topic: str) -> dict[str, Any]:
+        """Return the state and counters as a document; any thread."""
 
     def at_home(self, topic: str, index: int) -> TopicPartition:
         """Return a partition whose home is this broker."""

@@ -217,8 +217,8 @@ def test_set_when_a_broker_does_not_apply_it_then_says_which_and_it_is_set(
     servers = [start(one) for one in range(2)]
     with pylogctl.connect(zookeeper=zookeeper) as client:
         client.create_topic("t")
-        assert servers[1]._membership.settings is not None
-        servers[1]._membership.settings.stop()
+        assert servers[1].membership.settings is not None
+        servers[1].membership.settings.stop()
 
         with pytest.raises(pylogctl.Partial, match="1 brokers have not applied that") as caught:
             client.set_settings({"flush.ms": 7}, topic="t", timeout=3)

@@ -40,7 +40,7 @@ def start_brokers(
             for id in ids
         ]
         wait_until(
-            lambda: all(one._view.snapshot().brokers.keys() >= {*ids} for one in brokers),
+            lambda: all(one.view.snapshot().brokers.keys() >= {*ids} for one in brokers),
             "brokers that know each other",
         )
         return brokers
@@ -133,7 +133,7 @@ def test_metadata_while_a_topic_is_made_then_has_no_partition_or_all(
     def look(broker: Broker) -> None:
         while not is_over.is_set():
             for topic in ("first", "made"):
-                metadata = broker._view.snapshot().topic(topic)
+                metadata = broker.view.snapshot().topic(topic)
                 seen.add(0 if metadata is None else len(metadata.partitions))
 
     threads = [threading.Thread(target=look, args=(one,)) for one in brokers]
@@ -143,7 +143,7 @@ def test_metadata_while_a_topic_is_made_then_has_no_partition_or_all(
     client.create_topic("made", partitions=3)
     wait_until(
         lambda: all(
-            one._view.snapshot().has(topic) for one in brokers for topic in ("first", "made")
+            one.view.snapshot().has(topic) for one in brokers for topic in ("first", "made")
         ),
         "all brokers to show the topics",
     )
@@ -170,7 +170,7 @@ def test_topic_when_a_home_is_away_then_its_partition_stays_and_keys_keep_their_
             assert sent == {key: kept[key] for key in sent}
             without_key = {other.send("t", "x").partition.name for _ in range(20)}
             assert without_key <= {"0-0", "1-0"}
-    metadata = brokers[0]._view.snapshot().topic("t")
+    metadata = brokers[0].view.snapshot().topic("t")
     assert metadata is not None
     assert [(one.partition.name, one.leader) for one in metadata.partitions] == [
         ("0-0", 0),
@@ -196,7 +196,7 @@ def test_home_when_it_was_away_as_the_topic_was_made_then_has_its_part_once_it_i
     (broker,) = start_brokers([0])
     session.create(paths.creation_ids("t"), encode_homes({0: 1, 1: 2}))
     session.create(paths.topic("t"))
-    wait_until(lambda: broker._view.snapshot().has("t"), "the topic")
+    wait_until(lambda: broker.view.snapshot().has("t"), "the topic")
     with pylogctl.connect(at([broker])) as client:
         assert client.send("t", "x", partition="0-0").offset == 0
 

@@ -413,7 +413,7 @@ def test_send_when_broker_is_shutting_down_then_sent_again_to_the_next_one(
 
     restarting = threading.Thread(target=restart)
     restarting.start()
-    wait_until(lambda: first._shutdown.refuses_appends, "the refusal of appends")
+    wait_until(lambda: first.shutdown.refuses_appends, "the refusal of appends")
     deliveries: list[Delivery] = []
 
     def send() -> None:  # a send behind a refused one may wait for the broker

@@ -108,7 +108,7 @@ def test_audit_when_rules_refuse_then_has_each_refusal_once_and_what_was_hidden(
 ) -> None:
     broker = start_audited(zookeeper=zookeeper, enforces_rules=True)
     peer = connect(broker)
-    broker._logs.creation.get_or_create("there", 0)
+    broker.logs.creation.get_or_create("there", 0)
     for _ in range(3):
         assert peer.publish("secret\nplans", MESSAGE).error
         assert peer.publish("there", MESSAGE).error
@@ -167,7 +167,7 @@ def test_audit_when_all_topics_are_listed_then_has_none_of_the_hidden_ones(
     start_audited: StartAudited, connect: PeerFactory, log: Path, zookeeper: str
 ) -> None:
     broker = start_audited(zookeeper=zookeeper, enforces_rules=True)
-    broker._logs.creation.get_or_create("hidden", 0)
+    broker.logs.creation.get_or_create("hidden", 0)
     peer = connect(broker)
     for request in (MetadataRequest(None), ClusterMetadataRequest(None)):
         assert b"hidden" not in bytes(peer.call(request).rest)

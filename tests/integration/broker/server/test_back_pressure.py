@@ -78,7 +78,7 @@ def test_client_when_it_takes_no_responses_then_those_in_memory_are_few(
     count = 150
     peer.send_bytes(frame * count)
     assert connect(broker).status()["topics"] == 4
-    (processor,) = broker._server.processors
+    (processor,) = broker.server.processors
     in_memory = sum(one.responses.bytes_in_memory for one in processor.connections)
     assert in_memory < MAX_RESPONSES_IN_MEMORY_BYTES + 2 * answer_bytes
     for _ in range(count):
@@ -96,7 +96,7 @@ def test_client_when_it_takes_no_filtered_reads_then_those_in_memory_are_few(
     answer_bytes = len(peer.receive())
     count = 20
     peer.send_bytes(frame * count)
-    (processor,) = broker._server.processors
+    (processor,) = broker.server.processors
     (connection,) = processor.connections
     wait_until(lambda: connection.responses.has_unsent, "the first answer")
     # searches are done in order: this one is after all that were asked for before it
@@ -146,7 +146,7 @@ def test_reader_when_the_segment_is_removed_meanwhile_then_still_gets_all_of_it(
     slow.publish("events", ONE)
     slow.send(FetchRequest("events", 0, 0, 1 << 30))
     head = slow.socket.recv(6)
-    broker._logs.retention.apply()
+    broker.logs.retention.apply()
     assert connect(broker).fetch("events", 0) == (1, b"")
     received = bytearray()
     while len(received) < len(large):

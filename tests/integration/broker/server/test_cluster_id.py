@@ -82,8 +82,8 @@ def test_session_when_expired_and_the_registry_lost_the_id_then_it_is_there_agai
     broker = start_broker(zookeeper=zookeeper)
     cluster_id = cluster_id_of(session)
     session.delete("/cluster/id")
-    assert broker._membership.registry is not None
-    expire_session(broker._membership.registry.session)
+    assert broker.membership.registry is not None
+    expire_session(broker.membership.registry.session)
     wait_until(lambda: session.exists("/cluster/id") is not None, "the id")
     assert cluster_id_of(session) == cluster_id
 
@@ -96,7 +96,7 @@ def test_session_when_expired_and_the_registry_is_of_another_cluster_then_not_re
 ) -> None:
     broker = start_broker(zookeeper=zookeeper)
     session.set("/cluster/id", b'{"version":"1","id":"another"}')
-    assert broker._membership.registry is not None
-    expire_session(broker._membership.registry.session)
+    assert broker.membership.registry is not None
+    expire_session(broker.membership.registry.session)
     wait_until(lambda: "ZooKeeper is now of cluster another" in caplog.text, "the refusal")
     assert session.exists("/brokers/ids/0") is None

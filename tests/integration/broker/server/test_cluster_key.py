@@ -65,12 +65,12 @@ def test_key_when_its_node_is_lost_or_garbage_then_the_broker_keeps_what_it_know
 ) -> None:
     broker = start_broker(zookeeper=zookeeper)
     before, _ = session.get(paths.CLUSTER_KEYS)
-    ids = broker._keys.key_ids
+    ids = broker.keys.key_ids
     session.delete(paths.CLUSTER_KEYS)
     wait_until(lambda: session.exists(paths.CLUSTER_KEYS) is not None, "the node")
     assert session.get(paths.CLUSTER_KEYS)[0] == before
 
     session.set(paths.CLUSTER_KEYS, b"garbage")
     wait_until(lambda: "those of before stay in use" in caplog.text, "the broker having seen it")
-    assert broker._keys.key_ids == ids
+    assert broker.keys.key_ids == ids
     assert "garbage" not in caplog.text

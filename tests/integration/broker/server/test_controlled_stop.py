@@ -109,7 +109,7 @@ def test_stop_when_an_append_is_under_way_then_it_is_flushed_and_answered(
     client.send_extension(publish_request("events", encode([b"two"])))
     assert has_begun.wait(60)
     stopping = in_background(running_broker.stop)
-    wait_until(lambda: running_broker._shutdown.refuses_appends, "the refusal of appends")
+    wait_until(lambda: running_broker.shutdown.refuses_appends, "the refusal of appends")
     assert not client.has_answer(0.05)
     may_go_on.set()
     (published,) = decode_publish_response(client.receive_extension())

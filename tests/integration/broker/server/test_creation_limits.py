@@ -101,7 +101,7 @@ def _trusting(_: Channel) -> ServerExchange:
 
 @pytest.fixture
 def as_user(connect: PeerFactory, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Peer]:
-    monkeypatch.setattr(broker_module, "_logins", lambda *_: {"TEST": _trusting})
+    monkeypatch.setattr(broker_module, "_mechanisms", lambda *_: {"TEST": _trusting})
 
     def make(broker: Broker, who: Principal) -> Peer:
         peer = connect(broker)
@@ -198,17 +198,17 @@ def test_topic_when_very_many_producers_start_on_it_together_then_counts_once(
     broker = start_broker(zookeeper=zookeeper, max_partitions=10)
     connect(broker).publish("other", MESSAGE)
     are_sent = threading.Event()
-    make_in_cluster = broker._creations._create_in_cluster
+    make_in_cluster = broker.creations._create_in_cluster
 
     def make_late(topic: str, homes: Mapping[int, int]) -> None:
         are_sent.wait(60)
         make_in_cluster(topic, homes)
 
-    monkeypatch.setattr(broker._creations, "_create_in_cluster", make_late)
+    monkeypatch.setattr(broker.creations, "_create_in_cluster", make_late)
     peers = [connect(broker) for _ in range(50)]
     for peer in peers:
         peer.produce("new", MESSAGE)
     are_sent.set()
     for peer in peers:
         peer.fetch("other", 0)
-    assert broker._creations.limits._created == {ANONYMOUS: 2}
+    assert broker.creations.limits._created == {ANONYMOUS: 2}

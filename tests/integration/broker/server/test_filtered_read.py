@@ -400,7 +400,7 @@ def test_read_when_the_descriptor_cannot_be_read_then_the_reason_is_told(
     peer: Peer, running_broker: Broker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     peer.publish("events", NO)
-    (log,) = running_broker._logs.table.all()
+    (log,) = running_broker.logs.table.all()
     segment = log.segments.all[-1]
     directory = tmp_path / segment.path.name
     directory.mkdir()

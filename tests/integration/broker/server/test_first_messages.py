@@ -52,7 +52,7 @@ def start_cluster(
     ]
     # else the controller may not know of the last one yet, and give it no partitions
     wait_until(
-        lambda: all(one._replicas.table.has_full_orders for one in brokers), "orders to all brokers"
+        lambda: all(one.replicas.has_full_orders for one in brokers), "orders to all brokers"
     )
     return brokers
 
@@ -93,12 +93,10 @@ def test_first_message_when_default_replication_factor_is_two_then_its_partition
     tmp_path: Path,
 ) -> None:
     brokers = start_cluster(start_broker, zookeeper, tmp_path, size=3)
-    assert brokers[2]._membership.registry is not None
-    settings = SettingsRegistry(brokers[2]._membership.registry.session)
+    assert brokers[2].membership.registry is not None
+    settings = SettingsRegistry(brokers[2].membership.registry.session)
     settings.change(node_of_topic("t"), lambda _: {"flush.ms": "50"})
-    wait_until(
-        lambda: brokers[2]._membership.settings_of("t"), "the broker to hear of the settings"
-    )
+    wait_until(lambda: brokers[2].membership.settings_of("t"), "the broker to hear of the settings")
     peer = connect(brokers[2])
     peer.call(CreateTopicRequest("t"))
     peer.close()

@@ -48,7 +48,7 @@ class MovedTopic:
             broker_id=LEADER, data_dir=give_key(directory / "leader"), **settings
         )
         for broker in (self.home, self.leader):
-            broker._replicas.table.registered_epoch = lambda: 1  # as if in ZooKeeper
+            broker.replicas.registered_epoch = lambda: 1  # as if in ZooKeeper
         self.connect: Callable[[], Peer] = lambda: connect(self.home)
         self.peer = self.connect()
         self.at_leader = connect(self.leader)
@@ -98,7 +98,7 @@ def test_requests_when_rules_are_on_then_users_are_judged_at_home_and_not_by_the
 ) -> None:
     def judge(broker: Broker, *operations: Operation) -> None:
         topic = Resource(ResourceType.TOPIC, "moved")
-        broker._judge.rules = RuleSet(Rule(ANONYMOUS, one, topic) for one in operations)
+        broker.judge.rules = RuleSet(Rule(ANONYMOUS, one, topic) for one in operations)
 
     moved.publish(0, ONE)
     judge(moved.leader)

@@ -267,7 +267,7 @@ def test_connections_when_there_are_too_many_then_those_of_registered_brokers_ha
 ) -> None:
     broker = start_broker(zookeeper=zookeeper, max_connections=20)
     assert broker.address().host == "127.0.0.1"
-    wait_until(lambda: "127.0.0.1" in broker._server.broker_hosts, "its address being known")
+    wait_until(lambda: "127.0.0.1" in broker.server.broker_hosts, "its address being known")
 
     def is_refused() -> bool:
         try:
@@ -290,7 +290,7 @@ def test_connections_when_few_more_are_possible_then_those_without_a_request_end
     monkeypatch.setattr(connections, "UNUSED_S", 0.2)
     monkeypatch.setattr(processor, "_SWEEP_INTERVAL_S", 0.05)
     broker = start_broker(max_connections=4)
-    broker._server.processors[0]._next_sweep_s = 0.0
+    broker.server.processors[0]._next_sweep_s = 0.0
     used = connect(broker)
     used.status()
     silent = [connect(broker) for _ in range(3)]
@@ -352,12 +352,12 @@ def test_connections_when_many_come_and_go_then_the_count_is_right(
 
 
 def waiting_count(broker: Broker) -> int:
-    return sum(len(processor.purgatory) for processor in broker._server.processors)
+    return sum(len(processor.purgatory) for processor in broker.server.processors)
 
 
 def close_idle_from_now_on(broker: Broker, after_s: float) -> None:
     """Change connections.max.idle.ms, once what must not take so long is done."""
-    broker._server.network.max_idle_s = after_s
+    broker.server.network.max_idle_s = after_s
 
 
 def test_connection_when_idle_too_long_then_closed(
@@ -476,7 +476,7 @@ def test_offsets_when_metadata_of_very_many_topics_is_asked_for_then_do_not_wait
     assert other.publish("orders", b"").error == 0
     may_go_on = threading.Event()
     try:
-        broker._server.listers.submit(may_go_on.wait, 60)
+        broker.server.listers.submit(may_go_on.wait, 60)
         slow.send_extension(kind(tuple(f"invented-{number}" for number in range(1000))))
         query = OffsetQuery(partition("orders"), OffsetKind.LATEST, 0)
         other.call(ListOffsetsRequest((query,)))

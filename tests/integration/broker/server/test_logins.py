@@ -76,7 +76,7 @@ def test_logins_when_an_address_has_failed_then_only_its_next_ones_wait(
     for name in ("FIRST_DELAY_S", "MAX_DELAY_S", "MAX_WAIT_S"):
         monkeypatch.setattr(failure_delays, name, 3600.0)
     monkeypatch.setattr(handlers, "MAX_WAIT_S", 3600.0)
-    waiting = running_broker._delays._due
+    waiting = running_broker.delays._due
     first, second, other = (
         connect(running_broker, address=f"127.0.0.{number}") for number in (2, 2, 3)
     )
@@ -145,7 +145,7 @@ def test_failures_when_a_user_is_written_otherwise_then_count_together(
         peer = connect(running_broker)
         peer.call(AuthenticateRequest(SCRAM, 0, f"n,,n={name},r=abc".encode()))
         peer.call(AuthenticateRequest(SCRAM, 1, b"c=biws,r=abc,p=AAAA"))
-    assert ("127.0.0.1", kept) in running_broker._delays._failed
+    assert ("127.0.0.1", kept) in running_broker.delays._failed
 
 
 def test_proof_of_a_broker_when_it_fails_then_no_user_of_its_address_waits(
@@ -157,10 +157,10 @@ def test_proof_of_a_broker_when_it_fails_then_no_user_of_its_address_waits(
     monkeypatch.setattr(authentication.Authentication, "take", refuse)
     with pytest.raises(errors.AuthenticationFailedError):
         connect(running_broker).call(AuthenticateRequest(CLUSTER_PROOF, 1, b""))
-    assert not running_broker._delays._failed
+    assert not running_broker.delays._failed
     with pytest.raises(errors.AuthenticationFailedError):
         connect(running_broker).call(AuthenticateRequest(SCRAM, 1, b""))
-    assert running_broker._delays._failed
+    assert running_broker.delays._failed
 
 
 def test_logins_when_many_fail_then_each_connection_ends_and_the_broker_holds_none(
@@ -172,7 +172,7 @@ def test_logins_when_many_fail_then_each_connection_ends_and_the_broker_holds_no
         peer = connect(running_broker, address="127.0.0.2")
         fail_to_log_in(peer)
         assert peer.is_closed()
-    wait_until(lambda: not running_broker._server.connections, "all being closed")
+    wait_until(lambda: not running_broker.server.connections, "all being closed")
 
 
 def test_logins_and_administration_when_one_is_held_up_then_the_other_goes_on(
@@ -182,14 +182,14 @@ def test_logins_and_administration_when_one_is_held_up_then_the_other_goes_on(
     peer = connect(running_broker)
     try:
         for _ in range(2):
-            running_broker._server.workers.submit(may_go_on.wait, 60)
+            running_broker.server.workers.submit(may_go_on.wait, 60)
         log_in(peer)
         may_go_on.set()
         may_go_on = threading.Event()
         for _ in range(2):
-            running_broker._server.logins.submit(may_go_on.wait, 60)
+            running_broker.server.logins.submit(may_go_on.wait, 60)
         peer.call(CreateTopicRequest("orders", 1))
-        assert "orders" in running_broker._logs.topics
+        assert "orders" in running_broker.logs.topics
     finally:
         may_go_on.set()
 
@@ -263,7 +263,7 @@ def test_requests_when_pipelined_around_a_login_then_only_those_behind_its_end_a
     with pytest.raises(errors.AuthenticationStateError, match="finish it first"):
         peer.receive_extension(3)
     assert peer.is_closed()
-    assert set(running_broker._logs.topics.names()) == {"orders"}
+    assert set(running_broker.logs.topics.names()) == {"orders"}
 
 
 def test_client_when_it_logs_in_as_another_user_then_its_waiting_read_ends_with_it(
@@ -273,10 +273,10 @@ def test_client_when_it_logs_in_as_another_user_then_its_waiting_read_ends_with_
     log_in(peer)
     peer.publish("orders", MESSAGE)
     peer.send_extension(read_request("orders", len(MESSAGE), max_wait_ms=60_000), 5)
-    wait_until(lambda: len(list(running_broker._server.processors[0].purgatory.all())) == 1, "it")
+    wait_until(lambda: len(list(running_broker.server.processors[0].purgatory.all())) == 1, "it")
     exchange = ScramClient("bob", Secret(PASSWORD)).exchange(PLAIN)
     peer.send_extension(AuthenticateRequest(SCRAM, 0, next(exchange)), 6)
-    purgatory = running_broker._server.processors[0].purgatory
+    purgatory = running_broker.server.processors[0].purgatory
     connect(running_broker).publish("orders", MESSAGE)  # which answers the read
     peer.receive_extension(5)
     answer = AUTHENTICATED.decode(peer.receive_extension(6)).data
@@ -304,7 +304,7 @@ def test_challenge_when_nobody_answers_it_then_the_connection_ends(
 ) -> None:
     monkeypatch.setattr(authentication, "CHALLENGE_S", 0.1)
     monkeypatch.setattr(processor, "_SWEEP_INTERVAL_S", 0.05)
-    running_broker._server.processors[0]._next_sweep_s = 0.0
+    running_broker.server.processors[0]._next_sweep_s = 0.0
     stranger = connect(running_broker)
     peers = [connect(running_broker) for _ in range(20)]
     for peer in peers:
@@ -316,7 +316,7 @@ def test_challenge_when_nobody_answers_it_then_the_connection_ends(
 def test_user_when_it_has_all_connections_of_its_quota_then_no_more_until_one_ends(
     running_broker: Broker, connect: PeerFactory
 ) -> None:
-    running_broker._server.network.quotas.set(Quotas(), {"alice": Quotas(connections=2)})
+    running_broker.server.network.quotas.set(Quotas(), {"alice": Quotas(connections=2)})
     peers = [connect(running_broker) for _ in range(3)]
     log_in(peers[0])
     log_in(peers[1])
@@ -351,7 +351,7 @@ def test_order_of_95_mb_when_the_client_is_nobody_then_is_cut_off_at_its_start(
     with suppress(ConnectionError):
         stranger.send_bytes(start + bytes(4 << 20))  # all of it at once: no more is received
     assert stranger.is_closed()
-    assert running_broker._server.network.queued_bytes.taken == 0
+    assert running_broker.server.network.queued_bytes.taken == 0
     hello(other)
 
 
@@ -366,7 +366,7 @@ def test_frame_of_95_mb_when_a_login_is_required_then_is_cut_off_at_its_start(
     with suppress(ConnectionError):
         peer.send_bytes(struct.pack(">ih", 95 << 20, AuthenticateRequest.TYPE) + bytes(1 << 20))
     assert peer.is_closed()
-    assert broker._server.network.queued_bytes.taken == 0
+    assert broker.server.network.queued_bytes.taken == 0
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ import gc
 import math
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -41,6 +40,7 @@ from broker.server.requests.outcomes import CloseConnection, Offload, YieldTurn
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.topic_creations import TopicCreations
 from broker.server.requests.validation import TURN_BYTES, Validator
+from broker.topic import TopicPartition
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import PeerFactory
 from tests.support.frames import frames_of
@@ -101,21 +101,16 @@ def effect_of(handle: Callable[[BrokerParts, ProcessorMetrics], object]) -> Effe
         brokers = LiveBrokers(config)
         limits = CreationLimits(config, logs, clock)
         creations = TopicCreations(config, logs, replicas, brokers, Mock(), Mock(), limits)
-        unused: dict[str, Any] = {one.name: Mock() for one in fields(BrokerParts)}
-        parts = BrokerParts(
-            **unused
-            | {
-                "config": config,
-                "clock": clock,
-                "logs": logs,
-                "replicas": replicas,
-                "shutdown": Shutdown(clock),
-                "creations": creations,
-                "forwarder": Forwarder(
-                    replicas, brokers, creations, clock, config.max_request_bytes
-                ),
-                "judge": Judge(0),
-            }
+        parts = Mock(
+            config=config,
+            clock=clock,
+            logs=logs,
+            replicas=replicas,
+            shutdown=Shutdown(clock),
+            creations=creations,
+            forwarder=Forwarder(replicas, brokers, creations, clock, config.max_request_bytes),
+            judge=Judge(0),
+            at_home=lambda topic, index: TopicPartition(topic, 0, index),
         )
         metrics = ProcessorMetrics(clock, 60.0)
         for topic in TOPICS[:2]:
@@ -208,7 +203,7 @@ def test_request_when_a_worker_takes_it_over_then_counted_once(
     large = build_set([bytes(500_000)] * (TURN_BYTES // 500_000 + 1), Codec.GZIP)
     peer.send_bytes(encode_request(ProduceRequest("events", 0, large)))
     peer.status()
-    assert running_broker._server._offload_metrics.requests == {RequestType.PRODUCE: 1}
+    assert running_broker.server._offload_metrics.requests == {RequestType.PRODUCE: 1}
     assert running_broker.status()["metrics"]["RequestMetrics.produce"] == {"Requests": 1}
 
 
@@ -220,7 +215,7 @@ def test_produce_run_when_its_topic_is_deleted_then_nothing_keeps_the_log(
     for _ in range(2):  # the first one creates the topic
         peer.send_bytes(2 * frame)
         peer.status()
-    log = running_broker._logs.table.get("events", 0)
+    log = running_broker.logs.table.get("events", 0)
     assert log is not None
     kept = weakref.ref(log)
     del log

@@ -293,7 +293,7 @@ def test_publish_when_the_flush_fails_then_says_why_and_reads_go_on(
         raise OSError(5, "Input/output error")
 
     peer.publish("events", ONE)
-    (log,) = running_broker._logs.table.all()
+    (log,) = running_broker.logs.table.all()
     monkeypatch.setattr(log, "_disk", Disk(sync=refuse))
     for _ in range(2):
         published = peer.publish("events", ONE)

@@ -131,7 +131,7 @@ def test_clients_when_they_wait_for_the_budget_then_hold_little_memory(
 
     held = [
         len(one.receiver._tail)
-        for processor in broker._server.processors
+        for processor in broker.server.processors
         for one in processor.connections
     ]
     # the first to wait may have been read before anybody knew that it would have to
@@ -257,7 +257,7 @@ def test_client_when_it_stalls_and_nobody_needs_its_room_then_may_go_on(
     sweeping_broker: Broker, connect: PeerFactory
 ) -> None:
     staller = fill_up(sweeping_broker, connect)
-    (processor,) = sweeping_broker._server.processors
+    (processor,) = sweeping_broker.server.processors
     stalled_s = processor._clock.monotonic_s() + 0.1
     wait_until(lambda: processor._next_sweep_s > stalled_s + 0.05, "a sweep after the stall")
 

@@ -46,7 +46,7 @@ def read(peer: Peer, request: ReadRequest) -> list[ReadPart]:
 
 
 def has_waiting(broker: Broker) -> bool:
-    return any(len(one.purgatory) for one in broker._server.processors)
+    return any(len(one.purgatory) for one in broker.server.processors)
 
 
 def test_read_when_data_is_there_then_completed_at_once(peer: Peer) -> None:
@@ -120,7 +120,7 @@ def test_read_when_appends_leave_it_below_min_bytes_then_not_attempted(
         read if pattern is None else FilteredReadRequest(read, PayloadFilter(pattern))
     )
     wait_until(
-        lambda: any(len(one.purgatory) for one in running_broker._server.processors), "the read"
+        lambda: any(len(one.purgatory) for one in running_broker.server.processors), "the read"
     )
     at_first = len(attempts)
     for _ in range(8):
@@ -231,14 +231,14 @@ def test_read_when_a_partition_has_no_log_then_waits_and_creates_none(
         request if pattern is None else FilteredReadRequest(request, PayloadFilter(pattern))
     )
     wait_until(
-        lambda: any(len(one.purgatory) for one in running_broker._server.processors), "the read"
+        lambda: any(len(one.purgatory) for one in running_broker.server.processors), "the read"
     )
     (empty,) = read(writer, ReadRequest(0, 1, 1000, (position("events", 1, 0),)))
     assert (empty.error, empty.message_set) == (0, b"")
-    assert running_broker._logs.table.all() == []
+    assert running_broker.logs.table.all() == []
     writer.publish("events", ONE)
     reader.receive_extension()
-    assert [one.partition.index for one in running_broker._logs.table.all()] == [0]
+    assert [one.partition.index for one in running_broker.logs.table.all()] == [0]
 
 
 def test_read_when_a_partition_without_a_log_is_deleted_then_told_so(
@@ -279,7 +279,7 @@ def test_read_when_a_log_takes_no_more_data_then_still_waits(
 ) -> None:
     """A reader at the end of a failed log must not go round in circles."""
     peer.publish("events", ONE)
-    (log,) = running_broker._logs.table.all()
+    (log,) = running_broker.logs.table.all()
     monkeypatch.setattr(log, "failure", StorageError("broken"))
     started_s = time.monotonic()
     assert peer.read("events", len(ONE), max_wait_ms=100).error == 0
@@ -355,7 +355,7 @@ def test_read_when_it_names_a_partition_many_times_then_watches_its_log_once(
     running_broker: Broker, peer: Peer, connect: PeerFactory
 ) -> None:
     peer.publish("events", ONE)
-    log = running_broker._logs.table.get("events", 0)
+    log = running_broker.logs.table.get("events", 0)
     assert log is not None
     end = position("events", 0, len(ONE))
     reader = connect(running_broker)
@@ -405,7 +405,7 @@ def test_read_when_retention_removed_the_offset_then_error_and_the_new_start(
     peer = connect(broker)
     for _ in range(5):
         peer.publish("events", ONE)
-    broker._logs.retention.apply()
+    broker.logs.retention.apply()
     start = peer.offsets("events", -2)[0]
     assert start > 0
     part = peer.read("events", 0, max_wait_ms=LONG_MS)

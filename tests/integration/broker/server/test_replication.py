@@ -101,7 +101,7 @@ class ScriptedCluster:
         broker = self._start(
             broker_id=broker_id, data_dir=give_key(self._directory / str(broker_id))
         )
-        broker._replicas.table.registered_epoch = lambda: 1  # as if in ZooKeeper
+        broker.replicas.registered_epoch = lambda: 1  # as if in ZooKeeper
         self.brokers[broker_id] = broker
 
     def stop(self, broker_id: int) -> None:
@@ -379,7 +379,7 @@ def test_orders_when_to_lead_and_to_follow_then_it_leads_first(
     tmp_path: Path,
 ) -> None:
     broker = start_broker(broker_id=1, data_dir=give_key(tmp_path))
-    broker._replicas.table.registered_epoch = lambda: 1
+    broker.replicas.registered_epoch = lambda: 1
     caplog.set_level("INFO", "broker.state_change")
     leaders = [0, 1, 0, 1]
     partitions = [
@@ -412,7 +412,7 @@ def test_start_when_no_controller_has_spoken_then_an_unknown_partition_may_be_re
     cluster: ScriptedCluster,
 ) -> None:
     """It may be of a topic that was created after this broker has read the registry."""
-    cluster.brokers[0]._replicas.orders.expect_topics(["another"])
+    cluster.brokers[0].replica_manager.orders.expect_topics(["another"])
     home_of_other = TopicPartition("events", 1, 0)
     told_later = LeaderNotAvailableError.code
     assert cluster.list_offset(0, OffsetKind.LATEST, partition=home_of_other).error == told_later
@@ -431,7 +431,7 @@ def test_log_when_it_is_new_and_no_replica_yet_then_clients_get_nothing_of_it(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a broker that lost its disk: an empty log would void what they have read."""
-    first = cluster.brokers[0]._logs.creation
+    first = cluster.brokers[0].logs.creation
     replicate = LogCreation._replicate
     errors: list[int] = []
 
@@ -456,13 +456,13 @@ def test_start_when_a_topic_is_gone_by_the_first_orders_then_clients_are_not_tol
     gone = TopicPartition("gone", 1, 0)
     state = PartitionState(1, 0, (1,), 1)
     broker = cluster.brokers[0]
-    broker._replicas.orders.expect_topics(["gone"], [gone])
+    broker.replica_manager.orders.expect_topics(["gone"], [gone])
     broker._note_states([ReplicatedPartition(gone, "id", (1,), 1, state, 0)], ())
-    assert broker._view.snapshot().topic("gone") is not None
+    assert broker.view.snapshot().topic("gone") is not None
 
     cluster.peer(0).call(PushStatesRequest(CONTROLLER, 1, 1, True, (), (), ()))
 
-    assert broker._view.snapshot().topic("gone") is None
+    assert broker.view.snapshot().topic("gone") is None
 
 
 class HangingLog:
@@ -484,7 +484,7 @@ def test_orders_when_the_disks_of_many_faulty_logs_hang_then_are_carried_out_mea
 ) -> None:
     responds = Event()
     hanging = [SimpleNamespace(log=HangingLog(index, responds)) for index in range(40)]
-    cluster.brokers[0]._replicas._faults.retry(cast(list[HostedReplica], hanging))
+    cluster.brokers[0].replica_manager._faults.retry(cast(list[HostedReplica], hanging))
     try:
         cluster.decide(0, (0, 1, 2))
         assert cluster.publish(0, ONE).error == 0
@@ -536,7 +536,7 @@ def test_follower_when_it_lacks_more_than_a_response_holds_then_fetches_on_besid
         cluster.start(2)
         cluster.decide(0, (0, 1))
         cluster.await_bytes(b"".join(sets))
-        leader = cluster.brokers[0]._replicas.table.hosted(PARTITION).replica.leader
+        leader = cluster.brokers[0].replicas.hosted(PARTITION).replica.leader
         wait_until(lambda: leader.lag_of(2) == sum(map(len, sets)), "a fetch without a flush")
     finally:
         may_sync.set()
@@ -567,7 +567,7 @@ def test_follower_when_a_response_is_broken_off_then_goes_on_behind_what_it_has_
     cluster.decide(0, (0, 1))
     cluster.await_bytes(large)
     assert broken_off.is_set()
-    fetchers = cluster.brokers[2]._replicas.fetchers.all()
+    fetchers = cluster.brokers[2].replica_manager.fetchers.all()
     assert sum(one.fetched_bytes for one in fetchers) == len(large)
 
 
@@ -619,7 +619,7 @@ def test_fetch_when_in_a_session_then_what_is_not_named_counts_and_only_news_com
     for epoch in (2, 3):  # until it is acknowledged
         _, (part,) = follower.fetch((session, epoch))
         assert (bytes(part.data), part.high_watermark) == (ONE, 0)
-    log = cluster.brokers[0]._replicas.table.hosted(PARTITION).log
+    log = cluster.brokers[0].replicas.hosted(PARTITION).log
     wait_until(lambda: log.flushed_offset == len(ONE), "the leader's flush")
     _, (part,) = follower.fetch((session, 4), len(ONE))
     assert (bytes(part.data), part.high_watermark) == (b"", len(ONE))
@@ -628,10 +628,10 @@ def test_fetch_when_in_a_session_then_what_is_not_named_counts_and_only_news_com
     for strange, another in ((4, follower), (6, follower), (5, SessionFollower(cluster))):
         with pytest.raises(UnknownFetchSessionError):
             another.fetch((session, strange), 0)
-    role = cluster.brokers[0]._replicas.table.leader_of(PARTITION)
+    role = cluster.brokers[0].replicas.leader_of(PARTITION)
     fetched_s = role._followers[1].caught_up_s
     wait_until(
-        lambda: cluster.brokers[0]._replicas.table.scan_s < time.monotonic() - fetched_s,
+        lambda: cluster.brokers[0].replicas.scan_s < time.monotonic() - fetched_s,
         "the next look at all partitions",
     )
     assert follower.fetch((session, 5)) == (session, [])
@@ -665,4 +665,4 @@ def test_publish_when_the_leader_is_of_an_earlier_version_then_followers_name_al
     for message_set in (ONE, TWO):
         assert cluster.publish(0, message_set).error == 0
     cluster.await_bytes(ONE + TWO)
-    assert not cluster.brokers[0]._fetch_sessions._by_id
+    assert not cluster.brokers[0].sessions._by_id

@@ -318,5 +318,5 @@ def test_scrape_when_disks_hang_and_a_part_fails_then_has_all_else(
 
 
 def processors_of(broker: Any) -> list[Processor]:
-    found: list[Processor] = broker._server.processors
+    found: list[Processor] = broker.server.processors
     return found

@@ -111,7 +111,7 @@ def _trusting(_: Channel) -> ServerExchange:
 
 @pytest.fixture(autouse=True)
 def trusts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_module, "_logins", lambda *_: {"TEST": _trusting})
+    monkeypatch.setattr(broker_module, "_mechanisms", lambda *_: {"TEST": _trusting})
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def topic(name: str) -> Resource:
 def set_rules(broker: Broker, *rules: Rule) -> None:
     """Write all rules, and wait until the broker judges by them."""
     stored = StoredRules().adding(rules)
-    registry = broker._membership.registry
+    registry = broker.membership.registry
     assert registry is not None
     version = change_rules(registry.session, lambda _: stored.encode())
     wait_until(lambda: broker.status()["rules"]["version"] == version, "the rules")
@@ -247,7 +247,7 @@ def test_listeners_when_one_demands_no_login_then_0_7_is_judged_there_as_anonymo
                 assert code_of(bind(peer.call, one)) == errors.ClusterAuthorizationError.code
         peer.produce("hidden", ONE)
         assert peer.is_closed()
-    assert broker._logs.topics.names() == ["open"]
+    assert broker.logs.topics.names() == ["open"]
 
     for request in of_07:
         with Peer(outer) as peer:
@@ -312,7 +312,7 @@ def test_hidden_topic_when_asked_for_then_answers_are_as_of_a_missing_one(
         assert found["hidden1"] == found["missing"], what
         if what not in ("delete", "create"):
             assert answer(right, "hidden1", build("hidden1")) != found["missing"], what
-    assert set(broker._logs.topics.names()) == {"hidden1"}
+    assert set(broker.logs.topics.names()) == {"hidden1"}
     for kind in (MetadataRequest, ClusterMetadataRequest):
         assert b"hidden1" not in bytes(stranger.call(kind(None)).rest)
         assert b"hidden1" in bytes(right.call(kind(None)).rest)
@@ -323,7 +323,7 @@ def test_hidden_topic_when_asked_for_then_the_work_is_that_of_a_missing_one(
 ) -> None:
     as_user(broker, ROOT).publish("hidden1", ONE)
     set_rules(broker, allow("right", Operation.ALL, topic("hidden1")))
-    handlers = broker._server._handlers[0]
+    handlers = broker.server._handlers[0]
     stranger = Client("127.0.0.1")
     stranger.authentication.identity = Principal("User", "nobody")
 
@@ -380,7 +380,7 @@ def test_topic_when_zookeeper_does_not_answer_then_a_stranger_is_not_told_its_ad
             f"no answer from ZooKeeper at {broker.config.zookeeper}"
         )
 
-    monkeypatch.setattr(broker._membership, "create_topic", lose_answer)
+    monkeypatch.setattr(broker.membership, "create_topic", lose_answer)
     with pytest.raises(errors.LeaderNotAvailableError, match="try again") as caught:
         connect(broker).call(CreateTopicRequest("orders", 0, (HomeCount(1, 1),)))
     assert broker.config.zookeeper not in str(caught.value)
@@ -431,7 +431,7 @@ def test_publish_when_one_part_is_allowed_then_only_the_other_is_refused(
     positions = tuple(PartitionPosition(partition(name), 0, 99) for name in names)
     parts = decode_read_response(alice.call(ReadRequest(0, 1, 1 << 20, positions)))
     assert [one.error for one in parts] == [128, 29, NO_ERROR, 29]
-    assert set(broker._logs.topics.names()) == {"orders", "seen", "hidden"}
+    assert set(broker.logs.topics.names()) == {"orders", "seen", "hidden"}
 
 
 def test_multiproduce_when_a_part_is_not_allowed_then_closed_after_those_before_it(
@@ -448,9 +448,9 @@ def test_multiproduce_when_a_part_is_not_allowed_then_closed_after_those_before_
         parts = [ProduceRequest(name, 0, ONE) for name in ("orders", refused, "orders")]
         alice.send(MultiProduceRequest(tuple(parts)))
         assert alice.is_closed()
-    ends = {log.partition.topic: log.log_end_offset for log in broker._logs.table.all()}
+    ends = {log.partition.topic: log.log_end_offset for log in broker.logs.table.all()}
     assert ends == {"orders": 2 * len(ONE), "hidden": len(ONE)}
-    assert "missing" not in broker._logs.topics
+    assert "missing" not in broker.logs.topics
     assert "User:alice may not write topic:hidden" in caplog.text
 
 
@@ -520,7 +520,7 @@ def _may_publish(peer: Peer) -> bool:
 def test_rules_when_zookeeper_is_lost_then_the_last_stay(broker: Broker, as_user: AsUser) -> None:
     as_user(broker, ROOT).publish("orders", ONE)
     set_rules(broker, allow("alice", Operation.READ, topic("orders")))
-    registry = broker._membership.registry
+    registry = broker.membership.registry
     assert registry is not None
     registry.session.stop()
     alice, mallory = (as_user(broker, Principal("User", who)) for who in ("alice", "mallory"))
@@ -569,7 +569,7 @@ def test_rules_when_broken_at_the_start_then_only_super_users_may_do_anything(
 def test_key_when_to_be_rotated_without_the_right_to_see_brokers_then_names_the_right(
     broker: Broker,
 ) -> None:
-    registry = broker._membership.registry
+    registry = broker.membership.registry
     assert registry is not None
     before = registry.session.get(paths.CLUSTER_KEYS)[0]
     with pytest.raises(errors.ClusterAuthorizationError, match="describe"):

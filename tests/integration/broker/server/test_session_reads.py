@@ -181,7 +181,7 @@ def test_read_when_its_session_ends_or_changes_behind_it_then_waits_no_longer(
     reader.peer.send_extension(reader.request(wait_ms=LONG_MS))
     assert not reader.peer.has_answer(0.05)
     with patch.object(fetch_sessions, "_MAX_SESSIONS", 0):
-        running_broker._fetch_sessions.fit()
+        running_broker.sessions.fit()
     assert reader.take(reader.peer.receive_extension()) == {}
     with pytest.raises(UnknownFetchSessionError):
         reader.read(p0=end)
@@ -195,7 +195,7 @@ def test_read_when_one_of_many_partitions_has_messages_then_the_others_are_not_l
     reader.read(**{f"p{index}": 0 for index in range(500)})
     assert reader.read() == {}  # looks at each, after what it was told
     writer = connect(running_broker)
-    for session in running_broker._fetch_sessions._by_id.values():
+    for session in running_broker.sessions._by_id.values():
         session.scanned_s = math.inf  # a scan looks at all
     with patch.object(FetchHandler, "find", autospec=True, side_effect=FetchHandler.find) as find:
         for end in (0, len(ONE)):  # the first makes the log

@@ -290,8 +290,8 @@ def test_session_when_expired_then_settings_are_followed_in_the_next_one(
     start_broker: BrokerFactory, zookeeper: str, session: Session
 ) -> None:
     broker = start_broker(zookeeper=zookeeper)
-    assert broker._membership.registry is not None
-    expire_session(broker._membership.registry.session)
+    assert broker.membership.registry is not None
+    expire_session(broker.membership.registry.session)
 
     put(session, TOPIC, segment_bytes="60")
 

@@ -240,7 +240,7 @@ def client_hello() -> bytes:
 def test_tls_when_many_handshakes_stop_half_way_then_few_are_under_way_and_others_are_served(
     tls_broker: Broker, certificates: Certificates
 ) -> None:
-    (processor,) = tls_broker._server.processors  # of which there is one
+    (processor,) = tls_broker.server.processors  # of which there is one
     under_way = processor._connections._handshakes._under_way
     hello = client_hello()
     with ExitStack() as closing:
@@ -325,7 +325,7 @@ def test_tls_when_the_start_of_a_handshake_fails_by_a_bug_then_only_its_connecti
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     other = connect_tls(tls_broker)
-    (processor,) = tls_broker._server.processors
+    (processor,) = tls_broker.server.processors
     places = {
         "TlsTransport": tls_transport,
         "ServerConnection": connections,
@@ -353,7 +353,7 @@ def test_tls_when_a_client_sends_nothing_then_is_closed_after_a_while(
 ) -> None:
     monkeypatch.setattr(connections, "HANDSHAKE_S", 0.2)
     monkeypatch.setattr(processor, "_SWEEP_INTERVAL_S", 0.05)
-    tls_broker._server.processors[0]._next_sweep_s = 0.0
+    tls_broker.server.processors[0]._next_sweep_s = 0.0
     address = "127.0.0.1", tls_port(tls_broker)
     with (
         socket.create_connection(address, 60) as client,
@@ -369,7 +369,7 @@ def test_tls_when_a_client_says_hello_slowly_then_its_handshake_ends_after_a_whi
 ) -> None:
     monkeypatch.setattr(connection, "HANDSHAKE_S", 0.2)
     monkeypatch.setattr(processor, "_SWEEP_INTERVAL_S", 0.05)
-    tls_broker._server.processors[0]._next_sweep_s = 0.0
+    tls_broker.server.processors[0]._next_sweep_s = 0.0
     with socket.create_connection(("127.0.0.1", tls_port(tls_broker)), 60) as client:
         hello = iter(client_hello())
         while not select.select([client], [], [], 0.01)[0]:
@@ -461,8 +461,8 @@ def test_tls_when_a_session_is_resumed_then_the_whole_handshake_is_done(
 
 def identity_of(broker: Broker) -> str:
     """Return whom the broker takes its only client for."""
-    wait_until(lambda: len(broker._server.connections) == 1, "the client being served")
-    return str(broker._server.connections[0].client.authentication.identity)
+    wait_until(lambda: len(broker.server.connections) == 1, "the client being served")
+    return str(broker.server.connections[0].client.authentication.identity)
 
 
 @pytest.fixture
@@ -504,7 +504,7 @@ def test_client_when_rules_map_its_subject_then_is_the_user_they_name(
     with Peer(tls_port(broker), tls=certificates.client(leaf)) as client:
         client.publish("events", b"")
         assert identity_of(broker) == "User:alice"
-    wait_until(lambda: not broker._server.connections, "the client having left")
+    wait_until(lambda: not broker.server.connections, "the client having left")
 
     connect_tls(broker).publish("events", b"")  # without a certificate
     assert identity_of(broker) == "User:ANONYMOUS"

@@ -57,7 +57,7 @@ def can_log_in(broker: Broker, user: str) -> bool:
 
 
 def identities(broker: Broker) -> set[str]:
-    return {str(one.client.authentication.identity) for one in broker._server.connections}
+    return {str(one.client.authentication.identity) for one in broker.server.connections}
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_task_when_retention_overtakes_it_then_fails_naming_the_log_start(
     old: dict[str, str], broker: Broker
 ) -> None:
     made = plan(old)
-    broker._logs.retention.apply()
+    broker.logs.retention.apply()
 
     with pytest.raises(DataLossError, match=f"the log starts at {200 * SIZE}"):
         run(made, old)

@@ -209,7 +209,7 @@ def short_log(start_broker: Callable[..., Broker]) -> Broker:
 
 
 def expire(broker: Broker) -> None:
-    broker._logs.retention.apply()
+    broker.logs.retention.apply()
 
 
 def test_range_when_retention_passed_its_start_then_fails_naming_both_offsets(

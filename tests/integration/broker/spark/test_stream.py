@@ -233,7 +233,7 @@ def short_log(start_broker: Callable[..., Broker]) -> Broker:
 def test_retention_when_it_passed_the_checkpoint_then_the_batch_fails(
     short_log: Broker, open_stream: Open
 ) -> None:
-    short_log._logs.retention.apply()
+    short_log.logs.retention.apply()
     reader = open_stream(short_log)
     end = reader.latestOffset(at(50), ReadAllAvailable())
 
@@ -248,7 +248,7 @@ def test_retention_when_it_passed_the_checkpoint_then_the_batch_fails(
 def test_retention_when_it_passed_and_that_is_borne_then_the_rest_comes_and_it_is_told(
     short_log: Broker, open_stream: Open, tmp_path: Path, limit: ReadLimit
 ) -> None:
-    short_log._logs.retention.apply()
+    short_log.logs.retention.apply()
     report = tmp_path / "report"
     reader = open_stream(short_log, failOnDataLoss="false", reportPath=str(report))
 

@@ -179,7 +179,7 @@ def test_set_when_the_topic_is_not_created_yet_then_absent_sets_it_for_its_creat
 
     assert invoke("produce", "new", "-Z", zookeeper, stdin=b"a\n").status == ExitStatus.OK
 
-    assert broker._logs.topics.partition_count("new") == 3
+    assert broker.logs.topics.partition_count("new") == 3
 
 
 @pytest.mark.parametrize(
@@ -399,8 +399,8 @@ def test_set_when_a_broker_does_not_apply_it_in_time_then_a_warning_says_so(
     config: Config,
     topic: str,
 ) -> None:
-    assert two_brokers[1]._membership.settings is not None
-    two_brokers[1]._membership.settings.stop()
+    assert two_brokers[1].membership.settings is not None
+    two_brokers[1].membership.settings.stop()
 
     result = config("set", "-t", topic, "flush.ms=1", "--timeout", "5s")
 

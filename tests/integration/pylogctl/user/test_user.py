@@ -188,7 +188,7 @@ def test_user_when_a_broker_cannot_be_asked_then_is_added_and_warned_of(
     broker = start_broker(zookeeper=zookeeper, sasl_mechanisms="")
     generated = invoke("user", "add", "alice", "--generate", "-Z", zookeeper)
     assert (generated.status, "warning" in generated.stderr) == (ExitStatus.OK, False)
-    broker._server.cut_off()
+    broker.server.cut_off()
     result = invoke("user", "add", "bob", "--generate", "-Z", zookeeper)
     assert result.status == ExitStatus.OK
     assert "broker 0 may not know the password yet" in result.stderr
