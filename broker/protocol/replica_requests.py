@@ -27,7 +27,7 @@ from broker.cluster_state import (
     StoppedReplica,
     Unmoved,
 )
-from broker.errors import NO_ERROR, ProtocolError
+from broker.errors import ProtocolError
 from broker.protocol import layouts, requests
 from broker.protocol.codec import Fault, scan
 from broker.protocol.layouts import (
@@ -55,6 +55,7 @@ _CONTROLLER = struct.Struct(">iiq")
 _STATE = struct.Struct(">iiiii")
 
 
+NOTHING_DIVERGES = EpochEnd(-1, -1)  # the follower's log is a part of the leader's
 LEAVES_IN_SYNC = -1
 """As `max_bytes`: the follower's disk refuses more, so that it is not in sync from now on."""
 
@@ -136,9 +137,9 @@ class ReplicaPart(NamedTuple):
     log_start_offset: int  # the leader's
     # where the follower's log diverges from the leader's; if it has an epoch, there is no data,
     # and the follower truncates
-    diverging: EpochEnd
-    epoch_starts: tuple[EpochStart, ...]  # of the epochs of the data, in order
-    data: Buffer  # whole entries, but the last may be cut
+    diverging: EpochEnd = NOTHING_DIVERGES
+    epoch_starts: tuple[EpochStart, ...] = ()  # of the epochs of the data, in order
+    data: Buffer = b""  # whole entries, but the last may be cut
     # when the leader last appended to the segment of the data, milliseconds since 1970
     appended_ms: int = 0
 
@@ -424,12 +425,3 @@ class ProbeBrokerRequest(ControlRequest):
     probed_id: Int32
     probed_epoch: Int64
     timeout_ms: Int32  # after which no answer is silence
-
-
-NOTHING_DIVERGES = EpochEnd(-1, -1)  # the follower's log is a part of the leader's
-
-
-def refused_replica_part(partition: TopicPartition, error: int, leader: int) -> ReplicaPart:
-    """Return a part with an error and the id of the partition's leader, -1 if unknown."""
-    assert error != NO_ERROR
-    return ReplicaPart(partition, error, leader, 0, NOTHING_DIVERGES, (), b"")

@@ -185,9 +185,9 @@ class ReadPart(NamedTuple):
 
     partition: TopicPartition
     error: int
-    high_watermark: int  # with `NotLeaderError`, the id of the leader
-    log_start_offset: int
-    message_set: Buffer
+    high_watermark: int = 0  # with `NotLeaderError`, the id of the leader
+    log_start_offset: int = 0
+    message_set: Buffer = b""
 
 
 def encode_read_part_header(part: ReadPart, set_bytes: int) -> bytes:

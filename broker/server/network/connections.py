@@ -182,9 +182,8 @@ class Connections:
             self.selector.unregister(connection.sock)
         else:
             self.selector.modify(connection.sock, events, connection)
-        connection.registered_events = (
-            events  # only now: the selector may refuse for want of memory
-        )
+        # only now: the selector may refuse for want of memory
+        connection.registered_events = events
 
     def take_hang_ups(self) -> list[ServerConnection]:
         """Close connections whose clients have left; return those that can still be sent to."""

@@ -323,15 +323,9 @@ class AdminHandler:
         """Tell the broker's id, software and supported versions; strangers not what it runs on."""
         hello = self.broker.hello()
         if not _knows_cluster(context.rights):
-            hello = responses.HelloResponse(
-                broker_id=hello.broker_id,
-                cluster_id=responses.HIDDEN_CLUSTER if hello.cluster_id else "",
-                software=hello.software.partition(" ")[0],
-                max_message_bytes=hello.max_message_bytes,
-                max_request_bytes=hello.max_request_bytes,
-                versions=hello.versions,
-                time_ms=hello.time_ms,
-            )
+            cluster_id = responses.HIDDEN_CLUSTER if hello.cluster_id else ""
+            software = hello.software.partition(" ")[0]
+            hello = hello._replace(cluster_id=cluster_id, software=software)
         return context.respond(responses.HELLO.encode(hello))
 
     def status(self, request: StatusRequest, context: RequestContext) -> Future[list[Response]]:

@@ -116,21 +116,18 @@ class FetchHandler:
     metrics: ProcessorMetrics
     wake: Callable[[DelayedResponse], None]  # callable from any thread
 
-    def fetch(self, request: requests.FetchRequest, rights: Rights | None) -> Response:
-        """Respond to a fetch with the readable messages; later if the leader has to be asked."""
-        return self._fetch_all((request,), rights, is_multifetch=False)
-
-    def multifetch(self, request: requests.MultiFetchRequest, rights: Rights | None) -> Response:
-        """Respond to several fetches together; an error of one does not affect the others."""
-        return self._fetch_all(request.fetches, rights, is_multifetch=True)
-
-    def _fetch_all(
+    def fetch(
         self,
         fetches: Sequence[requests.FetchRequest],
         rights: Rights | None,
         *,
         is_multifetch: bool,
     ) -> Response:
+        """Respond to one fetch, or to those of a multifetch, with the readable messages.
+
+        The response comes later if a leader has to be asked. In a multifetch, an error of one fetch
+        does not affect the others.
+        """
         fetched: list[_Fetched | PartitionPosition] = []
         here: list[_Fetched] = []
         room_bytes = _MAX_RESPONSE_BYTES - responses.ERROR_BYTES
@@ -182,9 +179,7 @@ class FetchHandler:
         if log is None:
             self._check_partition(request.topic, request.index)
             if request.topic in self.broker.replicas.topics:
-                partition = TopicPartition(
-                    request.topic, self.broker.config.broker_id, request.index
-                )
+                partition = self.broker.at_home(request.topic, request.index)
                 return PartitionPosition(partition, request.offset, max_bytes)
             return None
         has_replicas = log.is_replicated or request.topic in self.broker.replicas.topics
@@ -300,7 +295,7 @@ class FetchHandler:
                 f"there is no topic '{partition.topic}' on broker {self.broker.config.broker_id}"
             )
         self._check_partition(partition.topic, partition.index)
-        at_home = TopicPartition(partition.topic, self.broker.config.broker_id, partition.index)
+        at_home = self.broker.at_home(partition.topic, partition.index)
         return MissingLog(at_home, self.broker.logs.table.awaited(at_home))
 
     def is_enough(self, request: ReadRequest, found: list[Found]) -> bool:
@@ -349,7 +344,7 @@ class FetchHandler:
             assert error is not None
             leader = error.leader if isinstance(error, errors.NotLeaderError) else 0
             self.note_refused(error.code)
-            part = responses.ReadPart(partition, error.code, leader, 0, b"")
+            part = responses.ReadPart(partition, error.code, leader)
             return responses.encode_read_part_header(part, 0), None
         if error is not None:
             code = error.code
@@ -358,7 +353,7 @@ class FetchHandler:
             self.note_refused(code)
         # After the read: the high watermark in the response must not be below what was read.
         high_watermark = _high_watermark(log, error)
-        part = responses.ReadPart(partition, code, high_watermark, log.log_start_offset, b"")
+        part = responses.ReadPart(partition, code, high_watermark, log.log_start_offset)
         if messages is None:
             return responses.encode_read_part_header(part, 0), None
         self.metrics.topics[partition.topic].bytes_out += messages.length
@@ -457,9 +452,7 @@ class _ForwardedFetch(DelayedResponse):
             return None
         code = errors.LeaderNotAvailableError.code  # late, or this broker stops
         positions = [one for one in self._fetched if isinstance(one, PartitionPosition)]
-        return self._parts(
-            [responses.ReadPart(one.partition, code, 0, 0, b"") for one in positions]
-        )
+        return self._parts([responses.ReadPart(one.partition, code) for one in positions])
 
     def _parts(self, read: Sequence[responses.ReadPart]) -> list[Part]:
         forwarded = iter(read)

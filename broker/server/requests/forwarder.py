@@ -157,7 +157,7 @@ class Forwarder:
                 lambda: self._read_one(positions[0]), _has_new_leader, _NEW_LEADER_WAIT_S
             )
         except errors.NotLeaderError as error:
-            return [responses.ReadPart(positions[0].partition, error.code, 0, 0, b"")]
+            return [responses.ReadPart(positions[0].partition, error.code)]
 
     def _read_one(self, position: PartitionPosition) -> list[responses.ReadPart]:
         (part,) = self._read_once([position])
@@ -166,7 +166,7 @@ class Forwarder:
         return [part]
 
     def _read_once(self, positions: Sequence[PartitionPosition]) -> list[responses.ReadPart]:
-        parts = [responses.ReadPart(one.partition, errors.NO_ERROR, 0, 0, b"") for one in positions]
+        parts = [responses.ReadPart(one.partition, errors.NO_ERROR) for one in positions]
         # in random order, so that no position is always the last to get a share
         numbers = random.sample(range(len(positions)), min(len(positions), _MAX_POSITIONS))
         by_leader: dict[int, list[int]] = {}
@@ -175,7 +175,7 @@ class Forwarder:
             try:
                 by_leader.setdefault(self._leader_of(partition), []).append(number)
             except errors.LeaderNotAvailableError as error:
-                parts[number] = responses.ReadPart(partition, error.code, 0, 0, b"")
+                parts[number] = responses.ReadPart(partition, error.code)
         share_bytes = max(MAX_READ_BYTES // max(1, len(numbers)), _LEAST_SHARE_BYTES)
         room_bytes = MAX_READ_BYTES
         for leader_id, led in by_leader.items():
@@ -203,7 +203,7 @@ class Forwarder:
                 if isinstance(error, errors.ServerError)
                 else errors.LeaderNotAvailableError.code
             )
-            return [responses.ReadPart(one.partition, code, 0, 0, b"") for one in positions]
+            return [responses.ReadPart(one.partition, code) for one in positions]
 
     def _with_whole_message(
         self, leader_id: int, position: PartitionPosition, part: responses.ReadPart, room_bytes: int

@@ -287,9 +287,9 @@ class RequestHandlers:
     ) -> _Outcome | None:
         match request:
             case requests.FetchRequest():
-                return self._fetch.fetch(request, rights)
+                return self._fetch.fetch((request,), rights, is_multifetch=False)
             case requests.MultiFetchRequest():
-                return self._fetch.multifetch(request, rights)
+                return self._fetch.fetch(request.fetches, rights, is_multifetch=True)
             case requests.OffsetsRequest():
                 return _when_done(self._fetch.offsets(request, rights))
             case requests.ProduceRequest() | requests.MultiProduceRequest():

@@ -330,9 +330,7 @@ class ProduceHandler:
         log = self.broker.logs.table.get(topic, index)
         if log is None:
             # raises NotLeaderError if the partition has its replicas on other brokers
-            self.broker.replicas.find_served(
-                TopicPartition(topic, self.broker.config.broker_id, index)
-            )
+            self.broker.replicas.find_served(self.broker.at_home(topic, index))
             if topic not in self.broker.logs.topics:
                 if is_publish:  # its clients ask for a topic first, and know a deleted one by this
                     raise self.broker.creations.absence(topic)

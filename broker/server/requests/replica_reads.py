@@ -23,7 +23,6 @@ from broker.protocol.replica_requests import (
     ReplicaPosition,
     SessionFetchRequest,
     encode_replica_part_header,
-    refused_replica_part,
 )
 from broker.replication.leader import Leader
 from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition
@@ -267,25 +266,17 @@ class ReplicaReadHandler:
         """Return the part of a position for which there are no bytes."""
         partition = position.partition
         if diverging is not None:
-            high_watermark, start, where = diverging
-            return ReplicaPart(partition, errors.NO_ERROR, high_watermark, start, where, (), b"")
+            return ReplicaPart(partition, errors.NO_ERROR, *diverging)
         assert error is not None
         self.metrics.errors.note(RequestGroup.FOLLOWER_FETCH, error.code)
         if isinstance(error, errors.OffsetOutOfRangeError) and hosted is not None:
             log = hosted.log
-            return ReplicaPart(
-                partition,
-                error.code,
-                error.next_offset
-                if isinstance(error, errors.LostOffsetsError)
-                else log.high_watermark,
-                log.log_start_offset,
-                NOTHING_DIVERGES,
-                (),
-                b"",
-            )
+            end = log.high_watermark
+            if isinstance(error, errors.LostOffsetsError):
+                end = error.next_offset
+            return ReplicaPart(partition, error.code, end, log.log_start_offset)
         leader_id = error.leader if isinstance(error, errors.NotLeaderError) else -1
-        return refused_replica_part(partition, error.code, leader_id)
+        return ReplicaPart(partition, error.code, leader_id, 0)
 
 
 def _read(
@@ -309,16 +300,7 @@ def _read(
     if found is not None:
         starts = log.epochs.covering(position.offset, position.offset + found.length)
         appended_ms = segment_of(log.segments.all, position.offset).modified_ms
-    part = ReplicaPart(
-        position.partition,
-        errors.NO_ERROR,
-        answer.high_watermark,
-        answer.log_start_offset,
-        NOTHING_DIVERGES,
-        starts,
-        b"",
-        appended_ms,
-    )
+    part = ReplicaPart(position.partition, errors.NO_ERROR, *answer, starts, b"", appended_ms)
     return part, found
 
 
