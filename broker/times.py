@@ -7,7 +7,7 @@ One grammar for all: `parse_moment` reads what logs and tools write, ISO 8601 ab
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import cache
@@ -74,13 +74,13 @@ def _parsed(text: str, zone: tzinfo | None) -> datetime:
     if len(text) == 14 and text.isdecimal():
         text = f"{text[:8]}T{text[8:]}"
     if (match := iso.fullmatch(text)) is not None:
-        year, _, month, day, day_of_year, week, weekday, *rest = match.groups()
-        return _at(_day(int(year), month, day, day_of_year, week, weekday), *rest, zone=zone)
+        year, _, *day = match.groups()[:7]
+        return _at(_day(int(year), *day), match.groups()[7:], zone)
     if since_1970.fullmatch(text) is not None:
         return _since_1970(text)
     if (match := named.fullmatch(text)) is not None and match[2] in _MONTHS:
         on = date(int(match[3]), _MONTHS.index(match[2]) + 1, int(match[1]))
-        return _at(on, *match.groups()[3:], zone=zone)
+        return _at(on, match.groups()[3:], zone)
     raise ValueError("it is in no form of a time")
 
 
@@ -100,14 +100,8 @@ def _in(moment: datetime, zone: tzinfo | None) -> datetime:
     return moment.astimezone() if zone is None else moment.replace(tzinfo=zone)
 
 
-def _day(
-    year: int,
-    month: str | None,
-    day: str | None,
-    day_of_year: str | None,
-    week: str | None,
-    weekday: str | None,
-) -> date:
+def _day(year: int, *parts: str | None) -> date:
+    month, day, day_of_year, week, weekday = parts
     if month is not None and day is not None:
         return date(year, int(month), int(day))
     if week is not None:
@@ -118,16 +112,8 @@ def _day(
     return found
 
 
-def _at(
-    day: date,
-    hour: str | None,
-    minute: str | None,
-    second: str | None,
-    fraction: str | None,
-    named_zone: str | None,
-    *,
-    zone: tzinfo | None,
-) -> datetime:
+def _at(day: date, clock: Sequence[str | None], zone: tzinfo | None) -> datetime:
+    hour, minute, second, fraction, named_zone = clock
     is_end_of_day = (hour, int(minute or 0), int(second or 0)) == ("24", 0, 0)
     if is_end_of_day:
         day, hour = day + timedelta(days=1), "0"

@@ -19,17 +19,9 @@ _DURATION_PART = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"
 _NUMBER = r"\d+(?:\.\d+)?"
 _SIZE = r"(\d+(?:\.\d+)?)\s?([A-Za-z]*)"
 _SIZE_UNITS = {
-    "": 1,
-    "b": 1,
-    "kib": 1 << 10,
-    "mib": 1 << 20,
-    "gib": 1 << 30,
-    "tib": 1 << 40,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "tb": 10**12,
-}
+    "": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+    "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+}  # fmt: skip
 
 
 class Rate(NamedTuple):

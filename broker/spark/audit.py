@@ -6,16 +6,14 @@ Executors count; only the counts by window are collected, for `broker.tools.audi
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
 from broker.spark.extraction import any_time, json_fields, text_of
 from broker.tools.audit import VERSION, AuditWindow, Count
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 _EVENT = (
     "v INT, id STRING, seq BIGINT, tier STRING, topic STRING, start_ms BIGINT, end_ms BIGINT, "

@@ -15,16 +15,12 @@ range, and streams where a batch is needed or the reverse, are a `QueryError`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from broker.errors import QueryError
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 
 _OF_VALUES = {"sum": fn.sum, "average": fn.avg, "minimum": fn.min, "maximum": fn.max}
 COLUMNS = ("start", "end", "key", "messages", *_OF_VALUES)

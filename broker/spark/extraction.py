@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.functions import arrow_udf
 
@@ -19,10 +19,6 @@ from broker.json_fields import read_json, value_at
 from broker.json_fields import text_of as field_text
 from broker.patterns import Pattern
 from broker.spark.loading.dates import ANY_FORM, TimeFormat
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
@@ -81,13 +77,9 @@ def events(messages: DataFrame, fields: EventFields) -> DataFrame:
 
 
 def _finite(text: Column) -> Column:
-    number = _number(text)
-    return fn.when(fn.abs(number) < fn.lit(float("inf")), number)
-
-
-def _number(text: Column) -> Column:
     """Return text as a number, null if it is none: Spark would accept `12d`, as Java does."""
-    return fn.when(text.rlike(_NUMBER), text.try_cast("double"))
+    number = fn.when(text.rlike(_NUMBER), text.try_cast("double"))
+    return fn.when(fn.abs(number) < fn.lit(float("inf")), number)
 
 
 def json_fields(text: Column, paths: Mapping[str, str]) -> dict[str, Column]:

@@ -99,7 +99,7 @@ class LocalProcesses:
         pickled. The first task that fails ends the others, and its exception is raised;
         `TaskProcessError` if a process was killed.
         """
-        report = on_progress or _ignore
+        report = on_progress or (lambda _: None)
         if min(self._count, len(tasks)) < 2:
             results = []
             for task in tasks:
@@ -142,10 +142,6 @@ class LocalProcesses:
                 free.append(worker)
             report(len(results) / len(tasks))
         return [results[number] for number in range(len(tasks))]
-
-
-def _ignore(_: float) -> None:
-    pass
 
 
 def _start_worker() -> _Worker:

@@ -78,7 +78,7 @@ def parse_offsets(text: str, option: str, *, minimum: int = EARLIEST) -> Offsets
             for name, number in numbers.items()
         ]
     except (ValueError, AttributeError) as error:
-        raise _malformed(text, option) from error
+        raise _malformed(text, option, '{"topic": {"0-0": 123}}') from error
     for partition, number in items:
         if not isinstance(number, int) or isinstance(number, bool) or number < minimum:
             raise ConfigError(f"{option}: {partition} has {number!r}; valid: {minimum} and up")
@@ -97,7 +97,7 @@ def parse_assignment(text: str, option: str) -> frozenset[TopicPartition]:
     return frozenset(partition_of(topic, name) for topic, name in names)
 
 
-def _malformed(text: str, option: str, example: str = '{"topic": {"0-0": 123}}') -> ConfigError:
+def _malformed(text: str, option: str, example: str) -> ConfigError:
     return ConfigError(f"{option}: '{text}' is not of the form {example}")
 
 
@@ -432,35 +432,21 @@ class ConnectionOptions:
         """Return the same timeouts with the security of another client; its files are read."""
         if security is None:
             return self
-        ca, cert, key = (
-            None if one is None else _PEM.parse(str(one))
-            for one in (security.tls_ca, security.tls_cert, security.tls_key)
-        )
+        paths = security.tls_ca, security.tls_cert, security.tls_key
+        ca, cert, key = (None if one is None else _PEM.parse(str(one)) for one in paths)
+        timed = replace(self, tls=security.has_tls, tls_ca=ca, tls_cert=cert, tls_key=key)
         user, password = (security.user, security.password) if security.user else (None, None)
-        return replace(
-            self,
-            tls=security.has_tls,
-            tls_ca=ca,
-            tls_cert=cert,
-            tls_key=key,
-            user=user,
-            password=password,
-        )
+        return replace(timed, user=user, password=password)
 
     @property
     def security(self) -> ClientSecurity:
         """How connections are secured; certificates are files of this process then."""
         from broker.security.client_security import ClientSecurity  # late: few jobs need it
 
-        ca, cert, key = (
-            None if one is None else _file_of(one)
-            for one in (self.tls_ca, self.tls_cert, self.tls_key)
-        )
+        files = {"ca": self.tls_ca, "cert": self.tls_cert, "key": self.tls_key}
         return ClientSecurity.of_files(
             has_tls=self.tls,
-            ca=ca,
-            cert=cert,
-            key=key,
+            **{name: _file_of(content) for name, content in files.items() if content is not None},
             user=self.user,
             password=None if self.password is None else self.password.reveal(),
         )
@@ -559,7 +545,8 @@ def parse_read_options(options: Mapping[str, str], *, is_stream: bool = False) -
             raise ConfigError(f"{ending.option} is for batch reads; a stream has no end")
         starting = _parse_bound(values, replace(FROM_START, default=LATEST))
     else:
-        values.refuse("maxBytesPerTrigger", "it is for streams")
+        if values.given(("maxBytesPerTrigger",)):
+            raise ConfigError("maxBytesPerTrigger cannot be used here: it is for streams")
         starting = _parse_bound(values, FROM_START, forbidden=LATEST)
     return ReadOptions(
         where=where,
@@ -612,10 +599,6 @@ class _Values:
 
     def given(self, names: tuple[str, ...]) -> list[str]:
         return [name for name in names if self.get(name) is not None]
-
-    def refuse(self, name: str, reason: str) -> None:
-        if self.get(name) is not None:
-            raise ConfigError(f"{name} cannot be used here: {reason}")
 
     def parsed(self, name: str, kind: _Kind[_Value]) -> _Value | None:
         text = self.get(name)

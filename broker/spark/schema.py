@@ -18,16 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql import types
 
 from broker.errors import ConfigError
 from broker.spark.options import Crc
@@ -35,15 +26,15 @@ from broker.spark.options import Crc
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TYPES: dict[str, DataType] = {
-    "topic": StringType(),
-    "partition": StringType(),
-    "offset": LongType(),
-    "next_offset": LongType(),
-    "inner_index": IntegerType(),
-    "value": BinaryType(),
-    "crc": LongType(),
-    "crc_ok": BooleanType(),
+TYPES: dict[str, types.DataType] = {
+    "topic": types.StringType(),
+    "partition": types.StringType(),
+    "offset": types.LongType(),
+    "next_offset": types.LongType(),
+    "inner_index": types.IntegerType(),
+    "value": types.BinaryType(),
+    "crc": types.LongType(),
+    "crc_ok": types.BooleanType(),
 }
 COLUMNS = tuple(TYPES)[:-1]
 """All columns but `crc_ok`."""
@@ -69,16 +60,18 @@ def missing_column(name: str, valid: Iterable[str]) -> str:
     return f"there is no column '{name}'{hint}; valid: {', '.join(valid)}"
 
 
-def full_schema(crc: Crc) -> StructType:
+def full_schema(crc: Crc) -> types.StructType:
     """Return the schema of a read of all columns; only damaged messages lack values."""
     if crc is Crc.MARK:
         names, nullable = (*COLUMNS, "crc_ok"), _NULL_IF_DAMAGED
     else:
         names, nullable = COLUMNS, frozenset()  # Spark then checks no value for being null
-    return StructType([StructField(name, TYPES[name], name in nullable) for name in names])
+    return types.StructType(
+        [types.StructField(name, TYPES[name], name in nullable) for name in names]
+    )
 
 
-def check_schema(schema: StructType, crc: Crc) -> None:
+def check_schema(schema: types.StructType, crc: Crc) -> None:
     """Validate the schema that a user gave for a read: known columns, with their types."""
     known = {field.name: field.dataType for field in full_schema(crc)}
     for field in schema:
@@ -91,17 +84,13 @@ def check_schema(schema: StructType, crc: Crc) -> None:
             )
 
 
-def arrow_schema(schema: StructType) -> pa.Schema:
+def arrow_schema(schema: types.StructType) -> pa.Schema:
     """Return the Arrow schema of the batches that Spark expects for these columns."""
     import pyarrow as pa
 
-    types = {
-        "string": pa.string(),
-        "bigint": pa.int64(),
-        "int": pa.int32(),
-        "binary": pa.binary(),
-        "boolean": pa.bool_(),
-    }
-    return pa.schema(
-        [pa.field(one.name, types[one.dataType.simpleString()], one.nullable) for one in schema]
-    )
+    kinds: dict[types.DataType, pa.DataType] = {
+        types.StringType(): pa.string(), types.LongType(): pa.int64(),
+        types.IntegerType(): pa.int32(), types.BinaryType(): pa.binary(),
+        types.BooleanType(): pa.bool_(),
+    }  # fmt: skip
+    return pa.schema([pa.field(one.name, kinds[one.dataType], one.nullable) for one in schema])

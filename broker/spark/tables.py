@@ -146,16 +146,9 @@ def _is_in_memory(spark: SparkSession, target: TableTarget) -> bool:
 
 
 def _parts(spark: SparkSession, target: TableTarget) -> list[str]:
-    from pyspark.errors import PySparkException
-
-    from broker.spark.jobs import cause_of
-
-    try:
-        found = (
-            spark._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(target.name)
-        )
-    except PySparkException as error:
-        raise cause_of(error) from error
+    with _causes(spark, target):
+        parser = spark._jsparkSession.sessionState().sqlParser()
+        found = parser.parseMultipartIdentifier(target.name)
     return [str(found.apply(number)) for number in range(found.size())]
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.log.offline.segments import expand_paths, is_archive
 from broker.log.offline.verify import (
-    Engine,
     FileTask,
     Outcome,
     RangeReport,
@@ -30,6 +29,7 @@ from broker.spark.jobs import OnProgress, run_tasks
 if TYPE_CHECKING:
     from broker.spark.jobs import TaskEngine
 
+_MAX_PROBLEMS = 100
 PART_BYTES = 64 << 20
 """Size of the work of a task: large files are split, and small files grouped."""
 
@@ -47,27 +47,26 @@ def verify_on_spark(
     paths: Iterable[Path],
     *,
     deep: bool = True,
-    max_problems: int = 100,
-    engine: Engine = "codec",
     part_bytes: int = PART_BYTES,
     on_progress: OnProgress | None = None,
 ) -> VerifySummary:
     """Validate segment files, and that neighbours in a directory neither overlap nor leave gaps.
 
-    All machines have the files at the same paths. Validation of a file stops after `max_problems`;
+    All machines have the files at the same paths. Validation of a file stops after 100 problems;
     `deep` also decompresses wrappers.
     """
     given = expand_paths(paths, archives=True)
     files = [path.absolute() for path in given]
     groups = list(grouped(cut_files(files, part_bytes), part_bytes))
-    work = partial(verify_parts, deep=deep, engine=engine)
+    work = partial(verify_parts, deep=deep)
     found = [one for some in run_tasks(spark, work, groups, on_progress) for one in some]
     outcomes: dict[Path, Outcome] = {}
     for path, parts in _by_file(groups, found).items():
-        report = report_of(path, parts)
-        if report is not None:
+        if (report := report_of(path, parts)) is not None:
             outcomes[path] = report
-    others = [FileTask(path, deep, max_problems, engine) for path in files if path not in outcomes]
+    others = [
+        FileTask(path, deep, _MAX_PROBLEMS, "codec") for path in files if path not in outcomes
+    ]
     again = run_tasks(spark, verify_whole, others)
     outcomes |= {task.path: outcome for task, outcome in zip(others, again, strict=True)}
     named = [_named(outcomes[path], name) for path, name in zip(files, given, strict=True)]
@@ -111,18 +110,15 @@ def grouped(parts: Iterable[FilePart], group_bytes: int) -> Iterator[list[FilePa
         yield group
 
 
-def verify_parts(
-    parts: Sequence[FilePart], *, deep: bool, engine: Engine
-) -> list[RangeReport | None]:
+def verify_parts(parts: Sequence[FilePart], *, deep: bool) -> list[RangeReport | None]:
     """Validate parts of files, on an executor; None for one that cannot be read."""
-    return [_verify_part(part, deep=deep, engine=engine) for part in parts]
-
-
-def _verify_part(part: FilePart, *, deep: bool, engine: Engine) -> RangeReport | None:
-    try:
-        return verify_range(part.path, part.start, part.stop, deep=deep, engine=engine)
-    except OSError:
-        return None  # validating the whole file reports why
+    found: list[RangeReport | None] = []
+    for part in parts:
+        try:
+            found.append(verify_range(part.path, part.start, part.stop, deep=deep))
+        except OSError:
+            found.append(None)  # validating the whole file reports why
+    return found
 
 
 def verify_whole(task: FileTask) -> Outcome:

@@ -20,7 +20,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -127,7 +127,7 @@ def check_columns(options: WriteOptions, schema: StructType) -> None:
 def send_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions) -> Sent:
     """Send rows, and wait until consumers can read all of them."""
     with _open_producer(options) as producer, _sending(producer) as send:
-        return _build_sets(batches, options, producer, send)
+        return _SetBuilder(producer, options, send).build(batches)
 
 
 def _stage_rows(
@@ -136,7 +136,7 @@ def _stage_rows(
     """Write the message sets of rows to a file, for `_send_staged`."""
     file = StagingFile(directory)
     with _open_producer(options) as producer:
-        sent = _build_sets(batches, options, producer, file.add)
+        sent = _SetBuilder(producer, options, file.add).build(batches)
         file.close()
         return sent, file.path
 
@@ -185,83 +185,79 @@ def _sending(producer: Producer) -> Iterator[_SetSink]:
         one.result()
 
 
-def _build_sets(
-    batches: Iterable[pa.RecordBatch], options: WriteOptions, producer: Producer, sink: _SetSink
-) -> Sent:
-    builder = _SetBuilder(producer, options, sink)
-    for batch in batches:
-        builder.add(batch)
-    builder.finish()
-    return Sent(builder.message_count, builder.payload_bytes)
-
-
+@dataclass(eq=False)
 class _SetBuilder:
     """Collects payloads by partition, and builds message sets of the configured size."""
 
-    def __init__(self, producer: Producer, options: WriteOptions, sink: _SetSink) -> None:
-        self._producer = producer
-        self._sink = sink
-        self._topic = options.topic
-        self._batch_bytes = options.batch_bytes
-        self._packer = Packer(ProducerSettings(codec=options.codec))
-        self._batches: dict[TopicPartition, list[bytes]] = {}
-        self._sizes: dict[TopicPartition, int] = {}
-        self.message_count = 0
-        self.payload_bytes = 0
+    producer: Producer
+    options: WriteOptions
+    sink: _SetSink
+    batches: dict[TopicPartition, list[bytes]] = field(default_factory=dict, init=False)
+    sizes: dict[TopicPartition, int] = field(default_factory=dict, init=False)
+    message_count: int = field(default=0, init=False)
+    payload_bytes: int = field(default=0, init=False)
 
-    def add(self, rows: pa.RecordBatch) -> None:
+    def __post_init__(self) -> None:
+        self.topic = self.options.topic
+        self.packer = Packer(ProducerSettings(codec=self.options.codec))
+
+    def build(self, rows: Iterable[pa.RecordBatch]) -> Sent:
+        """Give the message sets of all rows to the sink."""
+        for batch in rows:
+            self._add(batch)
+        for partition in [one for one, payloads in self.batches.items() if payloads]:
+            self._complete(partition)
+        return Sent(self.message_count, self.payload_bytes)
+
+    def _add(self, rows: pa.RecordBatch) -> None:
         columns = {name: rows.column(name) for name in rows.schema.names}
         payloads = _without_nulls("value", columns["value"].cast(pa.binary()))
-        is_one_topic = self._topic is not None and not {"key", "partition"} & columns.keys()
+        is_one_topic = self.topic is not None and not {"key", "partition"} & columns.keys()
         if is_one_topic and payloads:
-            self._append(self._producer.choose_partition(str(self._topic)), payloads)
+            self._append(self.producer.choose_partition(str(self.topic)), payloads)
         else:
             for partition, chosen in self._by_partition(columns, payloads).items():
                 self._append(partition, chosen)
         self.message_count += len(payloads)
 
-    def finish(self) -> None:
-        for partition in [one for one, payloads in self._batches.items() if payloads]:
-            self._complete(partition)
-
     def _by_partition(
         self, columns: dict[str, pa.Array], payloads: list[bytes]
     ) -> dict[TopicPartition, list[bytes]]:
         count = len(payloads)
-        topics = [self._topic or ""] * count
-        if self._topic is None:
+        topics = [self.topic or ""] * count
+        if self.topic is None:
             topics = _without_nulls("topic", columns["topic"])
         names = columns["partition"].to_pylist() if "partition" in columns else [None] * count
         keys = columns["key"].cast(pa.binary()).to_pylist() if "key" in columns else [None] * count
-        without_key = {topic: self._producer.choose_partition(topic) for topic in set(topics)}
+        without_key = {topic: self.producer.choose_partition(topic) for topic in set(topics)}
         found: dict[TopicPartition, list[bytes]] = {}
         for topic, name, key, payload in zip(topics, names, keys, payloads, strict=True):
             if name is not None:
                 partition = partition_of(topic, name)
-                if partition not in self._producer.partitions(topic):
+                if partition not in self.producer.partitions(topic):
                     raise ConfigError(f"a row names {partition}, which does not exist")
             elif key is not None:
-                partition = self._producer.choose_partition(topic, key)
+                partition = self.producer.choose_partition(topic, key)
             else:
                 partition = without_key[topic]
             found.setdefault(partition, []).append(payload)
         return found
 
     def _append(self, partition: TopicPartition, payloads: list[bytes]) -> None:
-        size = self._sizes.get(partition, 0)
-        batch = self._batches.setdefault(partition, [])
+        size = self.sizes.get(partition, 0)
+        batch = self.batches.setdefault(partition, [])
         for payload in payloads:
             batch.append(payload)
             size += len(payload)
             self.payload_bytes += len(payload)
-            if size >= self._batch_bytes:
+            if size >= self.options.batch_bytes:
                 self._complete(partition)
-                batch, size = self._batches.setdefault(partition, []), 0
-        self._sizes[partition] = size
+                batch, size = self.batches.setdefault(partition, []), 0
+        self.sizes[partition] = size
 
     def _complete(self, partition: TopicPartition) -> None:
-        payloads = self._packer.payloads(self._batches.pop(partition))
-        self._sink(partition, self._packer.pack(partition.topic, payloads)[0])
+        payloads = self.packer.payloads(self.batches.pop(partition))
+        self.sink(partition, self.packer.pack(partition.topic, payloads)[0])
 
 
 def _without_nulls(name: str, column: pa.Array) -> list[Any]:

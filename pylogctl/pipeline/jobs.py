@@ -6,24 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.types import StructType
 
 from broker.errors import QueryError
 from broker.log.offline.segments import total_bytes
-from broker.spark import queries
-from broker.spark.events import (
-    count_late,
-    count_sessions,
-    count_windows,
-    join_table,
-    join_topics,
-    largest,
-)
-from broker.spark.extraction import EventFields, events
-from broker.spark.queries import is_observed, observed_misfits, used_columns
+from broker.spark import events, extraction, queries
 from broker.spark.schema import COLUMNS
 from broker.spark.source import read_messages, stream_messages
 from broker.spark.verify import verify_on_spark
@@ -39,25 +29,20 @@ from pylogctl.pipeline.spark import in_parts, open_spark, parse_conf
 from pylogctl.pipeline.stream import START, Identity, check_checkpoint, run_stream
 from pylogctl.pipeline.table_file import check_file, read_file
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-
 _EMPTY_RELATIONS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 _CONF = {"spark.sql.session.timeZone": "UTC"}
 
 
 @contextmanager
 def _opened(
-    job: Job, *topics: Sequence[str], check: Callable[[list[Reading]], None] = lambda _: None
+    job: Job, *topics: Sequence[str], check: Callable[[Job, list[Reading]], None] = lambda *_: None
 ) -> Iterator[tuple[SparkSession, list[Reading]]]:
     """Plan a read for each list of topics, `check` the plans, and open Spark for the block."""
     on_absent = job.env.warn if job.stream.stream else None
     planned = [
         plan_reading(job.env, some, job.read, job.loss, on_absent=on_absent) for some in topics
     ]
-    check(planned)
+    check(job, planned)
     with (
         reporting(job.env, planned, job.spark) as readings,
         open_spark(job.env, job.spark, _CONF, job.target.target()) as session,
@@ -71,11 +56,7 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
     `json` infers the fields of JSON payloads, `schema` has them in SQL's notation.
     """
     env = job.env
-
-    def check_views(planned: list[Reading]) -> None:
-        _check_view_names(planned[0].topics, job.spark)
-
-    with _opened(job, job.topics, check=check_views) as (session, (reading,)):
+    with _opened(job, job.topics, check=_check_view_names) as (session, (reading,)):
         queries.check_syntax(session, text)  # before messages are read to infer fields
         # Spark drops the observation from the plan of a result that turns out to be empty
         session.conf.set("spark.sql.adaptive.optimizer.excludedRules", _EMPTY_RELATIONS)
@@ -116,10 +97,10 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
         write_result(env, result, job.target, "pipeline.sql/1")
         env.flush()
         for topic, made in observations.items():
-            used = [one for one in made if is_observed(result, one)]
+            used = [one for one in made if queries.is_observed(result, one)]
             if not used:
                 continue  # the query does not read the topic
-            count = observed_misfits(result, used[0], is_written=not job.target.is_stdout)
+            count = queries.observed_misfits(result, used[0], is_written=not job.target.is_stdout)
             if count is None:
                 values = read_messages(session, reading.of_batch(topic), columns=["value"])
                 count = queries.count_misfits(values, may_misfit[topic])
@@ -130,12 +111,12 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
                 )
 
 
-def _check_view_names(topics: Sequence[str], spark: SparkChoice) -> None:
+def _check_view_names(job: Job, planned: Sequence[Reading]) -> None:
     """Refuse topics that would have the same view: Spark ignores the case of names."""
-    if parse_conf(spark.spark_conf or ()).get(queries.CASE_SENSITIVE, "").lower() == "true":
+    if parse_conf(job.spark.spark_conf or ()).get(queries.CASE_SENSITIVE, "").lower() == "true":
         return
     by_view: dict[str, str] = {}
-    for topic in topics:
+    for topic in planned[0].topics:
         other = by_view.setdefault(topic.lower(), topic)
         if other != topic:
             raise UsageError(
@@ -152,7 +133,7 @@ def _narrowed(
 
     `whole` is its result on views with all columns; `make_views` replaces these views.
     """
-    used = used_columns(whole)
+    used = queries.used_columns(whole)
     if used is None or used == set(COLUMNS):
         return whole
     make_views([name for name in COLUMNS if name in used] or ["offset"])
@@ -179,20 +160,22 @@ def run_window(job: Job, choice: EventChoice, windows: WindowChoice) -> None:
 
     def counts_of(found: DataFrame) -> DataFrame:
         if gap_ms is not None:
-            return count_sessions(found, gap_ms, watermark_ms=watermark_ms)
+            return events.count_sessions(found, gap_ms, watermark_ms=watermark_ms)
         assert size_ms is not None
-        return count_windows(found, size_ms, slide_ms=slide_ms, watermark_ms=watermark_ms)
+        return events.count_windows(found, size_ms, slide_ms=slide_ms, watermark_ms=watermark_ms)
 
     def ranked(counts: DataFrame) -> DataFrame:
-        return counts if top is None else largest(counts, top, windows.top_by)
+        return counts if top is None else events.largest(counts, top, windows.top_by)
 
     identity = _identity("window", job, choice, windows)
     with _opened(job, job.topics) as (session, (reading,)):
 
         def late_between(begun: StreamOffsets, ended: StreamOffsets, late_ms: int) -> int:
             between = reading.of_stream_batch(begun, ended)
-            batch = events(read_messages(session, between, columns=["value"]), fields)
-            return count_late(batch, late_ms, length_ms=size_ms, slide_ms=slide_ms, gap_ms=gap_ms)
+            batch = extraction.events(read_messages(session, between, columns=["value"]), fields)
+            return events.count_late(
+                batch, late_ms, length_ms=size_ms, slide_ms=slide_ms, gap_ms=gap_ms
+            )
 
         found = _events(session, job, reading, fields)
         if job.stream.stream:
@@ -230,12 +213,12 @@ def run_join(job: Job, choice: EventChoice, joining: JoinChoice) -> None:
         )
         if table is None:
             within_ms, watermark_ms = joining.within, job.stream.watermark_ms()
-            joined = join_topics(
+            joined = events.join_topics(
                 left, *others, within_ms=within_ms, watermark_ms=watermark_ms, how=how
             )
         else:
             column = joining.table_column or ""
-            joined = join_table(left, read_file(session, table), column, how=how)
+            joined = events.join_table(left, read_file(session, table), column, how=how)
         if job.stream.stream:
             run_stream(job, joined, name, identity)
         else:
@@ -262,12 +245,14 @@ def _identity(command: str, job: Job, *choices: Choice) -> Identity:
     return identity
 
 
-def _events(session: SparkSession, job: Job, reading: Reading, fields: EventFields) -> DataFrame:
+def _events(
+    session: SparkSession, job: Job, reading: Reading, fields: extraction.EventFields
+) -> DataFrame:
     if job.stream.stream:
         messages = stream_messages(session, reading.of_stream(), columns=["value"])
     else:
         messages = read_messages(session, reading.of_batch(), columns=["value"])
-    return events(messages, fields)
+    return extraction.events(messages, fields)
 
 
 def verify_files(

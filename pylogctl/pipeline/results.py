@@ -17,24 +17,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    FractionalType,
-    IntegralType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, Row, types
+from pyspark.sql import functions as fn
 
 from broker.errors import QueryError
 from broker.files import sync_directory
@@ -50,14 +38,10 @@ from pylogctl.pipeline.options import TargetChoice, file_format
 from pylogctl.pipeline.reading import cluster_of, connection_of
 from pylogctl.pipeline.spark import query_progress
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame, Row
-
 _FIRST_MICROS = -62_135_596_800_000_000  # the year 1
 _LAST_MICROS = 253_402_300_799_999_999  # the end of 9999
 _CYCLE_MICROS = 146_097 * 86_400_000_000  # 400 years
-_NESTED = (ArrayType, MapType, StructType)
+_NESTED = (types.ArrayType, types.MapType, types.StructType)
 _SENT = ("value", "key")
 # as in RFC 4180, so that other readers see the same values; Spark would trim, and escape by "\"
 CSV = {"escape": '"', "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
@@ -82,7 +66,7 @@ def document_of(table: DataFrame, name: str, empty: str) -> Document:
     return Document(name, tuple(columns), empty)
 
 
-def records_of(schema: StructType, rows: Iterable[Row], *, is_json: bool) -> Iterator[Record]:
+def records_of(schema: types.StructType, rows: Iterable[Row], *, is_json: bool) -> Iterator[Record]:
     """Convert rows of `printable` to records: times in UTC, binary values in base64.
 
     Nested values stay nested in JSON, and become JSON text elsewhere.
@@ -96,15 +80,15 @@ def records_of(schema: StructType, rows: Iterable[Row], *, is_json: bool) -> Ite
         }
 
 
-def _kind(kind: DataType) -> ColumnKind:
-    if isinstance(kind, IntegralType):
+def _kind(kind: types.DataType) -> ColumnKind:
+    if isinstance(kind, types.IntegralType):
         return ColumnKind.INTEGER
-    if isinstance(kind, FractionalType):
+    if isinstance(kind, types.FractionalType):
         return ColumnKind.NUMBER
-    return ColumnKind.BOOLEAN if isinstance(kind, BooleanType) else ColumnKind.TEXT
+    return ColumnKind.BOOLEAN if isinstance(kind, types.BooleanType) else ColumnKind.TEXT
 
 
-def _for_output(kind: DataType, is_json: bool) -> Callable[[Any], Any]:
+def _for_output(kind: types.DataType, is_json: bool) -> Callable[[Any], Any]:
     convert = _converter(kind)
     if is_json or not isinstance(kind, _NESTED):
         return convert
@@ -112,25 +96,25 @@ def _for_output(kind: DataType, is_json: bool) -> Callable[[Any], Any]:
     return lambda value: encode(convert(value))
 
 
-def _converter(kind: DataType) -> Callable[[Any], Any]:
+def _converter(kind: types.DataType) -> Callable[[Any], Any]:
     match kind:
-        case StringType() | IntegralType() | BooleanType() | DecimalType():
+        case types.StringType() | types.IntegralType() | types.BooleanType() | types.DecimalType():
             return lambda value: value
-        case BinaryType():
+        case types.BinaryType():
             return lambda value: base64.b64encode(value).decode()
-        case TimestampType():
+        case types.TimestampType():
             return _utc_text
-        case DateType() | TimestampNTZType():
+        case types.DateType() | types.TimestampNTZType():
             return lambda value: value.isoformat()
-        case FractionalType():
+        case types.FractionalType():
             return _number
-        case ArrayType(elementType=inner):
+        case types.ArrayType(elementType=inner):
             each = _optional(inner)
             return lambda values: [each(value) for value in values]
-        case MapType(keyType=key_type, valueType=inner):
+        case types.MapType(keyType=key_type, valueType=inner):
             name, each = _optional(key_type), _optional(inner)
             return lambda values: {str(name(key)): each(value) for key, value in values.items()}
-        case StructType():
+        case types.StructType():
             fields = [(field.name, _optional(field.dataType)) for field in kind]
             return lambda row: {
                 name: each(value) for (name, each), value in zip(fields, row, strict=True)
@@ -138,7 +122,7 @@ def _converter(kind: DataType) -> Callable[[Any], Any]:
     return str
 
 
-def _optional(kind: DataType) -> Callable[[Any], Any]:
+def _optional(kind: types.DataType) -> Callable[[Any], Any]:
     convert = _converter(kind)
     return lambda value: None if value is None else convert(value)
 
@@ -195,7 +179,11 @@ def write_result(
         elif target.to_topic is not None:
             send_rows(env, table, target.to_topic)
         else:  # until the first row is printed
-            rows = _started(table) if order is None else _sorted(collected(table), order)
+            rows = _started(table) if order is None else collected(table)
+            if order:  # null first
+                rows = sorted(
+                    rows, key=lambda row: [(row[name] is not None, row[name]) for name in order]
+                )
     if rows is not None:
         is_json = env.output in ("json", "jsonl")
         render(env, document, records_of(table.schema, rows, is_json=is_json))
@@ -203,7 +191,12 @@ def write_result(
 
 def _started(table: DataFrame) -> Iterator[Row]:
     """Return the rows of a table, of which the first has been computed."""
-    rows = _in_python(printable(table).toLocalIterator(prefetchPartitions=True))
+
+    def in_python() -> Iterator[Row]:
+        with _python_times():
+            yield from printable(table).toLocalIterator(prefetchPartitions=True)
+
+    rows = in_python()
     return chain(list(islice(rows, 1)), rows)
 
 
@@ -218,22 +211,15 @@ def printable(table: DataFrame) -> DataFrame:
 
     A window can end later, such as that of December 31, 9999. Nested times are not converted.
     """
-    from pyspark.sql import functions as fn
-
     kinds = [field.dataType for field in table.schema]
-    if not any(isinstance(kind, TimestampType) for kind in kinds):
+    if not any(isinstance(kind, types.TimestampType) for kind in kinds):
         return table
     names = [f"c{number}" for number in range(len(kinds))]
     columns = (
-        fn.unix_micros(name) if isinstance(kind, TimestampType) else fn.col(name)
+        fn.unix_micros(name) if isinstance(kind, types.TimestampType) else fn.col(name)
         for name, kind in zip(names, kinds, strict=True)
     )
     return table.toDF(*names).select(*columns).toDF(*table.columns)
-
-
-def _in_python(rows: Iterator[Row]) -> Iterator[Row]:
-    with _python_times():
-        yield from rows
 
 
 @contextmanager
@@ -249,13 +235,6 @@ def _python_times() -> Iterator[None]:
         ) from error
 
 
-def _sorted(rows: list[Row], order: Sequence[str]) -> list[Row]:
-    """Sort rows by columns, null first."""
-    if order:
-        rows.sort(key=lambda row: [(row[name] is not None, row[name]) for name in order])
-    return rows
-
-
 def send_rows(env: Environment, table: DataFrame, topic: str) -> None:
     """Send the rows of a batch to a topic of the cluster that the options name."""
     options = write_options(env, topic)
@@ -269,8 +248,6 @@ def write_options(env: Environment, topic: str) -> dict[str, str]:
 
 def to_send(table: DataFrame) -> DataFrame:
     """Return messages to send: the columns `value` and `key` if present, else each row as JSON."""
-    from pyspark.sql import functions as fn
-
     if "value" in table.columns:
         return table.select(*(name for name in _SENT if name in table.columns))
     fields = (quoted(name) for name in table.columns)
@@ -284,14 +261,14 @@ def _for_files(table: DataFrame, form: str) -> DataFrame:
     not written by Spark. A null in an only column is empty text: Spark would omit the row, whose
     line is empty.
     """
-    from pyspark.sql import functions as fn
-
     if form != "csv":
         return table
     names = [f"c{number}" for number in range(len(table.columns))]
     kinds = [field.dataType for field in table.schema]
     columns = [
-        fn.translate(fn.base64(name), "\r\n", "") if isinstance(kind, BinaryType) else fn.col(name)
+        fn.translate(fn.base64(name), "\r\n", "")
+        if isinstance(kind, types.BinaryType)
+        else fn.col(name)
         for name, kind in zip(names, kinds, strict=True)
     ]
     if len(columns) == 1 and not isinstance(kinds[0], _NESTED):
@@ -299,13 +276,11 @@ def _for_files(table: DataFrame, form: str) -> DataFrame:
     return table.toDF(*names).select(columns)
 
 
-def _as_text(column: SparkColumn, kind: DataType) -> SparkColumn:
+def _as_text(column: SparkColumn, kind: types.DataType) -> SparkColumn:
     """Return a column as the text that Spark writes into files."""
-    from pyspark.sql import functions as fn
-
-    if isinstance(kind, TimestampType):
+    if isinstance(kind, types.TimestampType):
         return fn.date_format(column, _TIMES["timestampFormat"])
-    if isinstance(kind, TimestampNTZType):
+    if isinstance(kind, types.TimestampNTZType):
         return fn.date_format(column, _LOCAL_TIME)
     return column.cast("string")
 

@@ -13,10 +13,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
 
 from broker.exposition import exposition_text
 from broker.files import write_atomically
@@ -30,29 +33,16 @@ from pylogctl.cli.columns import Document
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
+from pylogctl.pipeline import results
 from pylogctl.pipeline.options import Job
 from pylogctl.pipeline.reading import StreamOffsets
-from pylogctl.pipeline.results import (
-    collected,
-    document_of,
-    records_of,
-    send_rows,
-    to_send,
-    write_file,
-    write_options,
-)
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.listener import StreamingQueryProgress
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _POLL_S = 0.2
 _QUERY_NAME = "_pylogctl.json"  # in a checkpoint: the options that the query was started with
 _OWNER_NAME = "_stream.json"  # in a directory of files: the query's id, as in the checkpoint
 _QUERY_ID = "sql.streaming.queryId"
 
-_WriteBatch = Callable[["DataFrame", int], None]
+_WriteBatch = Callable[[DataFrame, int], None]
 CountLate = Callable[[StreamOffsets, StreamOffsets, int], int]
 START = "--from"  # may be left out when a query is continued
 Identity = Mapping[str, str]  # the options that state and offsets in a checkpoint depend on
@@ -139,8 +129,8 @@ def run_stream(
     if into_table is not None:
         writer = table.writeStream
     elif job.target.to_topic is not None and each_batch is None:
-        options = write_options(env, job.target.to_topic)
-        writer = to_send(table).writeStream.format(FORMAT).options(**options)
+        options = results.write_options(env, job.target.to_topic)
+        writer = results.to_send(table).writeStream.format(FORMAT).options(**options)
     else:
         sink = _Sink(_batch_writer(job, table, name), each_batch)
         function: Any = sink  # its type in PySpark is a function's
@@ -290,10 +280,10 @@ class _Sink:
 
 def _batch_writer(job: Job, table: DataFrame, name: str) -> _WriteBatch:
     if job.target.to_topic is not None:
-        return lambda batch, _: send_rows(job.env, batch, str(job.target.to_topic))
+        return lambda batch, _: results.send_rows(job.env, batch, str(job.target.to_topic))
     if job.target.into is not None:
         return partial(_write_batch_file, job.target.into)
-    return _Printer(job.env, document_of(table, name, ""))
+    return _Printer(job.env, results.document_of(table, name, ""))
 
 
 @dataclass(eq=False)
@@ -304,10 +294,10 @@ class _Printer:
     document: Document
 
     def __call__(self, batch: DataFrame, _: int) -> None:
-        rows = collected(batch)
+        rows = results.collected(batch)
         if not rows:
             return
-        records = records_of(batch.schema, rows, is_json=self.env.output == "jsonl")
+        records = results.records_of(batch.schema, rows, is_json=self.env.output == "jsonl")
         render(self.env, self.document, records, is_part=True)
         self.env.flush()
         # the format of the first batch, without a header
@@ -322,7 +312,9 @@ def _write_batch_file(into: Path, batch: DataFrame, batch_id: int) -> None:
     if not owner.exists():
         query_id = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
         write_atomically(owner, json.dumps({"query": query_id}).encode())
-    write_file(batch, into / f"batch-{batch_id:010d}{into.suffix.lower()}", keeps_empty=False)
+    results.write_file(
+        batch, into / f"batch-{batch_id:010d}{into.suffix.lower()}", keeps_empty=False
+    )
 
 
 def _raise_failure(query: StreamingQuery, sink: _Sink | None) -> None:

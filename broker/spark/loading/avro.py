@@ -62,69 +62,46 @@ def _stored(schema: Any) -> Any:
     return kept
 
 
-def _arrow_type(schema: Any) -> pa.DataType:
-    """Return the Arrow type for a schema that fastavro has parsed.
+def _arrow_type(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
+    """Return the Arrow type for a schema that fastavro has parsed; add the types it names.
 
     There is none for a union of several types, a recursive type, or a decimal of more than 38
     digits.
     """
-    return _Types().of(schema)
-
-
-class _Types:
-    """Converts a schema; remembers named types, which a schema defines once and then names."""
-
-    def __init__(self) -> None:
-        self._named: dict[str, pa.DataType] = {}
-
-    def of(self, schema: Any) -> pa.DataType:
-        if isinstance(schema, list):
-            return self._of_union(schema)
-        if isinstance(schema, str):
-            return self._of_name(schema)
-        found = self._of_dict(schema)
-        if "name" in schema:
-            self._named[schema["name"]] = found
-        return found
-
-    def _of_union(self, branches: list[Any]) -> pa.DataType:
-        others = [branch for branch in branches if branch != "null"]
-        if len(others) != 1:
-            raise ConfigError(
-                f"a union of {len(others)} types cannot be a column; --avro-reader needs one type"
-            )
-        return self.of(others[0])
-
-    def _of_name(self, name: str) -> pa.DataType:
-        found = _PLAIN.get(name) or self._named.get(name)
-        if found is None:
-            raise ConfigError(f"type '{name}' is recursive, which a column cannot be")
-        return found
-
-    def _of_dict(self, schema: dict[str, Any]) -> pa.DataType:
-        kind, meaning = schema["type"], str(schema.get("logicalType"))
-        if not isinstance(kind, str):
-            return self.of(kind)
-        if kind in ("record", "error"):
-            return pa.struct(
-                [(field["name"], self.of(field["type"])) for field in schema["fields"]]
-            )
-        if kind == "array":
-            return pa.list_(self.of(schema["items"]))
-        if kind == "map":
-            return pa.map_(pa.string(), self.of(schema["values"]))
-        if meaning == "decimal" and kind in ("bytes", "fixed"):
-            return _decimal(schema)
-        if (kind, meaning) == ("int", "date"):
-            return pa.date32()
-        return _TIMES.get((kind, meaning)) or self.of(kind)
-
-
-def _decimal(schema: dict[str, Any]) -> pa.DataType:
-    precision = schema["precision"]
-    if precision > _MAX_DECIMAL_DIGITS:
-        raise ConfigError(f"a decimal of {precision} digits cannot be a column; the limit is 38")
-    return pa.decimal128(precision, schema.get("scale", 0))
+    match schema:
+        case list():
+            others = [branch for branch in schema if branch != "null"]
+            if len(others) != 1:
+                raise ConfigError(
+                    f"a union of {len(others)} types cannot be a column; "
+                    "--avro-reader needs one type"
+                )
+            return _arrow_type(others[0], named)
+        case str():
+            found = _PLAIN.get(schema) or named.get(schema)
+            if found is None:
+                raise ConfigError(f"type '{schema}' is recursive, which a column cannot be")
+            return found
+        case {"type": "record" | "error", "fields": fields}:
+            found = pa.struct([(one["name"], _arrow_type(one["type"], named)) for one in fields])
+        case {"type": "array", "items": inner}:
+            found = pa.list_(_arrow_type(inner, named))
+        case {"type": "map", "values": inner}:
+            found = pa.map_(pa.string(), _arrow_type(inner, named))
+        case {"type": "bytes" | "fixed", "logicalType": "decimal", "precision": digits}:
+            if digits > _MAX_DECIMAL_DIGITS:
+                raise ConfigError(
+                    f"a decimal of {digits} digits cannot be a column; the limit is 38"
+                )
+            found = pa.decimal128(digits, schema.get("scale", 0))
+        case {"type": "int", "logicalType": "date"}:
+            found = pa.date32()
+        case _:
+            moment = _TIMES.get((str(schema["type"]), str(schema.get("logicalType"))))
+            found = moment or _arrow_type(schema["type"], named)
+    if "name" in schema:
+        named[schema["name"]] = found
+    return found
 
 
 class _Defaults:
@@ -214,17 +191,14 @@ class SchemaRegistry:
         self.value_type: pa.DataType | None = None
         if reader_id is not None:
             path = directory / f"{reader_id}.avsc"
-            self.value_type = self._column_type(path)
+            try:
+                self.value_type = _arrow_type(_parsed(json.loads(path.read_text())), {})
+            except ConfigError as error:
+                raise ConfigError(f"{path}: {error}") from error
             try:
                 _Defaults().convert(self._reader)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise ConfigError(f"{path}: a default does not fit its type: {error}") from error
-
-    def _column_type(self, path: Path) -> pa.DataType:
-        try:
-            return _arrow_type(_parsed(json.loads(path.read_text())))
-        except ConfigError as error:
-            raise ConfigError(f"{path}: {error}") from error
 
     def schema(self, schema_id: int) -> Any:
         """Return a schema, parsed."""

@@ -151,7 +151,9 @@ class RangeFiles:
 
     def _write_pending(self) -> None:
         for day, batches in self._pending.items():
-            self._file_of(day, batches[0].schema).write(pa.Table.from_batches(batches))
+            file, table = self._file_of(day, batches[0].schema), pa.Table.from_batches(batches)
+            file.write(table)
+            file.message_count += table.num_rows
         self._pending.clear()
         self._pending_bytes = 0
 
@@ -159,16 +161,12 @@ class RangeFiles:
         if day not in self._open:
             if len(self._open) >= _MAX_OPEN_FILES:
                 self._finish_oldest()
-            self._open[day] = self._kind(self._new_path(day), schema)
+            partition, unique = self._source.partition, uuid.uuid4().hex[:12]
+            folder = self._directory / f"topic={escape_name(partition.topic)}" / f"date={day}"
+            folder.mkdir(parents=True, exist_ok=True)
+            name = f"part-{partition.name}-{self._source.start:020d}-{unique}.{self._kind.suffix}"
+            self._open[day] = self._kind(folder / name, schema)
         return self._open[day]
-
-    def _new_path(self, day: str) -> Path:
-        partition = self._source.partition
-        folder = self._directory / f"topic={escape_name(partition.topic)}" / f"date={day}"
-        folder.mkdir(parents=True, exist_ok=True)
-        unique = uuid.uuid4().hex[:12]
-        name = f"part-{partition.name}-{self._source.start:020d}-{unique}"
-        return folder / f"{name}.{self._kind.suffix}"
 
     def _finish_oldest(self) -> None:
         day = next(iter(self._open))
@@ -184,12 +182,7 @@ class _DataFile(ABC):
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.path = path
-        self.message_count = 0
-        self._start(schema)
-
-    def write(self, table: pa.Table) -> None:
-        self._write(table)
-        self.message_count += table.num_rows
+        self.message_count = 0  # counted by the caller
 
     def synced(self, directory: Path) -> LoadedFile:
         with self.path.open("rb") as file:
@@ -204,14 +197,11 @@ class _DataFile(ABC):
         """Return the columns of a file; None if files of any columns can be joined."""
 
     @abstractmethod
+    def write(self, table: pa.Table) -> None: ...
+
+    @abstractmethod
     def append(self, source: Path) -> None:
         """Append the content of another file of the same format and columns."""
-
-    @abstractmethod
-    def _start(self, schema: pa.Schema) -> None: ...
-
-    @abstractmethod
-    def _write(self, table: pa.Table) -> None: ...
 
     @abstractmethod
     def close(self) -> None: ...
@@ -220,15 +210,16 @@ class _DataFile(ABC):
 class _ParquetFile(_DataFile):
     suffix = "parquet"
 
-    def _start(self, schema: pa.Schema) -> None:
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        super().__init__(path, schema)
         others = [name for name in _leaves(schema) if name not in _ENCODINGS]
         self._writer = pq.ParquetWriter(
-            self.path, schema, use_dictionary=others, column_encoding=_ENCODINGS
+            path, schema, use_dictionary=others, column_encoding=_ENCODINGS
         )
         self._pending: list[pa.RecordBatch] = []  # of appended files, for few large row groups
         self._pending_bytes = 0
 
-    def _write(self, table: pa.Table) -> None:
+    def write(self, table: pa.Table) -> None:
         self._writer.write_table(table)
 
     @staticmethod
@@ -264,10 +255,11 @@ def _leaves(schema: pa.Schema) -> list[str]:
 class _LineFile(_DataFile):
     """A file of lines."""
 
-    def _start(self, schema: pa.Schema) -> None:
-        self._file = self.path.open("wb")
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        super().__init__(path, schema)
+        self._file = path.open("wb")
 
-    def _write(self, table: pa.Table) -> None:
+    def write(self, table: pa.Table) -> None:
         for batch in table.to_batches():
             self._file.writelines(self._lines(batch))
 

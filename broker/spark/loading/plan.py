@@ -15,7 +15,7 @@ from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import repeated
 from broker.spark.reading.planner import Logs, ReadPlan, open_logs, plan_ranges
-from broker.spark.reading.ranges import ByteRange, CreationIds, Reached, ReadTask, joined_ids
+from broker.spark.reading.ranges import ByteRange, CreationIds, Reached, ReadTask
 from broker.spark.reading.report import Cause, Omission, bounded
 from broker.topic import TopicPartition
 
@@ -123,7 +123,7 @@ def _planned(options: ReadOptions, before: Callable[[Sequence[ByteRange]], _Befo
         whole = plan_ranges(logs, replace(options, max_partition_bytes=_UNCUT, min_partitions=None))
         number, reached, retiring = before(whole.ranges)
         names = {one.partition for one in whole.ranges}
-        present = logs.creation_ids(names)
+        present = logs.positions.creation_ids(names)
         former = reached.of_former_topics(present, names)
         again = [
             loss.of_former_topic(one.partition, reached.offsets[one.partition], one.start)
@@ -150,7 +150,7 @@ def _planned(options: ReadOptions, before: Callable[[Sequence[ByteRange]], _Befo
             reached.offsets,
             retiring=tuple(one.number for one in retiring),
             absent=tuple(sorted(absent)),
-            creation_ids=joined_ids(reached.creation_ids, present),
+            creation_ids={**reached.creation_ids, **present},
         )
 
     with open_logs(options) as logs:

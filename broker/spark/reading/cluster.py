@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +18,7 @@ from broker.client.static_cluster import OnAbsent, StaticCluster, log_absent
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import BrokerError
 from broker.spark.options import ConnectionOptions, Selection, Where
-from broker.spark.reading.ranges import ByteRange, CreationIds, LeaderAddress
+from broker.spark.reading.ranges import ByteRange, LeaderAddress
 from broker.spark.reading.report import Omission
 from broker.topic import TopicPartition
 
@@ -68,14 +68,8 @@ class OpenCluster:
     def locations(self) -> Callable[[ByteRange], LeaderAddress]:
         """Return a function that returns where to read a range: each leader is looked up once."""
         brokers = cache(lambda: tuple(self.cluster.brokers()))
-        leader = cache(
-            lambda one: LeaderAddress(self.cluster.leader(one), brokers(), self.connection)
-        )
-        return lambda one: leader(one.partition)
-
-    def creation_ids(self, partitions: Collection[TopicPartition]) -> CreationIds:
-        """Return the known ids of the creations of partitions' topics."""
-        return self.positions.creation_ids(partitions)
+        leader = cache(self.cluster.leader)
+        return lambda one: LeaderAddress(leader(one.partition), brokers(), self.connection)
 
 
 @contextmanager

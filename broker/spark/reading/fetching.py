@@ -76,7 +76,7 @@ def fetch_chunks(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> I
                 ) from error
             except _LOSSES as error:
                 if time.monotonic() - progress_s >= timeout_s:
-                    raise _stopped(whole, offset, error) from error
+                    raise type(error)(f"{whole}: stopped at offset {offset}: {error}") from error
                 time.sleep(next(waits_s))
                 with suppress(*_LOSSES):  # else the known leader is tried again
                     cluster.find_leaders([partition.topic])
@@ -105,10 +105,6 @@ def _without_progress(cluster: _PlannedCluster, whole: ByteRange) -> errors.Brok
     return errors.DataLossError(
         f"{whole.partition} ends at {end} now, before the planned end of the range, {whole.end}"
     )
-
-
-def _stopped(whole: ByteRange, offset: int, error: errors.BrokerError) -> errors.BrokerError:
-    return type(error)(f"{whole}: stopped at offset {offset}: {error}")
 
 
 class _PlannedCluster(StaticCluster):

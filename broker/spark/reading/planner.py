@@ -12,20 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from broker import errors
+from broker.client.list_offsets import Watermarks
 from broker.client.static_cluster import log_absent
 from broker.consumer.boundaries import BoundaryFinder
 from broker.log.offline.segments import is_archive
 from broker.spark.options import EARLIEST, LATEST, Bound, Offsets, ReadOptions
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import OpenCluster, open_cluster
-from broker.spark.reading.ranges import (
-    ByteRange,
-    Location,
-    ReadTask,
-    cut,
-    range_bytes,
-    split_evenly,
-)
+from broker.spark.reading.ranges import ByteRange, ReadTask, cut, range_bytes, split_evenly
 from broker.spark.reading.report import Omission
 from broker.spark.reading.segment_logs import FileLogs
 from broker.topic import TopicPartition
@@ -50,6 +44,8 @@ class ReadPlan:
 
 Logs = OpenCluster | FileLogs
 """The logs that a read is planned for: of a cluster, or in segment files."""
+Positions = BoundaryFinder | FileLogs
+"""Finds offsets and message boundaries of these logs."""
 
 
 def plan_read(options: ReadOptions, *, may_lack_brokers: bool = False) -> ReadPlan:
@@ -111,10 +107,7 @@ def plan_ranges(logs: Logs, options: ReadOptions, reached: Offsets | None = None
                 f"{bound.option} names {unknown[0]}, which is not among those read"
             )
     known = reached or {} if isinstance(logs, OpenCluster) else {}
-    found = [
-        resolve(one, options.starting, options.ending, logs.positions, reached=known.get(one, 0))
-        for one in partitions
-    ]
+    found = [resolve(one, options, logs.positions, reached=known.get(one, 0)) for one in partitions]
     omissions = [omission for one in found for omission in one.omissions]
     ranges = [one.range for one in found]
     present = [part for one in ranges for part in logs.present(one, omissions)]
@@ -124,14 +117,9 @@ def plan_ranges(logs: Logs, options: ReadOptions, reached: Offsets | None = None
 
 
 def resolve(
-    partition: TopicPartition,
-    starting: Bound,
-    ending: Bound,
-    positions: BoundaryFinder | FileLogs,
-    *,
-    reached: int = 0,
+    partition: TopicPartition, options: ReadOptions, positions: Positions, *, reached: int = 0
 ) -> loss.Resolved:
-    """Return the range that two bounds mean on a partition, clipped to its log.
+    """Return the range that the bounds of a read mean on a partition, clipped to its log.
 
     As a start, a time means the start of the last segment not written after it; as an end, the
     start of the first segment written after it. An offset inside a message is a `ConfigError`.
@@ -139,9 +127,8 @@ def resolve(
     """
     found = positions.watermarks(partition)
     loss.check_reached(partition, reached, found)
-    first, last, _ = found
-    start = _offset(starting, partition, positions, first, last, is_end=False)
-    end = _offset(ending, partition, positions, first, last, is_end=True)
+    start = _offset(options.starting, partition, positions, found, is_end=False)
+    end = _offset(options.ending, partition, positions, found, is_end=True)
     if end < start:
         raise errors.ConfigError(
             f"{partition}: the range ends at {end}, before it starts at {start}"
@@ -152,12 +139,12 @@ def resolve(
 def _offset(
     bound: Bound,
     partition: TopicPartition,
-    positions: BoundaryFinder | FileLogs,
-    first: int,
-    last: int,
+    positions: Positions,
+    found: Watermarks,
     *,
     is_end: bool,
 ) -> int:
+    first, last, _ = found
     if bound.offset_of is not None:
         assert isinstance(positions, BoundaryFinder)
         value = bound.offset_of(partition, positions)
@@ -168,10 +155,10 @@ def _offset(
     if value == LATEST:
         return last
     if bound.is_time:
-        found = positions.by_time(partition, value, rounded_up=is_end)
-        if found is None:
+        offset = positions.by_time(partition, value, rounded_up=is_end)
+        if offset is None:
             return last if is_end else first
-        return min(max(found, first), last)
+        return min(max(offset, first), last)
     if first < value < last:
         before = positions.boundary_before(partition, value)
         if before != value:
@@ -192,16 +179,13 @@ def cut_tasks(ranges: Sequence[ByteRange], logs: Logs, options: ReadOptions) -> 
         if one.size_bytes > size:
             finds_boundaries = positions.finds_boundaries(one.partition)
             for part in split_evenly(one, size, positions.segment_starts(one.partition)):
-                is_cut = finds_boundaries and not _is_archived(location_of(part))
+                files = location_of(part)  # of an archive, each task would unpack all of it
+                is_whole = isinstance(files, tuple) and any(is_archive(one.path) for one in files)
+                is_cut = finds_boundaries and not is_whole
                 parts += cut(part, size, positions.boundary_after) if is_cut else [part]
         elif one.size_bytes:
             parts.append(one)
     return [ReadTask(one, location_of(one)) for one in parts]
-
-
-def _is_archived(location: Location) -> bool:
-    """Return whether a range is in an archive: each task would unpack all of it."""
-    return isinstance(location, tuple) and any(is_archive(one.path) for one in location)
 
 
 def bundled_tasks(tasks: Sequence[ReadTask], options: ReadOptions) -> list[tuple[ReadTask, ...]]:

@@ -183,11 +183,6 @@ class Reached(NamedTuple):
         return (partition.topic, partition.home) in self.creation_ids
 
 
-def joined_ids(known: CreationIds, present: CreationIds) -> CreationIds:
-    """Return the ids to store: the present ones, else the ones stored before."""
-    return {**known, **present}
-
-
 def to_creation_document(
     creation_ids: CreationIds, partitions: Iterable[TopicPartition]
 ) -> CreationDocument:

@@ -74,14 +74,6 @@ class FileLog:
         """Return the size of the partial message after the last whole one."""
         return self.files[-1].end_offset - self.end
 
-    def gaps(self) -> list[tuple[int, int]]:
-        """Return start and end of each range of offsets between two files that no file has."""
-        return [
-            (earlier.end_offset, later.base_offset)
-            for earlier, later in pairwise(self.files)
-            if later.base_offset > earlier.end_offset
-        ]
-
     def boundaries_around(self, position: int) -> tuple[int, int]:
         """Return the message boundaries at or before, and at or after, a position in the log.
 
@@ -152,8 +144,9 @@ class FileLogs:
             end = log.end + log.tail_bytes
             omissions.append(Omission(Cause.INCOMPLETE, one.partition, log.end, end, text))
         parts = [one]
-        for start, end in log.gaps():
-            if one.start < end and start < one.end:
+        for earlier, later in pairwise(log.files):
+            start, end = earlier.end_offset, later.base_offset
+            if start < end and one.start < end and start < one.end:
                 omissions.append(loss.gap(one.partition, start, end))
                 parts = [part for each in parts for part in without(each, start, end)]
         return parts
@@ -209,11 +202,9 @@ def _existing(paths: Iterable[Path]) -> list[Path]:
     found = []
     for path in paths:
         root = Path(path.anchor or ".")
-        matches = (
-            sorted(root.glob(str(path.relative_to(path.anchor))))
-            if has_magic(str(path))
-            else [path]
-        )
+        matches = [path]
+        if has_magic(str(path)):
+            matches = sorted(root.glob(str(path.relative_to(path.anchor))))
         if not matches or not all(one.exists() for one in matches):
             raise ConfigError(f"no such file or directory: {path}")
         found += matches

@@ -37,7 +37,6 @@ from broker.spark.reading.ranges import (
     Reached,
     ReadTask,
     from_creation_document,
-    joined_ids,
     limited_ends,
     to_creation_document,
 )
@@ -148,7 +147,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _starts(self, opened: OpenCluster) -> Reached:
         options = self._options
         found = [
-            resolve(partition, options.starting, options.ending, opened.positions)
+            resolve(partition, options, opened.positions)
             for partition in opened.existing(options.selection)
         ]
         self._accept_loss([omission for one in found for omission in one.omissions])
@@ -186,7 +185,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if partition in begun and max(start, first) < readable:
                 pending.append(ByteRange(partition, max(start, first), readable))
         ends |= _limited(opened.positions, pending, limit_bytes)
-        return Reached(ends, joined_ids(reached.creation_ids, creation_ids))
+        return Reached(ends, {**reached.creation_ids, **creation_ids})
 
     def _readable(
         self, partition: TopicPartition, found: Watermarks, creation_ids: CreationIds
@@ -230,12 +229,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         positions = opened.positions
         partitions = [one.partition for one in wanted]
         former = ends.of_former_topics(positions.creation_ids(partitions), partitions)
-        self._accept_loss(
-            [loss.range_of_former_topic(one) for one in wanted if one.partition in former]
-        )
+        gone = [one for one in wanted if one.partition in former]
+        self._accept_loss([loss.range_of_former_topic(one) for one in gone])
         found = []
         for one in wanted:
-            if one.partition in former:
+            if one in gone:
                 continue
             watermarks = positions.watermarks(one.partition)
             if ends.is_known(one.partition):
@@ -259,8 +257,7 @@ def _to_document(reached: Reached) -> Document:
 
 def _from_document(document: Document) -> Reached:
     offsets = {name: found for name, found in document.items() if name != _CREATIONS}
-    creation_ids: CreationIds = from_creation_document(document.get(_CREATIONS, {}))
-    return Reached(from_document(offsets), creation_ids)
+    return Reached(from_document(offsets), from_creation_document(document.get(_CREATIONS, {})))
 
 
 def _limited(
