@@ -7,7 +7,7 @@ import re
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from broker import errors
@@ -52,12 +52,15 @@ def run_tasks(
         return engine.run(work, tasks, on_progress)
     if is_remote(engine):
         return _run_remotely(engine, work, tasks, on_progress)
-    context = engine.sparkContext
-    with (
-        _job_group(context, getattr(work, "__name__", "tasks")) as group,
-        _watched(context, group, len(tasks), on_progress),
-    ):
-        return context.parallelize(tasks, len(tasks)).map(work).collect()
+    context, report = engine.sparkContext, on_progress or (lambda _: None)
+    with _job_group(context, getattr(work, "__name__", "tasks")) as group:
+        watching: AbstractContextManager[None] = nullcontext()
+        if on_progress is not None:
+            watching = _polled(context, group, lambda counts: report(counts.done / len(tasks)))
+        with watching:
+            results = context.parallelize(tasks, len(tasks)).map(work).collect()
+    report(1.0)
+    return results
 
 
 def is_remote(spark: SparkSession) -> bool:
@@ -142,22 +145,6 @@ def _job_group(context: SparkContext, description: str) -> Iterator[str]:
 
 def _leave_group(context: SparkContext) -> None:
     context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # removes it
-
-
-@contextmanager
-def _watched(
-    context: SparkContext, group: str, task_count: int, on_progress: OnProgress | None
-) -> Iterator[None]:
-    if on_progress is None:
-        yield
-        return
-
-    def report(counts: TaskCounts) -> None:
-        on_progress(counts.done / task_count)
-
-    with _polled(context, group, report):
-        yield
-    on_progress(1.0)
 
 
 @contextmanager

@@ -34,14 +34,8 @@ from broker.spark.loading.dates import NO_DATE
 from broker.spark.loading.output import Manifest, PartitionLoad, check_same_layout
 from broker.spark.loading.plan import LoadPlan, plan_next
 from broker.spark.loading.task import LoadParameters, RangeRows, RowSettings
-from broker.spark.options import ReadOptions, from_document, to_document
-from broker.spark.reading.ranges import (
-    ByteRange,
-    Reached,
-    ReadTask,
-    from_creation_document,
-    to_creation_document,
-)
+from broker.spark.options import ReadOptions
+from broker.spark.reading.ranges import ByteRange, Reached, ReadTask
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -92,8 +86,13 @@ def prepare_table_load(
     tables.check_table(spark, request.target)
     state = _state_of(spark, request)
     plan = plan_next(request.options, state.number + 1, state.reached)
-    if request.has_start:
-        _refuse_again(request.target, plan)
+    again = [one.partition for one in plan.read.ranges if one.partition in plan.known]
+    if request.has_start and again:
+        raise OutputConflictError(
+            f"{request.target.name} has {again[0]} up to {plan.known[again[0]]}, and goes on from "
+            "there: rows are not taken back; to load again, set the table back by its own means, "
+            "or load into another one"
+        )
     return PreparedTableLoad(spark, request, state.base, plan, clock or SystemClock())
 
 
@@ -114,9 +113,7 @@ def _state_of(spark: SparkSession, request: TableLoadRequest) -> _State:
     note = None if commits.last_note is None else _read_note(commits.last_note, target)
     if note is not None and not commits.is_restored:
         check_same_layout(target.name, note["layout"], request.row_layout, _ADVICE)
-        creation_ids = from_creation_document(note.get("creations", {}))
-        reached = Reached(from_document(note["offsets"]), creation_ids)
-        return _State(int(note["load"]), reached, commits.base)
+        return _State(int(note["load"]), Reached.from_document(note), commits.base)
     number = 0 if note is None else int(note["load"])
     rows = spark.table(target.identifier)
     if not request.has_start and not rows.isEmpty():
@@ -136,16 +133,6 @@ def _read_note(text: str, target: tables.TableTarget) -> Mapping[str, Any]:
             f"{target.name} has loads of another version of pylogctl; {_ADVICE}"
         )
     return note
-
-
-def _refuse_again(target: tables.TableTarget, plan: LoadPlan) -> None:
-    for one in plan.read.ranges:
-        if one.partition in plan.known:
-            raise OutputConflictError(
-                f"{target.name} has {one.partition} up to {plan.known[one.partition]}, and goes on "
-                "from there: rows are not taken back; to load again, set the table back by its own "
-                "means, or load into another one"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +157,7 @@ class PreparedTableLoad:
             "id": note_id,
             "layout": request.row_layout,
             "started_ms": started_ms,
-            "offsets": to_document(self.plan.offsets()),
-            "creations": to_creation_document(self.plan.creation_ids, self.plan.offsets()),
+            **Reached(self.plan.offsets(), self.plan.creation_ids).to_document(),
         }
         tasks, schema = self.plan.read.tasks, _schema_of(request)
         tables.make_table(self.spark, request.target, schema, _PARTITIONED_BY)

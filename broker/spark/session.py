@@ -172,8 +172,12 @@ def _start(
     try:
         gateway = _launch_jvm(conf, log_path)
         cleanup.callback(_end_jvm, gateway)
-        with _keep_sigint():
+        before = signal.getsignal(signal.SIGINT)
+        try:
             SparkContext(conf=conf, gateway=gateway)
+        finally:  # PySpark installs a handler that calls the JVM, which may be busy
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, before)
     except PySparkException as error:
         raise ConfigError(
             f"Spark does not start with Java {java.version} ({java.executable}); "
@@ -191,17 +195,6 @@ def _stop(spark: SparkSession) -> None:
     # the signal that ends this process may have ended the JVM, too
     with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore"):
         spark.stop()
-
-
-@contextmanager
-def _keep_sigint() -> Iterator[None]:
-    """Restore the handler of SIGINT: PySpark installs one that calls the JVM, which may be busy."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

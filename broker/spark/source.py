@@ -14,14 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    DataSourceStreamWriter,
-    DataSourceWriter,
-)
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql import datasource
+from pyspark.sql.types import StructType
 
 from broker.errors import ConfigError
 from broker.spark.jobs import is_remote
@@ -30,13 +24,14 @@ from broker.spark.runtime.workers import keep_imports
 from broker.spark.schema import check_schema, full_schema, missing_column
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 FORMAT = "pylog"
 """Argument of `spark.read.format`."""
 
 
-class PylogDataSource(DataSource):
+class PylogDataSource(datasource.DataSource):
     """Topics as tables: batch and stream, read and write.
 
     Register it with `spark.dataSource.register(PylogDataSource)`. Spark discovers it by itself if
@@ -56,7 +51,7 @@ class PylogDataSource(DataSource):
         """Return the columns of a read with these options."""
         return full_schema(parse_crc(self.options))
 
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: StructType) -> datasource.DataSourceReader:
         """Return the reader of a batch, on the driver."""
         from broker.spark.reading.batch_reader import BatchReader
 
@@ -64,7 +59,7 @@ class PylogDataSource(DataSource):
         check_schema(schema, options.crc)
         return BatchReader(options, schema)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+    def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:
         """Return the reader of a stream, on the driver."""
         try:
             from broker.spark.reading.stream_reader import StreamReader
@@ -76,14 +71,16 @@ class PylogDataSource(DataSource):
         check_schema(schema, options.crc)
         return StreamReader(options, schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceWriter:
         """Return the writer of a batch, on the driver."""
         from broker.spark.writer import BatchWriter
 
         _refuse_overwrite(overwrite)
         return BatchWriter(parse_write_options(self.options), schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+    def streamWriter(
+        self, schema: StructType, overwrite: bool
+    ) -> datasource.DataSourceStreamWriter:
         """Return the writer of a stream, on the driver."""
         from broker.spark.writer import StreamWriter
 
@@ -127,10 +124,7 @@ def read_messages(
     texts = dict(_texts(options))
     if "minpartitions" not in {name.lower() for name in texts} and not is_remote(spark):
         texts["minPartitions"] = str(spark.sparkContext.defaultParallelism)
-    reader = spark.read.format(FORMAT).options(**texts)
-    if columns is not None:
-        reader = reader.schema(_schema_of(columns, texts))
-    return reader.load()
+    return _loaded(spark.read, texts, columns)
 
 
 def stream_messages(
@@ -141,23 +135,23 @@ def stream_messages(
 ) -> DataFrame:
     """Return messages of topics as a stream; the arguments are those of `read_messages`."""
     register(spark)
-    texts = _texts(options)
-    reader = spark.readStream.format(FORMAT).options(**texts)
-    if columns is not None:
-        reader = reader.schema(_schema_of(columns, texts))
-    return reader.load()
+    return _loaded(spark.readStream, _texts(options), columns)
 
 
 def _texts(options: ReadOptions | Mapping[str, str]) -> Mapping[str, str]:
     return options.to_options() if isinstance(options, ReadOptions) else options
 
 
-def _schema_of(columns: Sequence[str], options: Mapping[str, str]) -> StructType:
-    """Return the schema of some columns, in the order given."""
-    known = {one.name: one for one in full_schema(parse_crc(options))}
-    fields: list[StructField] = []
-    for name in columns:
-        if name not in known:
-            raise ConfigError(missing_column(name, known))
-        fields.append(known[name])
-    return StructType(fields)
+def _loaded(
+    reader: DataFrameReader | DataStreamReader,
+    options: Mapping[str, str],
+    columns: Sequence[str] | None,
+) -> DataFrame:
+    """Return a table with some columns, in the order given."""
+    if columns is not None:
+        known = {one.name: one for one in full_schema(parse_crc(options))}
+        for name in columns:
+            if name not in known:
+                raise ConfigError(missing_column(name, known))
+        reader = reader.schema(StructType([known[name] for name in columns]))
+    return reader.format(FORMAT).options(**options).load()

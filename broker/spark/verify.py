@@ -13,18 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.log.offline import verify
 from broker.log.offline.segments import expand_paths, is_archive
-from broker.log.offline.verify import (
-    FileTask,
-    Outcome,
-    RangeReport,
-    VerifyReport,
-    VerifySummary,
-    summary_of,
-    verify_file,
-    verify_range,
-)
 from broker.spark.jobs import OnProgress, run_tasks
+from broker.spark.reading.ranges import grouped
 
 if TYPE_CHECKING:
     from broker.spark.jobs import TaskEngine
@@ -49,7 +41,7 @@ def verify_on_spark(
     deep: bool = True,
     part_bytes: int = PART_BYTES,
     on_progress: OnProgress | None = None,
-) -> VerifySummary:
+) -> verify.VerifySummary:
     """Validate segment files, and that neighbours in a directory neither overlap nor leave gaps.
 
     All machines have the files at the same paths. Validation of a file stops after 100 problems;
@@ -57,25 +49,31 @@ def verify_on_spark(
     """
     given = expand_paths(paths, archives=True)
     files = [path.absolute() for path in given]
-    groups = list(grouped(cut_files(files, part_bytes), part_bytes))
+    parts = list(cut_files(files, part_bytes))
+    groups = list(grouped(parts, lambda part: part.stop - part.start, part_bytes))
     work = partial(verify_parts, deep=deep)
     found = [one for some in run_tasks(spark, work, groups, on_progress) for one in some]
-    outcomes: dict[Path, Outcome] = {}
-    for path, parts in _by_file(groups, found).items():
-        if (report := report_of(path, parts)) is not None:
+    by_file: dict[Path, list[verify.RangeReport | None]] = {}
+    for part, one in zip(parts, found, strict=True):
+        by_file.setdefault(part.path, []).append(one)
+    outcomes: dict[Path, verify.Outcome] = {}
+    for path, some in by_file.items():
+        if (report := report_of(path, some)) is not None:
             outcomes[path] = report
     others = [
-        FileTask(path, deep, _MAX_PROBLEMS, "codec") for path in files if path not in outcomes
+        verify.FileTask(path, deep, _MAX_PROBLEMS, "codec")
+        for path in files
+        if path not in outcomes
     ]
     again = run_tasks(spark, verify_whole, others)
     outcomes |= {task.path: outcome for task, outcome in zip(others, again, strict=True)}
     named = [_named(outcomes[path], name) for path, name in zip(files, given, strict=True)]
-    return summary_of(given, named)
+    return verify.summary_of(given, named)
 
 
-def _named(outcome: Outcome, path: Path) -> Outcome:
+def _named(outcome: verify.Outcome, path: Path) -> verify.Outcome:
     """Return the outcome for the path as the caller gave it."""
-    if not isinstance(outcome, VerifyReport):
+    if not isinstance(outcome, verify.VerifyReport):
         return outcome._replace(path=path)
     problems = tuple(problem._replace(file=str(path)) for problem in outcome.problems)
     return replace(outcome, path=path, problems=problems)
@@ -95,48 +93,23 @@ def cut_files(files: Iterable[Path], part_bytes: int) -> Iterator[FilePart]:
             yield FilePart(path, start, min(size, start + part_bytes))
 
 
-def grouped(parts: Iterable[FilePart], group_bytes: int) -> Iterator[list[FilePart]]:
-    """Group consecutive parts up to a total of `group_bytes`."""
-    group: list[FilePart] = []
-    size = 0
-    for part in parts:
-        part_size = part.stop - part.start
-        if group and size + part_size > group_bytes:
-            yield group
-            group, size = [], 0
-        group.append(part)
-        size += part_size
-    if group:
-        yield group
-
-
-def verify_parts(parts: Sequence[FilePart], *, deep: bool) -> list[RangeReport | None]:
+def verify_parts(parts: Sequence[FilePart], *, deep: bool) -> list[verify.RangeReport | None]:
     """Validate parts of files, on an executor; None for one that cannot be read."""
-    found: list[RangeReport | None] = []
+    found: list[verify.RangeReport | None] = []
     for part in parts:
         try:
-            found.append(verify_range(part.path, part.start, part.stop, deep=deep))
+            found.append(verify.verify_range(part.path, part.start, part.stop, deep=deep))
         except OSError:
             found.append(None)  # validating the whole file reports why
     return found
 
 
-def verify_whole(task: FileTask) -> Outcome:
+def verify_whole(task: verify.FileTask) -> verify.Outcome:
     """Validate a whole file, on an executor."""
-    return verify_file(task, lambda _: None)
+    return verify.verify_file(task, lambda _: None)
 
 
-def _by_file(
-    groups: Iterable[Sequence[FilePart]], found: Sequence[RangeReport | None]
-) -> dict[Path, list[RangeReport | None]]:
-    parts = [part for group in groups for part in group]
-    by_file: dict[Path, list[RangeReport | None]] = {}
-    for part, report in zip(parts, found, strict=True):
-        by_file.setdefault(part.path, []).append(report)
-    return by_file
-
-
-def report_of(path: Path, parts: Sequence[RangeReport | None]) -> VerifyReport | None:
+def report_of(path: Path, parts: Sequence[verify.RangeReport | None]) -> verify.VerifyReport | None:
     """Return the report of a file whose parts are good and adjacent, else None."""
     reached = entries = messages = 0
     for part in parts:
@@ -148,4 +121,4 @@ def report_of(path: Path, parts: Sequence[RangeReport | None]) -> VerifyReport |
         reached = max(reached, part.end)
         entries += part.entry_count
         messages += part.message_count
-    return VerifyReport(path, reached, entries, messages, (), is_complete=True)
+    return verify.VerifyReport(path, reached, entries, messages, (), is_complete=True)

@@ -25,11 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql import datasource
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from broker.errors import ConfigError, LogCorruptError, StorageError
@@ -59,7 +55,7 @@ class Sent(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Written(WriterCommitMessage):
+class _Written(datasource.WriterCommitMessage):
     """Commit message of a task: the messages it sent, or staged in the file `path`."""
 
     sent: Sent
@@ -76,14 +72,14 @@ class _TopicWriter:
         if options.staging_path is not None:
             self._staging = application_directory(options.staging_path)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> datasource.WriterCommitMessage:
         """Send the rows of a task and wait until they are delivered, or stage them."""
         if self._staging is None:
             return _Written(send_rows(iterator, self._options), None)
         return _Written(*_stage_rows(iterator, self._options, self._staging))
 
     def commit(
-        self, messages: list[WriterCommitMessage | None], batchId: int | None = None
+        self, messages: list[datasource.WriterCommitMessage | None], batchId: int | None = None
     ) -> None:
         """Send staged message sets, on the driver; without staging all are delivered already."""
         written = [one for one in messages if isinstance(one, _Written)]
@@ -93,7 +89,9 @@ class _TopicWriter:
         count = sum(one.sent.message_count for one in written)
         logger.info("delivered %d messages", count)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
+    def abort(
+        self, messages: list[datasource.WriterCommitMessage | None], batchId: int | None = None
+    ) -> None:
         """Drop staged message sets; a log cannot take back what was sent."""
         if self._staging is not None:
             shutil.rmtree(self._staging, ignore_errors=True)
@@ -101,11 +99,11 @@ class _TopicWriter:
             logger.warning("the write failed; some of its messages may have been delivered")
 
 
-class BatchWriter(_TopicWriter, DataSourceArrowWriter):
+class BatchWriter(_TopicWriter, datasource.DataSourceArrowWriter):
     """Writes the rows of a table to topics."""
 
 
-class StreamWriter(_TopicWriter, DataSourceStreamArrowWriter):
+class StreamWriter(_TopicWriter, datasource.DataSourceStreamArrowWriter):
     """Writes the rows of a stream to topics."""
 
 

@@ -13,39 +13,21 @@ from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, inputs, outputs, selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
-from pylogctl.pipeline.options import (
-    NO_TARGET,
-    READS,
-    EngineChoice,
-    EventChoice,
-    Include,
-    Job,
-    JoinChoice,
-    LoadChoice,
-    LossChoice,
-    PayloadChoice,
-    ReadChoice,
-    SparkChoice,
-    StreamChoice,
-    TableChoice,
-    TargetChoice,
-    Topics,
-    WindowChoice,
-)
+from pylogctl.pipeline import options
 
 app = shared.App()
 
 
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.DRY_RUN,
-    exits=READS,
+    exits=options.READS,
     changes=False,
     first="--to --format --include --path --from --date-field --avro-schemas --into-table --local",
 )
 def load(
     env: Environment,
     *,
-    topics: Topics = None,
+    topics: options.Topics = None,
     to: Path | None = outputs.option(
         "--to DIR", "Directory of the loads, on a file system that all machines see."
     ),
@@ -57,17 +39,17 @@ def load(
         "Target size of files: those under half of it are joined by topic and day. 0: keep the "
         "files of each partition and day. Default: 16MiB.",
     ),
-    table: TableChoice,
+    table: options.TableChoice,
     group: str = outputs.option(
         "--group NAME",
         "Name of the consumer of these loads; a directory or table belongs to one group.",
         default="load",
     ),
-    include: Include = None,
-    read: LoadChoice,
-    payloads: PayloadChoice,
-    loss: LossChoice,
-    engine: EngineChoice,
+    include: options.Include = None,
+    read: options.LoadChoice,
+    payloads: options.PayloadChoice,
+    loss: options.LossChoice,
+    engine: options.EngineChoice,
 ) -> None:
     r"""Load the messages since the last load into files or a table, each once.
 
@@ -124,7 +106,7 @@ def load(
     run_load(env, request, chosen)
 
 
-@app.command(shared.OUTPUT + shared.PROGRESS + shared.DRY_RUN, exits=READS)
+@app.command(shared.OUTPUT + shared.PROGRESS + shared.DRY_RUN, exits=options.READS)
 def compact(
     env: Environment,
     *,
@@ -140,7 +122,7 @@ def compact(
         min=0,
         default=0,
     ),
-    engine: EngineChoice,
+    engine: options.EngineChoice,
 ) -> None:
     """Join the small files of loads into one load with fewer, larger files.
 
@@ -173,7 +155,7 @@ Topic = Annotated[
 
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CONFIRM,
-    exits=READS,
+    exits=options.READS,
     changes=False,  # only with --to-topic
     first="-t --path --from --until --json-payloads --schema --into --to-topic --into-table "
     "--master",
@@ -183,7 +165,7 @@ def sql(
     *,
     query: Query,
     topic: Topic = None,
-    read: ReadChoice,
+    read: options.ReadChoice,
     json: bool = inputs.flag(
         "--json-payloads",
         "Payloads are JSON objects: make columns of their fields. Reads the messages twice.",
@@ -192,9 +174,9 @@ def sql(
         "--schema DDL",
         "Payloads are JSON objects with these fields, such as 'id BIGINT, user STRING'.",
     ),
-    loss: LossChoice,
-    target: TargetChoice,
-    spark: SparkChoice,
+    loss: options.LossChoice,
+    target: options.TargetChoice,
+    spark: options.SparkChoice,
 ) -> None:
     r"""Query topics with SQL.
 
@@ -226,12 +208,14 @@ def sql(
     check_spark(env)
     from pylogctl.pipeline.jobs import run_sql
 
-    run_sql(Job(env, topic or [], read, loss, target, spark), query, json=json, schema=schema)
+    run_sql(
+        options.Job(env, topic or [], read, loss, target, spark), query, json=json, schema=schema
+    )
 
 
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CONFIRM,
-    exits=READS,
+    exits=options.READS,
     changes=False,  # only with --to-topic
     first="--size --session --key-field --time-field --pattern --top --path --stream "
     "--into --to-topic",
@@ -239,14 +223,14 @@ def sql(
 def window(
     env: Environment,
     *,
-    topics: Topics = None,
-    windows: WindowChoice,
-    events: EventChoice,
-    read: ReadChoice,
-    loss: LossChoice,
-    stream: StreamChoice,
-    target: TargetChoice,
-    spark: SparkChoice,
+    topics: options.Topics = None,
+    windows: options.WindowChoice,
+    events: options.EventChoice,
+    read: options.ReadChoice,
+    loss: options.LossChoice,
+    stream: options.StreamChoice,
+    target: options.TargetChoice,
+    spark: options.SparkChoice,
 ) -> None:
     r"""Count messages per key in windows of the messages' own time, and sum a number of them.
 
@@ -272,12 +256,12 @@ def window(
     check_spark(env)
     from pylogctl.pipeline.jobs import run_window
 
-    run_window(Job(env, topics or [], read, loss, target, spark, stream), events, windows)
+    run_window(options.Job(env, topics or [], read, loss, target, spark, stream), events, windows)
 
 
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CONFIRM,
-    exits=READS,
+    exits=options.READS,
     changes=False,  # only with --to-topic
     first="--table --key-field --time-field --pattern --within --path --stream "
     "--into --to-topic --master",
@@ -287,13 +271,13 @@ def join(
     *,
     topic: str = argument("TOPIC", "Topic to read."),
     other: str | None = argument("[OTHER]", "Topic to join with.", default=None),
-    joining: JoinChoice,
-    events: EventChoice,
-    read: ReadChoice,
-    loss: LossChoice,
-    stream: StreamChoice,
-    target: TargetChoice,
-    spark: SparkChoice,
+    joining: options.JoinChoice,
+    events: options.EventChoice,
+    read: options.ReadChoice,
+    loss: options.LossChoice,
+    stream: options.StreamChoice,
+    target: options.TargetChoice,
+    spark: options.SparkChoice,
 ) -> None:
     r"""Join the messages of a topic with those of another topic, or with a table.
 
@@ -316,26 +300,26 @@ def join(
     from pylogctl.pipeline.jobs import run_join
 
     topics = [topic] if other is None else [topic, other]
-    run_join(Job(env, topics, read, loss, target, spark, stream), events, joining)
+    run_join(options.Job(env, topics, read, loss, target, spark, stream), events, joining)
 
 
 @app.command(
     shared.OUTPUT + shared.CONNECTION,
-    exits=(*READS, ExitStatus.PARTIAL, ExitStatus.THRESHOLD, ExitStatus.UNSUPPORTED),
+    exits=(*options.READS, ExitStatus.PARTIAL, ExitStatus.THRESHOLD, ExitStatus.UNSUPPORTED),
 )
 def audit(
     env: Environment,
     *,
     audit_topic: AuditTopicArgument,
     load: Path | None = inputs.option("--load DIR", "Directory of loads to compare, too."),
-    include: Include = None,
+    include: options.Include = None,
     time_field: str | None = selection.option(
         "--time-field PATH",
         "Field of JSON messages with their time, as given to produce --time-field. Default: "
         "compare each topic as a whole.",
     ),
     comparison: Comparison,
-    spark: SparkChoice,
+    spark: options.SparkChoice,
 ) -> None:
     """Compare the messages in topics, and in loads of them, with the counts of the producers.
 
@@ -372,7 +356,7 @@ def verify(
     ),
     deep: shared.DeepOption = True,
     *,
-    spark: SparkChoice,
+    spark: options.SparkChoice,
 ) -> int:
     """Validate every byte of segment files, on many machines in parallel.
 
@@ -392,9 +376,9 @@ def verify(
 
 def _check_run(
     env: Environment,
-    read: ReadChoice,
-    stream: StreamChoice,
-    target: TargetChoice,
+    read: options.ReadChoice,
+    stream: options.StreamChoice,
+    target: options.TargetChoice,
     *,
     is_bounded: bool = True,
 ) -> None:
@@ -411,7 +395,9 @@ def _check_run(
         raise UsageError("a stream cannot be one JSON document; use --output jsonl")
 
 
-def _check_cluster(env: Environment, read: ReadChoice, target: TargetChoice = NO_TARGET) -> None:
+def _check_cluster(
+    env: Environment, read: options.ReadChoice, target: options.TargetChoice = options.NO_TARGET
+) -> None:
     """Refuse options that name a cluster where only segment files are used."""
     named = {
         "PYLOGCTL_BROKER": ",".join(env.settings.brokers),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from broker.units import format_size
+from broker.units import counted, format_size
 from pylogctl.cli.columns import (
     HIDDEN,
     Bytes,
@@ -106,18 +106,14 @@ def load_rows(manifest: Manifest) -> list[LoadRow]:
 def load_line(manifest: Manifest, elapsed_s: float) -> str:
     """Summarize a load in one line."""
     size = sum(one.payload_bytes for one in manifest.partitions)
-    count = manifest.message_count
     line = (
-        f"load {manifest.number}: {count:,} messages of {len(manifest.partitions)} "
-        f"partition{'' if len(manifest.partitions) == 1 else 's'}, {format_size(size)} of payload, "
+        f"load {manifest.number}: {manifest.message_count:,} messages of "
+        f"{counted(len(manifest.partitions), 'partition')}, {format_size(size)} of payload, "
         f"{format_size(size / max(elapsed_s, 1e-9))}/s"
     )
     if not manifest.files:  # a table has its own
         return line
-    return (
-        f"{line}; {len(manifest.files)} file{'' if len(manifest.files) == 1 else 's'}, "
-        f"{format_size(manifest.size_bytes)}"
-    )
+    return f"{line}; {counted(len(manifest.files), 'file')}, {format_size(manifest.size_bytes)}"
 
 
 def audit_row(verdict: AuditVerdict, repeated: int) -> AuditRow:

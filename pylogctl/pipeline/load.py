@@ -10,7 +10,7 @@ from broker.spark.compaction import plan_compaction, prepare_compaction
 from broker.spark.load import LoadRequest, look_at_load, prepare_load
 from broker.spark.loading.output import LoadOutput, Manifest
 from broker.spark.loading.plan import LoadPlan
-from broker.units import format_size
+from broker.units import counted, format_size
 from pylogctl.cli.columns import Bytes, Document, Integer, Row, Text
 from pylogctl.cli.environment import Environment
 from pylogctl.cli.progress import progress
@@ -135,8 +135,7 @@ def run_compaction(
     render(env, LOAD, load_rows(manifest))
     env.flush()
     before = sum(len(one.files) for one in plan.replaced)
-    count = len(plan.replaced)
     env.note(
-        f"load {manifest.number}: {count} load{'' if count == 1 else 's'} with {before} files in "
+        f"load {manifest.number}: {counted(len(plan.replaced), 'load')} with {before} files in "
         f"one with {len(manifest.files)}, {format_size(manifest.size_bytes)}"
     )

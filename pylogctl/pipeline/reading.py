@@ -12,21 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.errors import BrokerError
 from broker.positions import ByTime, Mark, OffsetRange, parse_offset_spec, resolve
-from broker.spark.options import (
-    ALL_TOPICS,
-    FROM_START,
-    UP_TO_END,
-    Bound,
-    ConnectionOptions,
-    Crc,
-    ReadOptions,
-    Selection,
-    Where,
-    from_document,
-    parse_brokers,
-    parse_topic_pattern,
-    parse_topics,
-)
+from broker.spark import options as source
 from broker.spark.reading.planner import ReadPlan, plan_read
 from broker.spark.reading.report import Omission, bounded, read_omissions
 from broker.spark.runtime.temporary import temporary_directory
@@ -52,7 +38,7 @@ StreamOffsets = dict[str, Any]  # as a stream's source gives them to Spark
 class Reading(NamedTuple):
     """Options of a read, and its plan."""
 
-    options: ReadOptions
+    options: source.ReadOptions
     plan: ReadPlan
 
     @property
@@ -63,20 +49,20 @@ class Reading(NamedTuple):
     @property
     def leaves_out(self) -> bool:
         """Return whether messages may be left out."""
-        return self.options.crc is Crc.SKIP or not self.options.fail_on_data_loss
+        return self.options.crc is source.Crc.SKIP or not self.options.fail_on_data_loss
 
-    def of_batch(self, topic: str | None = None) -> ReadOptions:
+    def of_batch(self, topic: str | None = None) -> source.ReadOptions:
         """Return options that read exactly the planned ranges, of one topic or of all."""
         ranges = [one for one in self.plan.ranges if topic in (None, one.partition.topic)]
         return self.options.between(
             {one.partition: one.start for one in ranges}, {one.partition: one.end for one in ranges}
         )
 
-    def of_stream_batch(self, begun: StreamOffsets, ended: StreamOffsets) -> ReadOptions:
+    def of_stream_batch(self, begun: StreamOffsets, ended: StreamOffsets) -> source.ReadOptions:
         """Return options that read one batch of a stream, between its start and end offsets."""
         starts, ends = (
             # entries that are not topics contain a "/", which no topic's name may
-            from_document({name: one for name, one in found.items() if "/" not in name})
+            source.from_document({name: one for name, one in found.items() if "/" not in name})
             for found in (begun, ended)
         )
         read = [key for key, end in ends.items() if starts.get(key, end) < end]
@@ -84,19 +70,19 @@ class Reading(NamedTuple):
             {key: starts[key] for key in read}, {key: ends[key] for key in read}
         )
 
-    def of_stream(self) -> ReadOptions:
+    def of_stream(self) -> source.ReadOptions:
         """Return options of a stream with the planned starts."""
         if self.options.starting.offset_of is None:
             return self.options
         starts = {one.partition: one.start for one in self.plan.ranges}
-        return replace(self.options, starting=replace(FROM_START, by_partition=starts))
+        return replace(self.options, starting=replace(source.FROM_START, by_partition=starts))
 
 
-def cluster_of(env: Environment) -> Where:
+def cluster_of(env: Environment) -> source.Where:
     """Return the brokers or the ZooKeeper that the options name."""
     if env.settings.brokers:
-        return Where(brokers=parse_brokers(",".join(env.settings.brokers), "brokers"))
-    return Where(zookeeper=env.zookeeper)
+        return source.Where(brokers=source.parse_brokers(",".join(env.settings.brokers), "brokers"))
+    return source.Where(zookeeper=env.zookeeper)
 
 
 def read_options(
@@ -105,7 +91,7 @@ def read_options(
     include: Sequence[str],
     choice: ReadChoice,
     loss: LossChoice,
-) -> ReadOptions:
+) -> source.ReadOptions:
     """Return the options of a read.
 
     Either `topics` are named or `include` has expressions for them; all topics of segment files are
@@ -116,42 +102,44 @@ def read_options(
         raise UsageError("either name topics or give --include, not both")
     if not (topics or include or paths):
         raise UsageError("name topics, or give --include", "try: pylogctl topic list")
-    selection = ALL_TOPICS
+    selection = source.ALL_TOPICS
     if topics:
-        selection = parse_topics(",".join(topics))
+        selection = source.parse_topics(",".join(topics))
     elif include:
         compiled = compile_patterns(split_patterns(include), "--include")
         pattern = "|".join(f"(?:{one.text})" for one in compiled)
-        selection = Selection(pattern=parse_topic_pattern(pattern, "--include"))
-    return ReadOptions(
-        where=Where(paths=paths) if paths else cluster_of(env),
+        selection = source.Selection(pattern=source.parse_topic_pattern(pattern, "--include"))
+    return source.ReadOptions(
+        where=source.Where(paths=paths) if paths else cluster_of(env),
         selection=selection,
-        starting=_bound(env, choice.start, FROM_START, has_paths=bool(paths)),
-        ending=_bound(env, choice.until, UP_TO_END, has_paths=bool(paths)),
+        starting=_bound(env, choice.start, source.FROM_START, has_paths=bool(paths)),
+        ending=_bound(env, choice.until, source.UP_TO_END, has_paths=bool(paths)),
         fail_on_data_loss=not loss.allow_data_loss,
-        crc=Crc(loss.corrupt),
+        crc=source.Crc(loss.corrupt),
         connection=connection_of(env),
     )
 
 
-def connection_of(env: Environment) -> ConnectionOptions:
+def connection_of(env: Environment) -> source.ConnectionOptions:
     """Return the timeouts and the security of a job's connections."""
-    timeout_s = env.timeout_s(ConnectionOptions().timeout_s)
-    return ConnectionOptions(timeout_s=timeout_s).secured(security_of(env))
+    timeout_s = env.timeout_s(source.ConnectionOptions().timeout_s)
+    return source.ConnectionOptions(timeout_s=timeout_s).secured(security_of(env))
 
 
-def _bound(env: Environment, text: str | None, default: Bound, *, has_paths: bool) -> Bound:
+def _bound(
+    env: Environment, text: str | None, default: source.Bound, *, has_paths: bool
+) -> source.Bound:
     if text is None:
         return default
     spec = parse_offset_spec([text], now_ms=env.clock.time_ms())
     ranges = [spec.default, *(offsets for _, offsets in spec.partitions)]
     if spec.file is not None or any(one.end is not None for one in ranges):
         raise UsageError(f"'{text}' names no single position; one side is enough here")
-    mark = Mark.EARLIEST if default is FROM_START else Mark.LATEST
+    mark = Mark.EARLIEST if default is source.FROM_START else Mark.LATEST
     if not spec.partitions:
         if isinstance(spec.default.start, ByTime):
             option = default.option.replace("Offsets", "Timestamp")
-            return Bound(option, spec.default.start.time_ms, is_time=True)
+            return source.Bound(option, spec.default.start.time_ms, is_time=True)
         if spec.default.start is mark:
             return default
     if has_paths:
@@ -159,7 +147,7 @@ def _bound(env: Environment, text: str | None, default: Bound, *, has_paths: boo
 
     def offset_of(partition: TopicPartition, positions: BoundaryFinder) -> int:
         wanted = spec.range_for(partition).start or mark
-        is_end = default is not FROM_START
+        is_end = default is not source.FROM_START
         both = OffsetRange(None, wanted) if is_end else OffsetRange(wanted, None)
         made = resolve(both, partition, positions, warn=env.warn)
         found = made.start if made.end is None else made.end

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from broker.errors import LogCorruptError
 from broker.spark.loading.output import LoadedFile
-from broker.spark.reading.ranges import ByteRange
+from broker.spark.reading.ranges import ByteRange, grouped
 
 FileFormat = Literal["parquet", "json", "text"]
 
@@ -60,22 +60,16 @@ def small_file_groups(
     Files under half the target size are small. A group has two or more of one topic and day, in the
     order given.
     """
-    groups: list[tuple[StoredFile, ...]] = []
     by_folder: dict[str, list[StoredFile]] = {}
     for one in files:
         if one.file.size_bytes * 2 < target_bytes:
             by_folder.setdefault(one.file.path.rpartition("/")[0], []).append(one)
-    for small in by_folder.values():
-        group: list[StoredFile] = []
-        size_bytes = 0
-        for one in small:
-            if size_bytes + one.file.size_bytes > target_bytes:
-                groups.append(tuple(group))
-                group, size_bytes = [], 0
-            group.append(one)
-            size_bytes += one.file.size_bytes
-        groups.append(tuple(group))
-    return [group for group in groups if len(group) > 1]
+    return [
+        tuple(group)
+        for small in by_folder.values()
+        for group in grouped(small, lambda one: one.file.size_bytes, target_bytes)
+        if len(group) > 1
+    ]
 
 
 def join_files(group: Sequence[StoredFile], directory: Path) -> tuple[LoadedFile, ...]:

@@ -30,8 +30,8 @@ from typing import Any
 
 from broker.errors import ConfigError, LogCorruptError, OutputConflictError
 from broker.files import exchange, sync_directory, write_atomically
-from broker.spark.options import Offsets, from_document, partition_of, to_document
-from broker.spark.reading.ranges import CreationIds, from_creation_document, to_creation_document
+from broker.spark.options import Offsets, partition_of
+from broker.spark.reading.ranges import CreationIds, Reached
 from broker.spark.reading.report import Omission, bounded
 from broker.topic import TopicPartition
 
@@ -117,24 +117,16 @@ class Manifest:
             "message_count": self.message_count,
             "size_bytes": self.size_bytes,
             "partitions": [_partition_document(one) for one in self.partitions],
-            "offsets": to_document(self.offsets),
-            "creations": to_creation_document(self.creation_ids, self.offsets),
+            **Reached(self.offsets, self.creation_ids).to_document(),
             "files": [asdict(one) for one in self.files],
         }
         return json.dumps(document, indent=1) + "\n"
 
 
 def _partition_document(one: PartitionLoad) -> dict[str, Any]:
-    return {
-        "topic": one.partition.topic,
-        "partition": one.partition.name,
-        "start": one.start,
-        "end": one.end,
-        "message_count": one.message_count,
-        "payload_bytes": one.payload_bytes,
-        "crc_sum": one.crc_sum,
-        "left_out": [gap.to_document() for gap in one.left_out],
-    }
+    left_out = [gap.to_document() for gap in one.left_out]
+    topic, name = one.partition.topic, one.partition.name
+    return {"topic": topic, **asdict(one), "partition": name, "left_out": left_out}
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -151,15 +143,16 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _manifest_of(document: Mapping[str, Any]) -> Manifest:
+    reached = Reached.from_document(document)
     return Manifest(
         number=int(document["load"]),
         layout=dict(document["layout"]),
         started_ms=int(document["started_ms"]),
         finished_ms=int(document["finished_ms"]),
         partitions=tuple(_partition_load(one) for one in document["partitions"]),
-        offsets=from_document(document["offsets"]),
+        offsets=reached.offsets,
         files=tuple(LoadedFile(**one) for one in document["files"]),
-        creation_ids=from_creation_document(document.get("creations", {})),
+        creation_ids=reached.creation_ids,
     )
 
 
@@ -209,7 +202,10 @@ def _load_name(number: int, digits: int = 10) -> str:
 
 
 class LoadOutput:
-    """An output directory, created by the first load; it has no files but those of loads."""
+    """An output directory, created by the first load; it has no files but those of loads.
+
+    Readers use `loads_path`; loads that are not committed are below `staging_path`.
+    """
 
     def __init__(self, path: Path | str) -> None:
         if _SCHEME.match(str(path)):
@@ -218,9 +214,8 @@ class LoadOutput:
                 "which needs a file system"
             )
         self.path = Path(path).absolute()
-        self._check_content()
-
-    def _check_content(self) -> None:
+        self.loads_path = self.path / _LOADS
+        self.staging_path = self.path / _STAGING
         if not self.path.exists():
             return
         if not self.path.is_dir():
@@ -232,16 +227,6 @@ class LoadOutput:
                 f"{self.path} has '{others[0]}', which is not of a load; "
                 "name an empty directory, or one of earlier loads"
             )
-
-    @property
-    def loads_path(self) -> Path:
-        """Return the directory that readers use."""
-        return self.path / _LOADS
-
-    @property
-    def staging_path(self) -> Path:
-        """Return the parent directory of loads that are not committed."""
-        return self.path / _STAGING
 
     def load_path(self, number: int) -> Path:
         """Return the directory of a load, committed or to be."""

@@ -116,85 +116,69 @@ class RangeRows:
     reported as omitted is a `LogCorruptError`. The columns are those of `_ROWS`.
     """
 
+    part: PartitionLoad
+
     def __init__(self, task: ReadTask, settings: RowSettings) -> None:
         self._task = task
+        self._source = task.range
         self._settings = settings
-        self._part: PartitionLoad | None = None
+        self._dates = settings.dates
+        self._registry: SchemaRegistry | None = None
+        if settings.schemas is not None:
+            self._registry = SchemaRegistry(settings.schemas, settings.avro_reader)
+        self._message_count = self._payload_bytes = self._crc_sum = 0
+        self._undecodable = OmissionReport(None)
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        source = self._task.range
-        rows = _Rows(source, self._settings)
-        chain = Chain(source)
+        chain = Chain(self._source)
         report = OmissionReport(None)
         for batch in read_task(self._task, self._settings.read, report):
             chain.add(batch)
-            yield from rows.convert(batch)
+            yield from self._convert(batch)
         chain.finish(report.omissions, self._has_no_message)
-        left_out = bounded((*report.omissions, *rows.undecodable.omissions))
-        self._part = PartitionLoad(
-            source.partition,
-            source.start,
-            source.end,
-            rows.message_count,
-            rows.payload_bytes,
-            rows.crc_sum,
-            tuple(left_out),
+        self.part = PartitionLoad(
+            self._source.partition,
+            self._source.start,
+            self._source.end,
+            self._message_count,
+            self._payload_bytes,
+            self._crc_sum,
+            tuple(bounded((*report.omissions, *self._undecodable.omissions))),
         )
-
-    @property
-    def part(self) -> PartitionLoad:
-        """Return the account of the range, after it was read to its end."""
-        assert self._part is not None
-        return self._part
 
     def _has_no_message(self, gap: ByteRange) -> bool:
         """Return whether bytes are valid without having a message: wrappers can be empty."""
-        chunks = read_chunks(self._task.location, gap, self._settings.read.options.fetch_bytes)
-        data = b"".join(chunk.data for chunk in chunks)
-        found = decode(data, gap.start, checks_crc=True)
+        fetch_bytes = self._settings.read.options.fetch_bytes
+        chunks = read_chunks(self._task.location, gap, fetch_bytes)
+        found = decode(b"".join(chunk.data for chunk in chunks), gap.start, checks_crc=True)
         return found.message_count == 0 and found.valid_bytes == gap.size_bytes
 
-
-class _Rows:
-    """Converts messages to rows, and counts them."""
-
-    def __init__(self, source: ByteRange, settings: RowSettings) -> None:
-        self._source = source
-        self._dates = settings.dates
-        self._skips_corrupt = settings.read.options.crc is Crc.SKIP
-        self._decode: Callable[[bytes], AvroRecord] | None = None
-        self._value_type: pa.DataType | None = None
-        if settings.schemas is not None:
-            registry = SchemaRegistry(settings.schemas, settings.avro_reader)
-            self._decode, self._value_type = registry.decode, registry.value_type
-        self.message_count = 0
-        self.payload_bytes = 0
-        self.crc_sum = 0
-        self.undecodable = OmissionReport(None)
-
-    def convert(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _convert(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Count a batch, and return its rows by their day."""
         records = None
-        if self._decode is not None:
-            batch, records = self._decodable(batch, self._decode)
+        if self._registry is not None:
+            batch, records = self._decodable(batch, self._registry)
         value = batch.column("value")
-        self.message_count += batch.num_rows
-        self.payload_bytes += pc.sum(pc.binary_length(value)).as_py() or 0
-        self.crc_sum += pc.sum(batch.column("crc")).as_py() or 0
-        rows = batch if records is None else self._with_records(batch, records)
+        self._message_count += batch.num_rows
+        self._payload_bytes += pc.sum(pc.binary_length(value)).as_py() or 0
+        self._crc_sum += pc.sum(batch.column("crc")).as_py() or 0
+        rows = batch
+        if self._registry is not None and records is not None:
+            rows = _with_records(batch, records, self._registry.value_type)
         if self._dates.is_fixed:
             return iter([(self._dates.load_day, rows)])
-        return _by_day(rows, self._days(value, records))
+        decoded = [None] * batch.num_rows if records is None else [one.value for one in records]
+        return _by_day(rows, list(map(self._dates.day_of, value.to_pylist(), decoded)))
 
     def _decodable(
-        self, batch: pa.RecordBatch, decode: Callable[[bytes], AvroRecord]
+        self, batch: pa.RecordBatch, registry: SchemaRegistry
     ) -> tuple[pa.RecordBatch, list[AvroRecord]]:
         """Return the rows whose payload can be decoded, and their records."""
         records: list[AvroRecord] = []
         is_good: list[bool] = []
         for number, payload in enumerate(batch.column("value").to_pylist()):
             try:
-                records.append(decode(payload))
+                records.append(registry.decode(payload))
                 is_good.append(True)
             except (InvalidMessageError, ConfigError) as error:
                 self._refuse(batch.slice(number, 1).to_pylist()[0], error)
@@ -205,29 +189,25 @@ class _Rows:
 
     def _refuse(self, row: Mapping[str, Any], error: BrokerError) -> None:
         """Record an undecodable message as omitted; fail unless corrupt ones are skipped."""
-        if not self._skips_corrupt:
+        if self._settings.read.options.crc is not Crc.SKIP:
             where = f"{self._source.partition}: the message at {row['offset']}"
             raise type(error)(f"{where}: {error}") from error
         start, end = row["offset"], row["next_offset"]
         text = f"the message at {start} is left out: {error}"
-        self.undecodable.add(Omission(Cause.UNDECODABLE, self._source.partition, start, end, text))
+        self._undecodable.add(Omission(Cause.UNDECODABLE, self._source.partition, start, end, text))
 
-    def _with_records(self, batch: pa.RecordBatch, records: Sequence[AvroRecord]) -> pa.RecordBatch:
-        """Return rows with decoded records, typed or as JSON, in place of payloads."""
-        if self._value_type is None:
-            value = pa.array([to_json(one.value) for one in records], pa.string())
-        else:
-            value = pa.array([one.value for one in records], self._value_type)
-        schema_id = pa.array([one.schema_id for one in records], pa.int32())
-        columns = [*batch.columns[:-1], schema_id, value]
-        return pa.RecordBatch.from_arrays(columns, [*_ROWS.names[:-1], "schema_id", "value"])
 
-    def _days(self, value: pa.Array, records: Sequence[AvroRecord] | None) -> list[str]:
-        day_of = self._dates.day_of
-        if records is None:
-            return [day_of(payload) for payload in value.to_pylist()]
-        pairs = zip(value.to_pylist(), records, strict=True)
-        return [day_of(payload, record.value) for payload, record in pairs]
+def _with_records(
+    batch: pa.RecordBatch, records: Sequence[AvroRecord], value_type: pa.DataType | None
+) -> pa.RecordBatch:
+    """Return rows with decoded records, typed or as JSON, in place of payloads."""
+    if value_type is None:
+        value = pa.array([to_json(one.value) for one in records], pa.string())
+    else:
+        value = pa.array([one.value for one in records], value_type)
+    schema_id = pa.array([one.schema_id for one in records], pa.int32())
+    columns = [*batch.columns[:-1], schema_id, value]
+    return pa.RecordBatch.from_arrays(columns, [*_ROWS.names[:-1], "schema_id", "value"])
 
 
 def _by_day(batch: pa.RecordBatch, days: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:

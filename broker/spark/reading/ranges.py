@@ -13,14 +13,14 @@ read nothing again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from broker.protocol.responses import BrokerAddress
-from broker.spark.options import ConnectionOptions, Offsets
+from broker.spark.options import ConnectionOptions, Offsets, from_document, to_document
 from broker.topic import TopicPartition
 
 
@@ -79,6 +79,25 @@ def range_bytes(ranges: Iterable[ByteRange], max_bytes: int, min_count: int) -> 
     """Return the size to cut ranges to, so that there are at least `min_count`; at least 1."""
     total = sum(one.size_bytes for one in ranges)
     return max(1, min(max_bytes, -(-total // max(1, min_count))))
+
+
+_Item = TypeVar("_Item")
+
+
+def grouped(
+    items: Iterable[_Item], size_of: Callable[[_Item], int], group_bytes: int
+) -> Iterator[list[_Item]]:
+    """Group consecutive items up to a total of `group_bytes`; a larger one is alone."""
+    group: list[_Item] = []
+    size_bytes = 0
+    for one in items:
+        if group and size_bytes + size_of(one) > group_bytes:
+            yield group
+            group, size_bytes = [], 0
+        group.append(one)
+        size_bytes += size_of(one)
+    if group:
+        yield group
 
 
 def cut(whole: ByteRange, max_bytes: int, boundary_after: FindBoundary) -> list[ByteRange]:
@@ -156,8 +175,6 @@ def limited_ends(
 
 CreationIds = Mapping[tuple[str, int], str]
 """The known creation ids of topics, by topic and home broker."""
-CreationDocument = dict[str, dict[str, str]]
-"""Ids as checkpoints and manifests have them: `{"topic": {"0": "ID"}}`."""
 
 
 class Reached(NamedTuple):
@@ -178,26 +195,24 @@ class Reached(NamedTuple):
 
         return {one for one in partitions if one in self.offsets and is_former(one)}
 
+    def to_document(self) -> dict[str, Any]:
+        """Return `{"offsets": {"topic": {"0-0": 123}}, "creations": {"topic": {"0": "ID"}}}`."""
+        created: dict[str, dict[str, str]] = {}
+        for topic, home in sorted({(one.topic, one.home) for one in self.offsets}):
+            if creation_id := self.creation_ids.get((topic, home)):
+                created.setdefault(topic, {})[str(home)] = creation_id
+        return {"offsets": to_document(self.offsets), "creations": created}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Reached:
+        """Return what `to_document` was called on; older documents have no creations."""
+        creation_ids = {
+            (topic, int(home)): creation_id
+            for topic, homes in document.get("creations", {}).items()
+            for home, creation_id in homes.items()
+        }
+        return cls(from_document(document["offsets"]), creation_ids)
+
     def is_known(self, partition: TopicPartition) -> bool:
         """Return whether the creation is known that a partition's offset belongs to."""
         return (partition.topic, partition.home) in self.creation_ids
-
-
-def to_creation_document(
-    creation_ids: CreationIds, partitions: Iterable[TopicPartition]
-) -> CreationDocument:
-    """Return the ids of some partitions' topics as a document, sorted."""
-    document: CreationDocument = {}
-    for topic, home in sorted({(one.topic, one.home) for one in partitions}):
-        if creation_id := creation_ids.get((topic, home)):
-            document.setdefault(topic, {})[str(home)] = creation_id
-    return document
-
-
-def from_creation_document(document: Mapping[str, Mapping[str, str]]) -> CreationIds:
-    """Return the ids in a document."""
-    return {
-        (topic, int(home)): creation_id
-        for topic, homes in document.items()
-        for home, creation_id in homes.items()
-    }

@@ -19,13 +19,7 @@ from pathlib import Path
 from broker.client.list_offsets import Watermarks
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
 from broker.log.data_directory import parse_log_directory_name, read_broker_id
-from broker.log.offline.segments import (
-    archived_base_offset_of,
-    expand_paths,
-    is_archive,
-    open_segment,
-    stated_bytes,
-)
+from broker.log.offline import segments
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry
 from broker.log.segment import SegmentFile
 from broker.protocol.codec import boundaries
@@ -63,7 +57,7 @@ class FileLog:
     def end(self) -> int:
         """Return the offset after the last whole message of the newest file."""
         newest = self.files[-1]
-        if is_archive(newest.path):
+        if segments.is_archive(newest.path):
             return newest.end_offset
         return newest.base_offset + _whole_bytes(
             newest.path, newest.end_offset - newest.base_offset
@@ -92,7 +86,7 @@ class FileLog:
             return one.end_offset, self.files[number + 1].base_offset
         size = min(one.end_offset, self.end) - one.base_offset
         if one.path not in self._opened:
-            self._opened[one.path] = open_segment(one.path)
+            self._opened[one.path] = segments.open_segment(one.path)
         file = self._opened[one.path]
         before, after = boundaries_despite_damage(file, position - one.base_offset, size)
         return one.base_offset + before, one.base_offset + after
@@ -106,7 +100,7 @@ class FileLogs:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         files: dict[TopicPartition, list[LogFile]] = {}
-        for path in expand_paths(_existing(paths), archives=True):
+        for path in segments.expand_paths(_existing(paths), archives=True):
             partition = partition_of_directory(path.absolute().parent)
             files.setdefault(partition, []).append(_log_file(path))
         self.logs = {
@@ -212,19 +206,21 @@ def _existing(paths: Iterable[Path]) -> list[Path]:
 
 
 def _log_file(path: Path) -> LogFile:
-    base_offset = archived_base_offset_of(path)
+    base_offset = segments.archived_base_offset_of(path)
     if base_offset is None:
         raise ConfigError(
             f"{path} is not named as a segment: 20 digits and .pylog or .kafka, .gz if archived"
         )
-    return LogFile(path.absolute(), base_offset, base_offset + stated_bytes(path))
+    return LogFile(path.absolute(), base_offset, base_offset + segments.stated_bytes(path))
 
 
 def _in_order(files: Iterable[LogFile]) -> list[LogFile]:
     """Return files by offset, without archives of segments that retention has yet to delete."""
     found = sorted(files, key=lambda one: one.base_offset)
-    plain = {one.base_offset for one in found if not is_archive(one.path)}
-    return [one for one in found if not is_archive(one.path) or one.base_offset not in plain]
+    plain = {one.base_offset for one in found if not segments.is_archive(one.path)}
+    return [
+        one for one in found if not segments.is_archive(one.path) or one.base_offset not in plain
+    ]
 
 
 def partition_of_directory(directory: Path) -> TopicPartition:
@@ -248,7 +244,7 @@ def _whole_bytes(path: Path, size: int) -> int:
 
     Damage before whole messages is not the end; reading the file reports it.
     """
-    file = open_segment(path)
+    file = segments.open_segment(path)
     if _ends_on_message(file.fd, size):
         return size
     start = 0

@@ -27,19 +27,11 @@ from pyspark.sql.types import StructType
 from broker.client.list_offsets import Watermarks
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import ConfigError
-from broker.spark.options import Offsets, ReadOptions, from_document, to_document
+from broker.spark.options import Offsets, ReadOptions, to_document
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import OpenCluster, open_cluster, repeated
 from broker.spark.reading.planner import cut_tasks, resolve
-from broker.spark.reading.ranges import (
-    ByteRange,
-    CreationIds,
-    Reached,
-    ReadTask,
-    from_creation_document,
-    limited_ends,
-    to_creation_document,
-)
+from broker.spark.reading.ranges import ByteRange, CreationIds, Reached, ReadTask, limited_ends
 from broker.spark.reading.report import Omission, report_omissions
 from broker.spark.reading.task_reader import TaskSettings, read_task
 from broker.spark.schema import arrow_schema
@@ -249,15 +241,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _to_document(reached: Reached) -> Document:
-    document: Document = {**to_document(reached.offsets)}
-    if created := to_creation_document(reached.creation_ids, reached.offsets):
-        document[_CREATIONS] = created
-    return document
+    offsets, created = reached.to_document().values()
+    return {**offsets, _CREATIONS: created} if created else offsets
 
 
 def _from_document(document: Document) -> Reached:
     offsets = {name: found for name, found in document.items() if name != _CREATIONS}
-    return Reached(from_document(offsets), from_creation_document(document.get(_CREATIONS, {})))
+    return Reached.from_document({"offsets": offsets, "creations": document.get(_CREATIONS, {})})
 
 
 def _limited(

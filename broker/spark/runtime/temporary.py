@@ -73,11 +73,9 @@ def _process(pid: int) -> _Process | None:
         return None
     head, _, tail = text.rpartition(")")
     fields = tail.split()
-    return (
-        None
-        if fields[0] == "Z"
-        else _Process(head.partition("(")[2], int(fields[1]), int(fields[19]))
-    )
+    if fields[0] == "Z":
+        return None
+    return _Process(head.partition("(")[2], int(fields[1]), int(fields[19]))
 
 
 def application_directory(parent: Path) -> Path:
@@ -95,12 +93,9 @@ def application_directory(parent: Path) -> Path:
             owner = _process(int(found[2]))
             if owner is None or owner.started != int(found[3]):
                 shutil.rmtree(path, ignore_errors=True)
-    unique = uuid.uuid4().hex
     driver = _driver()
-    if driver is None:
-        return parent / unique
-    pid, started = driver
-    return parent / f"{host}-{pid}-{started}-{unique}"
+    owner_name = "" if driver is None else f"{host}-{driver[0]}-{driver[1]}-"
+    return parent / f"{owner_name}{uuid.uuid4().hex}"
 
 
 _OF_APPLICATION = re.compile(r"(.+)-([0-9]+)-([0-9]+)-[0-9a-f]{32}", re.ASCII)
@@ -113,9 +108,9 @@ def _driver() -> tuple[int, int] | None:
     while found is not None and found.name != "java":
         pid = found.parent
         found = _process(pid)
-    if found is not None:
-        return pid, found.started
-    return None if own is None else (os.getpid(), own.started)
+    if found is None:
+        pid, found = os.getpid(), own
+    return found and (pid, found.started)
 
 
 def remove_old_logs(pattern: re.Pattern[str], parent: Path, kept_s: float) -> None:

@@ -13,7 +13,8 @@ from broker.log.offline.verify import verify_paths, verify_range
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.spark.local import LocalProcesses
-from broker.spark.verify import FilePart, grouped, report_of, verify_on_spark
+from broker.spark.reading.ranges import grouped
+from broker.spark.verify import FilePart, report_of, verify_on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,7 +90,12 @@ def test_parts_when_small_then_are_put_together() -> None:
     def sizes(groups: Sequence[Sequence[FilePart]]) -> list[list[int]]:
         return [[part.stop for part in group] for group in groups]
 
-    assert sizes(list(grouped(parts, 11))) == [[5, 5, 1], [10], [30], [0, 0]]
+    assert sizes(list(grouped(parts, lambda part: part.stop - part.start, 11))) == [
+        [5, 5, 1],
+        [10],
+        [30],
+        [0, 0],
+    ]
 
 
 def test_paths_when_relative_then_are_reported_as_given(
