@@ -545,7 +545,7 @@ def parse_read_options(options: Mapping[str, str], *, is_stream: bool = False) -
             raise ConfigError(f"{ending.option} is for batch reads; a stream has no end")
         starting = _parse_bound(values, replace(FROM_START, default=LATEST))
     else:
-        if values.given(("maxBytesPerTrigger",)):
+        if values.get("maxBytesPerTrigger") is not None:
             raise ConfigError("maxBytesPerTrigger cannot be used here: it is for streams")
         starting = _parse_bound(values, FROM_START, forbidden=LATEST)
     return ReadOptions(
@@ -597,8 +597,15 @@ class _Values:
     def get(self, name: str) -> str | None:
         return self._values.get(name.lower())
 
-    def given(self, names: tuple[str, ...]) -> list[str]:
-        return [name for name in names if self.get(name) is not None]
+    def one_of(
+        self, names: tuple[str, ...], text: str, *, is_required: bool = True
+    ) -> tuple[str, str]:
+        """Return the only option of some that is set, and its text; both are empty if none is."""
+        given = [name for name in names if self.get(name) is not None]
+        if len(given) > 1 or (is_required and not given):
+            found = f"these are set: {', '.join(given)}" if given else "none of them is set"
+            raise ConfigError(f"exactly one of {text} is needed; {found}")
+        return (given[0], self.get(given[0]) or "") if given else ("", "")
 
     def parsed(self, name: str, kind: _Kind[_Value]) -> _Value | None:
         text = self.get(name)
@@ -628,12 +635,7 @@ def _hint(name: str, names: Mapping[str, str]) -> str:
 
 
 def _parse_where(values: _Values) -> Where:
-    given = values.given((*_WHERE, *_PATHS))
-    if len(given) != 1:
-        found = f"these are set: {', '.join(given)}" if given else "none of them is set"
-        raise ConfigError(f"exactly one of brokers, zk and path is needed; {found}")
-    (name,) = given
-    text = values.get(name) or ""
+    name, text = values.one_of((*_WHERE, *_PATHS), "brokers, zk and path")
     if not text.strip():
         raise ConfigError(f"{name} is empty")
     if name == "zk":
@@ -657,14 +659,9 @@ def parse_brokers(text: str, option: str) -> tuple[BrokerAddress, ...]:
 
 
 def _parse_selection(values: _Values, *, is_required: bool) -> Selection:
-    given = values.given(_SELECT)
-    if len(given) > 1 or (is_required and not given):
-        found = f"these are set: {', '.join(given)}" if given else "none of them is set"
-        raise ConfigError(f"exactly one of {', '.join(_SELECT)} is needed; {found}")
-    if not given:
+    name, text = values.one_of(_SELECT, ", ".join(_SELECT), is_required=is_required)
+    if not name:
         return ALL_TOPICS
-    (name,) = given
-    text = values.get(name) or ""
     if name == "subscribePattern":
         return Selection(pattern=parse_topic_pattern(text, name))
     if name == "assign":

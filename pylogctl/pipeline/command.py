@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pylogctl.audit.options import AuditTopicArgument, Comparison
 from pylogctl.cli import options as shared
@@ -143,16 +143,6 @@ def compact(
         run_compaction(env, directory, file_size, keep, chosen)
 
 
-Query = Annotated[str, argument("QUERY", "A statement of Spark's SQL.")]
-Topic = Annotated[
-    list[str] | None,
-    selection.option(
-        "-t, --topic TOPIC",
-        "Topic to query, a view of its name (repeatable). Default with --path: all its topics.",
-    ),
-]
-
-
 @app.command(
     shared.OUTPUT + shared.CONNECTION + shared.PROGRESS + shared.CONFIRM,
     exits=options.READS,
@@ -163,8 +153,11 @@ Topic = Annotated[
 def sql(
     env: Environment,
     *,
-    query: Query,
-    topic: Topic = None,
+    query: str = argument("QUERY", "A statement of Spark's SQL."),
+    topic: list[str] | None = selection.option(
+        "-t, --topic TOPIC",
+        "Topic to query, a view of its name (repeatable). Default with --path: all its topics.",
+    ),
     read: options.ReadChoice,
     json: bool = inputs.flag(
         "--json-payloads",

@@ -87,20 +87,13 @@ def load_plan_rows(plan: LoadPlan) -> list[PlanRow]:
 
 def load_rows(manifest: Manifest) -> list[LoadRow]:
     """Return the rows of a load, one for each partition."""
-    return [
-        LoadRow(
-            load=manifest.number,
-            topic=one.partition.topic,
-            partition=one.partition.name,
-            start=one.start,
-            end=one.end,
-            messages=one.message_count,
-            payload_bytes=one.payload_bytes,
-            left_out_bytes=sum(gap.size_bytes for gap in one.left_out),
-            crc_sum=one.crc_sum,
-        )
-        for one in manifest.partitions
-    ]
+    rows = []
+    for one in manifest.partitions:
+        topic, name = one.partition.topic, one.partition.name
+        left_out = sum(gap.size_bytes for gap in one.left_out)
+        span, counts = (one.start, one.end), (one.message_count, one.payload_bytes)
+        rows.append(LoadRow(manifest.number, topic, name, *span, *counts, left_out, one.crc_sum))
+    return rows
 
 
 def load_line(manifest: Manifest, elapsed_s: float) -> str:
@@ -129,13 +122,7 @@ def audit_row(verdict: AuditVerdict, repeated: int) -> AuditRow:
         "duplicated": 0 if is_open else max(0, verdict.difference) + repeated,
     }
     wrong = [name for name, count in counts.items() if count]
-    return AuditRow(
-        topic=verdict.window.topic,
-        start=verdict.window.start_ms,
-        end=verdict.window.end_ms,
-        tier=verdict.tier,
-        expected=verdict.expected.message_count,
-        found=verdict.found.message_count,
-        **counts,
-        status="open" if is_open else (wrong[0] if wrong else "ok"),
-    )
+    status = "open" if is_open else (wrong[0] if wrong else "ok")
+    expected, found = verdict.expected.message_count, verdict.found.message_count
+    lost, late, duplicated = counts.values()
+    return AuditRow(*verdict.window, verdict.tier, expected, found, lost, late, duplicated, status)

@@ -65,7 +65,7 @@ def test_file_when_good_then_is_not_looked_at_again(
 ) -> None:
     path = tmp_path / NAME
     path.write_bytes(build_set([b"y" * 200] * 20) + build_set([b"z" * 50] * 30, Codec.GZIP))
-    monkeypatch.setattr("broker.spark.verify.verify_file", None)
+    monkeypatch.setattr("broker.log.offline.verify.verify_file", None)
 
     summary = verify_on_spark(ENGINE, [path], part_bytes=700)
 

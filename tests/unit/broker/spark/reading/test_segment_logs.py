@@ -135,7 +135,7 @@ def test_file_when_it_may_not_be_read_then_is_named(
     def refuse(path: Path) -> SegmentFile:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr("broker.spark.reading.segment_logs.open_segment", refuse)
+    monkeypatch.setattr("broker.log.offline.segments.open_segment", refuse)
 
     with pytest.raises(StorageError, match=f"cannot read {file}: Permission denied"):
         read(path=str(data))
