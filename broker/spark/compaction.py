@@ -15,17 +15,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from broker.errors import ConfigError
-from broker.spark.jobs import OnProgress
+from broker.spark.jobs import OnProgress, TaskEngine
 from broker.spark.load import joined_files
 from broker.spark.loading.files import StoredFile, small_file_groups
 from broker.spark.loading.output import LoadOutput, Manifest, PartitionLoad
 from broker.topic import TopicPartition
-
-if TYPE_CHECKING:
-    from broker.spark.jobs import TaskEngine
 
 FILE_BYTES = 128 << 20
 """Default of the target size of files."""

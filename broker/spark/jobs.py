@@ -8,7 +8,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from broker import errors
 from broker.errors import BrokerError, QueryError, SparkFailedError
@@ -16,15 +16,12 @@ from broker.spark.local import LocalProcesses
 from broker.threads import start_once
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from pyspark import SparkContext, StatusTracker
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    TaskEngine: TypeAlias = SparkSession | LocalProcesses
-    """Runs the tasks of a job: a cluster or processes of this machine, with equal results."""
-
+TaskEngine: TypeAlias = "SparkSession | LocalProcesses"
+"""Runs the tasks of a job: a cluster or processes of this machine, with equal results."""
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 OnProgress = Callable[[float], None]

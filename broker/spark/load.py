@@ -17,20 +17,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from broker.clock import Clock, SystemClock
 from broker.errors import ConfigError
-from broker.spark.jobs import OnProgress, run_tasks
+from broker.spark.jobs import OnProgress, TaskEngine, run_tasks
 from broker.spark.loading.avro import SchemaRegistry
 from broker.spark.loading.files import FileFormat, StoredFile, join_files, small_file_groups
 from broker.spark.loading.output import LoadedFile, LoadOutput, Manifest
 from broker.spark.loading.plan import LoadPlan, plan_load
 from broker.spark.loading.task import LoadParameters, load_range
 from broker.spark.options import ReadOptions
-
-if TYPE_CHECKING:
-    from broker.spark.jobs import TaskEngine
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
-from pyspark.accumulators import AccumulatorParam
+from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, DataType, StringType, StructType
 
 from broker.clock import Clock, SystemClock
@@ -36,10 +37,6 @@ from broker.spark.loading.plan import LoadPlan, plan_next
 from broker.spark.loading.task import LoadParameters, RangeRows, RowSettings
 from broker.spark.options import ReadOptions
 from broker.spark.reading.ranges import ByteRange, Reached, ReadTask
-
-if TYPE_CHECKING:
-    from pyspark import Accumulator
-    from pyspark.sql import SparkSession
 
 _VERSION = 1
 _PARTITIONED_BY = "topic, date"

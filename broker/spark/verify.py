@@ -11,15 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from broker.log.offline import verify
 from broker.log.offline.segments import expand_paths, is_archive
-from broker.spark.jobs import OnProgress, run_tasks
+from broker.spark.jobs import OnProgress, TaskEngine, run_tasks
 from broker.spark.reading.ranges import grouped
-
-if TYPE_CHECKING:
-    from broker.spark.jobs import TaskEngine
 
 _MAX_PROBLEMS = 100
 PART_BYTES = 64 << 20

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from broker.spark.audit import count_messages, tally_events, with_payload
+from pyspark.sql import SparkSession
+
+from broker.spark.audit import Counted, count_messages, tally_events, with_payload
 from broker.spark.loading.output import LoadOutput
 from broker.spark.source import read_messages
 from broker.tools.audit import AuditWindow, compare, merged
@@ -19,11 +20,6 @@ from pylogctl.pipeline.document import AUDIT, AuditRow, audit_row
 from pylogctl.pipeline.options import SparkChoice
 from pylogctl.pipeline.reading import Reading, plan_reading
 from pylogctl.pipeline.spark import open_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from broker.spark.audit import Counted
 
 _LOG_TIER, _LOAD_TIER = "log", "load"
 _JSON_ROW = "topic STRING, partition STRING, offset BIGINT, inner_index INT, value STRING"

@@ -191,19 +191,12 @@ def sql(
         orders --json-payloads --sort -total
     $ pylogctl pipeline sql "SELECT * FROM web" --path /var/lib/pylog --into web.parquet
     """
-    from pylogctl.pipeline.spark import check_spark
-
     if json and schema is not None:
         raise UsageError("--json-payloads and --schema cannot be used together")
-    target.check()
-    target.check_new()
-    _check_cluster(env, read, target)
-    check_spark(env)
+    job = _checked(options.Job(env, topic or [], read, loss, target, spark))
     from pylogctl.pipeline.jobs import run_sql
 
-    run_sql(
-        options.Job(env, topic or [], read, loss, target, spark), query, json=json, schema=schema
-    )
+    run_sql(job, query, json=json, schema=schema)
 
 
 @app.command(
@@ -241,15 +234,12 @@ def window(
     $ pylogctl pipeline window web --session 30m --key-field .user --time-field .time --stream \
         --watermark 10m --checkpoint /var/lib/sessions --to-topic sessions
     """
-    from pylogctl.pipeline.spark import check_spark
-
     windows.check(stream, target)
     events.check_time()
-    _check_run(env, read, stream, target)
-    check_spark(env)
+    job = _checked(options.Job(env, topics or [], read, loss, target, spark, stream))
     from pylogctl.pipeline.jobs import run_window
 
-    run_window(options.Job(env, topics or [], read, loss, target, spark, stream), events, windows)
+    run_window(job, events, windows)
 
 
 @app.command(
@@ -285,15 +275,13 @@ def join(
     $ pylogctl pipeline join orders payments --key-field .order --time-field .ts --within 1h \
         --stream --watermark 10m --checkpoint /var/lib/paid --into paid.parquet
     """
-    from pylogctl.pipeline.spark import check_spark
-
     joining.check(topic, other, events, is_stream=stream.stream)
-    _check_run(env, read, stream, target, is_bounded=other is not None)
-    check_spark(env)
+    topics = [topic] if other is None else [topic, other]
+    job = options.Job(env, topics, read, loss, target, spark, stream)
+    job = _checked(job, keeps_events=other is not None)
     from pylogctl.pipeline.jobs import run_join
 
-    topics = [topic] if other is None else [topic, other]
-    run_join(options.Job(env, topics, read, loss, target, spark, stream), events, joining)
+    run_join(job, events, joining)
 
 
 @app.command(
@@ -367,25 +355,22 @@ def verify(
     return verify_files(env, files, spark, deep)
 
 
-def _check_run(
-    env: Environment,
-    read: options.ReadChoice,
-    stream: options.StreamChoice,
-    target: options.TargetChoice,
-    *,
-    is_bounded: bool = True,
-) -> None:
-    """Validate how a job runs and where its results go; `is_bounded` if it keeps events."""
-    stream.check(is_bounded=is_bounded)
+def _checked(job: options.Job, *, keeps_events: bool = True) -> options.Job:
+    """Validate how a job runs and where its results go, and that Spark can be started."""
+    from pylogctl.pipeline.spark import check_spark
+
+    env, read, target, is_stream = job.env, job.read, job.target, job.stream.stream
+    job.stream.check(is_bounded=keeps_events)
     target.check()
     _check_cluster(env, read, target)
-    if not stream.stream:
+    if not is_stream:
         target.check_new()
-        return
-    if read.paths or read.until is not None:
+    elif read.paths or read.until is not None:
         raise UsageError("--stream cannot be used with --path or --until")
-    if env.output == "json" and target.is_stdout:
+    elif env.output == "json" and target.is_stdout:
         raise UsageError("a stream cannot be one JSON document; use --output jsonl")
+    check_spark(env)
+    return job
 
 
 def _check_cluster(

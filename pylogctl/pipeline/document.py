@@ -77,11 +77,17 @@ def load_plan_rows(plan: LoadPlan) -> list[PlanRow]:
     """Return the rows of a planned load, one for each partition."""
     rows = []
     for one in plan.read.ranges:
-        tasks = plan.tasks_of(one.partition)
-        size = sum(task.range.size_bytes for task in tasks)
-        lost = sum(gap.end - gap.start for gap in plan.omissions_of(one.partition))
+        sizes = [
+            task.range.size_bytes
+            for task in plan.read.tasks
+            if task.range.partition == one.partition
+        ]
+        gaps = (gap for gap in plan.read.omissions if gap.partition == one.partition)
+        lost = sum(gap.end - gap.start for gap in gaps)
         topic, name = one.partition.topic, one.partition.name
-        rows.append(PlanRow(topic, name, one.start, one.end, size, len(tasks), lost, plan.number))
+        rows.append(
+            PlanRow(topic, name, one.start, one.end, sum(sizes), len(sizes), lost, plan.number)
+        )
     return rows
 
 

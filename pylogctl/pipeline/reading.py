@@ -8,24 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import BrokerError
 from broker.positions import ByTime, Mark, OffsetRange, parse_offset_spec, resolve
 from broker.spark import options as source
 from broker.spark.reading.planner import ReadPlan, plan_read
 from broker.spark.reading.report import Omission, bounded, read_omissions
 from broker.spark.runtime.temporary import temporary_directory
+from broker.topic import TopicPartition
 from pylogctl.cli.environment import CliError, Environment, UsageError
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.security import security_of
 from pylogctl.cli.selection import compile_patterns, split_patterns
 from pylogctl.pipeline.options import NO_LOSS, NO_READ, LossChoice, ReadChoice, SparkChoice
-
-if TYPE_CHECKING:
-    from broker.consumer.boundaries import BoundaryFinder
-    from broker.topic import TopicPartition
-
 
 _MAX_WARNINGS = 20
 # recommendations in errors of the data source, and the options of commands for them

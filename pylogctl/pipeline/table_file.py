@@ -12,14 +12,13 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NoReturn, cast
+from typing import BinaryIO, NoReturn, cast
+
+from pyspark.sql import DataFrame, SparkSession
 
 from broker.errors import QueryError
 from pylogctl.pipeline.options import file_format
 from pylogctl.pipeline.results import CSV
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _READ_OPTIONS = {
     "csv": {**CSV, "header": "true", "multiLine": "true", "mode": "FAILFAST"},

@@ -135,25 +135,21 @@ def read_manifest(path: Path) -> Manifest:
         document = json.loads(path.read_text())
         if document["version"] != _VERSION:
             raise ManifestError(f"{path} has version {document['version']}; known: {_VERSION}")
-        return _manifest_of(document)
+        reached = Reached.from_document(document)
+        return Manifest(
+            number=int(document["load"]),
+            layout=dict(document["layout"]),
+            started_ms=int(document["started_ms"]),
+            finished_ms=int(document["finished_ms"]),
+            partitions=tuple(_partition_load(one) for one in document["partitions"]),
+            offsets=reached.offsets,
+            files=tuple(LoadedFile(**one) for one in document["files"]),
+            creation_ids=reached.creation_ids,
+        )
     except FileNotFoundError as error:
         raise ManifestError(f"{path.parent} has no {path.name}: it is not a load") from error
     except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
         raise ManifestError(f"{path} is not the manifest of a load: {error!r}") from error
-
-
-def _manifest_of(document: Mapping[str, Any]) -> Manifest:
-    reached = Reached.from_document(document)
-    return Manifest(
-        number=int(document["load"]),
-        layout=dict(document["layout"]),
-        started_ms=int(document["started_ms"]),
-        finished_ms=int(document["finished_ms"]),
-        partitions=tuple(_partition_load(one) for one in document["partitions"]),
-        offsets=reached.offsets,
-        files=tuple(LoadedFile(**one) for one in document["files"]),
-        creation_ids=reached.creation_ids,
-    )
 
 
 def _partition_load(document: Mapping[str, Any]) -> PartitionLoad:

@@ -15,7 +15,7 @@ from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions
 from broker.spark.reading import loss
 from broker.spark.reading.cluster import repeated
 from broker.spark.reading.planner import Logs, ReadPlan, open_logs, plan_ranges
-from broker.spark.reading.ranges import ByteRange, CreationIds, Reached, ReadTask
+from broker.spark.reading.ranges import ByteRange, CreationIds, Reached
 from broker.spark.reading.report import Cause, Omission, bounded
 from broker.topic import TopicPartition
 
@@ -49,14 +49,6 @@ class LoadPlan:
     def offsets(self) -> Offsets:
         """Return the start offsets of the next load."""
         return self.known | {one.partition: one.end for one in self.read.ranges}
-
-    def tasks_of(self, partition: TopicPartition) -> list[ReadTask]:
-        """Return the tasks of one partition."""
-        return [task for task in self.read.tasks if task.range.partition == partition]
-
-    def omissions_of(self, partition: TopicPartition) -> list[Omission]:
-        """Return the planned omissions of one partition."""
-        return [one for one in self.read.omissions if one.partition == partition]
 
     def manifest(
         self,
