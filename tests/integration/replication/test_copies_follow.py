@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from broker.protocol.codec import decode
-from broker.spark.options import parse_write_options
+from broker.spark.options import ConnectionOptions, parse_write_options
 from broker.spark.writer import send_rows
 from broker.topic import TopicPartition
 from tests.integration.replication.conftest import StartCluster
@@ -119,6 +119,7 @@ def test_rows_when_the_leader_of_their_topic_is_killed_then_all_are_sent(
             yield pa.RecordBatch.from_pydict({"value": values})
 
     options = {"zk": cluster.zookeeper, "topic": "to", "batchSize": "200"}
+    options |= ConnectionOptions().secured(cluster.access.security).to_options()
     assert send_rows(batches(), parse_write_options(options)).message_count == COUNT
     cluster.start(killed[0])
     assert first_copies(cluster, target) == list(range(COUNT))

@@ -112,6 +112,7 @@ def test_describe_when_the_home_broker_is_gone_then_the_new_leader_tells(
     assert row["replicas"][0] == partition.home
 
 
+@pytest.mark.open_only("its client does not log in")
 def test_lag_when_a_home_broker_is_gone_then_new_leaders_tell_and_its_own_topics_are_unknown(
     start_cluster: StartCluster, invoke: Invoke
 ) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.responses import ClusterMetadataResponse
-from broker.spark.options import parse_read_options
+from broker.spark.options import ConnectionOptions, parse_read_options
 from broker.spark.reading.stream_reader import Document, StreamReader
 from broker.spark.schema import full_schema
 from broker.topic import TopicPartition
@@ -157,6 +157,7 @@ def test_stream_when_a_home_loses_its_disk_and_the_leader_moves_then_nothing_com
         "subscribe": TOPIC,
         "startingOffsets": "earliest",
         "failOnDataLoss": "false",
+        **ConnectionOptions().secured(cluster.access.security).to_options(),
     }
     parsed = parse_read_options(options, is_stream=True)
     found: list[str] = []

@@ -13,7 +13,7 @@ from tests.integration.replication.replicated_cluster import ReplicatedCluster
 from tests.integration.replication.trial import Trial
 from tests.support.certificates import Certificates
 
-pytestmark = pytest.mark.zookeeper
+pytestmark = [pytest.mark.zookeeper, pytest.mark.open_only("its brokers begin without TLS")]
 
 StartCluster = Callable[..., ReplicatedCluster]
 
