@@ -145,6 +145,11 @@ class Checkpoints:
         return failures
 
     def write_high_watermarks_or_log(self) -> None:
-        """Write those that have changed, and log the failures."""
+        """Write those that have changed, and log the failures.
+
+        Without a replicated log nothing is written: those of logs that could not be opened stay.
+        """
+        if not self._table.has_replicas:
+            return
         for directory, error in self.write_high_watermarks().items():
             logger.error("cannot write the high watermarks in %s: %s", directory.path, error)
