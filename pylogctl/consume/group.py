@@ -126,6 +126,8 @@ class GroupReader:
         beyond = []
         positions = self.connector.positions
         for partition, position in positions.items():
+            if position is None and partition in self.ends:
+                return False  # even an empty partition: where the group begins is committed
             offset, end = 0 if position is None else position.offset, self.ends.get(partition, 0)
             if offset < end:
                 return False

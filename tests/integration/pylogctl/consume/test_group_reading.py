@@ -24,7 +24,7 @@ pytestmark = pytest.mark.zookeeper
 
 
 class Reading:
-    """A member that reads topic t to the end it has now, but fetches only when it may."""
+    """A member that reads a topic to the end it has now, but fetches only when it may."""
 
     def __init__(self, reader: GroupReader, connector: ConsumerConnector) -> None:
         self.polls = reader.polls()
@@ -33,7 +33,9 @@ class Reading:
 
 
 @contextmanager
-def reading(registry: Registry, *, unowned_limit_s: float = 60) -> Iterator[Reading]:
+def reading(
+    registry: Registry, topic: str = "t", *, unowned_limit_s: float = 60
+) -> Iterator[Reading]:
     def connect(address: BrokerAddress) -> Connection:
         if not made.may_fetch.is_set():
             raise BrokerUnreachableError("not yet")  # tried again soon
@@ -47,8 +49,8 @@ def reading(registry: Registry, *, unowned_limit_s: float = 60) -> Iterator[Read
         OffsetLister(cluster, Connection) as positions,
         ConsumerConnector(config, registry=registry, connect=connect) as connector,
     ):
-        stream = connector.create_shared_stream(["t"])
-        ends = {one: positions.latest(one) for one in cluster.partitions("t")}
+        stream = connector.create_shared_stream([topic])
+        ends = {one: positions.latest(one) for one in cluster.partitions(topic)}
         reader = GroupReader(
             connector,
             stream,
@@ -93,6 +95,24 @@ def test_reading_when_a_stored_offset_is_out_of_range_then_ends_only_after_all_t
         (assigned,) = next(poll for poll in polls if poll)
 
     assert assigned.offset == 0
+
+
+def test_reading_when_a_partition_is_empty_then_ends_only_after_its_start_is_known_and_committed(
+    registry: Registry, broker: Broker
+) -> None:
+    broker.logs.creation.create_topic("empty", 1)
+    node = paths.topic_broker("empty", 0)
+    wait_until(lambda: registry.session.exists(node), "the registration")
+    with reading(registry, "empty") as member:
+        polls = member.polls
+        wait_until(lambda: not next(polls) and member.connector.await_assignment(0), "a share")
+
+        assert not next(polls)
+        member.may_fetch.set()
+        assert not any(polls)
+
+    offset, _ = registry.session.get(paths.offset("g", TopicPartition("empty", 0, 0)))
+    assert offset == b"0"
 
 
 def without_partitions(member: Reading) -> bool:
