@@ -74,7 +74,7 @@ def _parse_lines(
     for number, text in lines:
         try:
             entries.append(parse(text, number))
-        except (ValueError, KeyError, TypeError, UsageError):
+        except (ValueError, KeyError, TypeError, csv.Error, UsageError):
             broken.append((number, text))
     if broken:
         number, text = broken[0]

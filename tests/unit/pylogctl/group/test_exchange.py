@@ -107,9 +107,10 @@ def test_broken_lines_when_the_file_is_another_one_then_only_the_first_are_named
     assert caught.value.hints[0].endswith(", 20, 21 and 1979 more")
 
 
-def test_a_broken_row_of_csv_is_named_by_its_number() -> None:
+@pytest.mark.parametrize("row", ["t,0-1", 't,"0-1,5'])
+def test_a_broken_row_of_csv_is_named_by_its_number(row: str) -> None:
     with pytest.raises(UsageError, match="line 3 of 'f'"):
-        parse_entries("topic,partition,offset\nt,0-0,1\nt,0-1\n", "f")
+        parse_entries(f"topic,partition,offset\nt,0-0,1\n{row}\n", "f")
 
 
 def test_a_broken_record_of_a_document_is_named() -> None:
