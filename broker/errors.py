@@ -12,17 +12,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal, TypedDict, Unpack
+from typing import Any, ClassVar, Literal
 
 
 def _publish(kind: type, name: str) -> None:
     """Give a class the name by which programs catch it, which tracebacks and pickles have."""
     kind.__module__, kind.__name__, kind.__qualname__ = "pylogctl", name, name
-
-
-class _Named(TypedDict, total=False):
-    hints: Iterable[str]
-    details: Mapping[str, object] | None
 
 
 class BrokerError(Exception):
@@ -221,8 +216,15 @@ class BrokerNotFoundError(BrokerError):
 class GroupActiveError(BrokerError, public="GroupActive"):
     """A consumer group has members, which would write over a change of its offsets."""
 
-    def __init__(self, message: str, members: Iterable[str] = (), **named: Unpack[_Named]) -> None:
-        super().__init__(message, **named)
+    def __init__(
+        self,
+        message: str,
+        members: Iterable[str] = (),
+        *,
+        hints: Iterable[str] = (),
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message, hints=hints, details=details)
         self.members: tuple[str, ...] = tuple(members)
 
 
@@ -232,8 +234,15 @@ class ConflictError(BrokerError, public="Conflict"):
     `reason` is a word for programs, such as `OFFSET_CHANGED`.
     """
 
-    def __init__(self, message: str, reason: str = "CONFLICT", **named: Unpack[_Named]) -> None:
-        super().__init__(message, **named)
+    def __init__(
+        self,
+        message: str,
+        reason: str = "CONFLICT",
+        *,
+        hints: Iterable[str] = (),
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message, hints=hints, details=details)
         self.reason = reason
 
 
@@ -275,9 +284,9 @@ class ServerError(BrokerError, public="Refused"):
     code: ClassVar[int] = -1
 
     def __init_subclass__(cls, *, public: str = "") -> None:
-        if "code" in cls.__dict__:  # a program's class with the same code changes nothing
-            ERROR_OF_CODE.setdefault(cls.code, cls)
-            NAME_OF_CODE.setdefault(cls.code, cls.__name__)
+        if "code" in cls.__dict__ and cls.__module__ == __name__:  # not a program's own class
+            ERROR_OF_CODE[cls.code] = cls
+            NAME_OF_CODE[cls.code] = cls.__name__
         super().__init_subclass__(public=public)
 
 

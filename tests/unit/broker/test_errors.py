@@ -40,6 +40,14 @@ def test_code_when_sent_then_fits_an_int16_and_is_not_the_one_for_success(code: 
     assert code != NO_ERROR
 
 
+def test_code_when_a_class_of_a_program_has_it_then_errors_of_brokers_are_of_our_classes() -> None:
+    type("Mine", (ServerError,), {"code": 9999})
+    type("Other", (ServerError,), {"code": 1})
+
+    assert type(error_for_code(9999, "")) is errors.UnknownServerError
+    assert type(error_for_code(1, "")) is errors.OffsetOutOfRangeError
+
+
 @pytest.mark.parametrize(
     ("code", "name"),
     [
