@@ -110,8 +110,8 @@ class PreparedLoad:
 
     def run(self, engine: TaskEngine, on_progress: OnProgress | None = None) -> Manifest:
         """Load the planned ranges, and commit the load unless a task fails."""
-        request, staged = self.request, self.output.stage()
         started_ms = self.clock.time_ms()
+        request, staged = self.request, self.output.stage()
         rows = request.row_settings(request.options)
         work = partial(load_range, directory=staged, file_format=request.file_format, settings=rows)
         results = run_tasks(engine, work, self.plan.read.tasks, on_progress)

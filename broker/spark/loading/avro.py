@@ -88,7 +88,10 @@ def _arrow_type(schema: Any, named: dict[str, pa.DataType]) -> pa.DataType:
             found = pa.list_(_arrow_type(inner, named))
         case {"type": "map", "values": inner}:
             found = pa.map_(pa.string(), _arrow_type(inner, named))
-        case {"type": "bytes" | "fixed", "logicalType": "decimal", "precision": digits}:
+        case {"type": "bytes" | "fixed", "logicalType": "decimal"}:
+            digits = schema.get("precision")
+            if not isinstance(digits, int):
+                raise ConfigError("a decimal without precision cannot be a column")
             if digits > _MAX_DECIMAL_DIGITS:
                 raise ConfigError(
                     f"a decimal of {digits} digits cannot be a column; the limit is 38"

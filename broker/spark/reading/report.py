@@ -28,7 +28,6 @@ logger = logging.getLogger(__name__)
 MAX_OMISSIONS = 100
 """Omissions of a partition that a report or manifest lists singly."""
 _MAX_LOGGED = 10
-_STORED = ("start", "end", "text", "count", "omitted_bytes")
 
 
 class Cause(StrEnum):
@@ -79,8 +78,15 @@ class Omission:
     @classmethod
     def from_document(cls, document: Mapping[str, Any], partition: TopicPartition) -> Omission:
         """Return the omission that `to_document` was called on."""
-        found = {name: document[name] for name in _STORED if name in document}
-        return cls(Cause(document["cause"]), partition, **found)
+        return cls(
+            Cause(document["cause"]),
+            partition,
+            document["start"],
+            document["end"],
+            document["text"],
+            document.get("count", 1),
+            document.get("omitted_bytes"),
+        )
 
     def is_followed_by(self, other: Omission) -> bool:
         """Return whether another omission has the same cause, and starts where this one ends."""

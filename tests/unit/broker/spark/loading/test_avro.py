@@ -209,6 +209,7 @@ def test_output_when_the_reader_is_another_one_then_is_refused(
             {"type": "bytes", "logicalType": "decimal", "precision": 39},
             "a decimal of 39 digits cannot be a column",
         ),
+        ({"type": "bytes", "logicalType": "decimal"}, "a decimal without precision"),
     ],
 )
 def test_reader_when_no_column_can_have_its_records_then_is_refused(
