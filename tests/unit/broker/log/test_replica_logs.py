@@ -7,7 +7,7 @@ import pytest
 
 from broker.cluster_state import PartitionState
 from broker.errors import LeaderNotAvailableError, StorageError
-from broker.log.data_directory import read_high_watermarks
+from broker.log.data_directory import read_high_watermarks, write_high_watermarks
 from broker.log.flusher import PeriodicTask
 from broker.log.log import Log, whole_entries
 from broker.log.manager import LogManager
@@ -207,6 +207,20 @@ def test_start_when_an_interval_for_high_watermarks_is_set_then_they_are_written
     (directory,) = manager.settings.broker.data_dirs
     wait_until(lambda: read_high_watermarks(directory) == {AWAY: 24}, "writing the high watermark")
     assert intervals["high-watermarks"] == 0.01
+
+
+def test_high_watermarks_when_no_replicated_log_could_be_opened_then_those_on_disk_stay(
+    make_manager: ManagerFactory,
+) -> None:
+    manager = make_manager()
+    (directory,) = manager.settings.broker.data_dirs
+    directory.mkdir(exist_ok=True)
+    write_high_watermarks(directory, {AWAY: 24})
+    manager.open()
+
+    manager.checkpoints.write_high_watermarks_or_log()
+
+    assert read_high_watermarks(directory) == {AWAY: 24}
 
 
 def test_read_high_watermarks_when_damaged_then_empty(tmp_path: Path) -> None:
