@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -18,16 +17,18 @@ if TYPE_CHECKING:  # what does the work is imported by the calls, as most progra
     from broker.topic import TopicPartition
 
 
-@dataclass(eq=False, slots=True, repr=False)
 class Reassignment:
     """Partitions of one topic that get other replicas: `moves`, each with brokers before and after.
 
     Brokers copy on their own: neither the client nor this object is needed until they are done.
     """
 
-    _client: ReplicaCalls
-    topic: str
-    moves: tuple[Move, ...]
+    __slots__ = ("_client", "moves", "topic")
+
+    def __init__(self, client: ReplicaCalls, topic: str, moves: Iterable[Move]) -> None:
+        self._client = client
+        self.topic: str = topic
+        self.moves: tuple[Move, ...] = tuple(moves)
 
     def __repr__(self) -> str:
         return f"Reassignment({self.topic}: {len(self.moves)} partitions)"
@@ -129,9 +130,9 @@ class ReplicaCalls(Access):
             whole_of("replicas", replicas, 1)
         if throttle is not None:
             whole_of("throttle", throttle, 0)
-        ids = _broker_ids(brokers)
-        topic_of(topic)
         with self._asking(timeout) as side:
+            topic_of(topic)
+            ids = _broker_ids(brokers)
             give_up_s = side.give_up_s
             known = replicas_of(side, [topic])
             found = reassignment.make_plan(

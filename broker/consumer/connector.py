@@ -219,7 +219,9 @@ class ConsumerConnector:
 
     def unowned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
         """Return which partitions are assigned to no member of the group."""
-        return set() if self._member is None else self._member.ownership.unowned(partitions)
+        if self._member is None:
+            return set(partitions)
+        return self._member.ownership.unowned(partitions)
 
     def await_assignment(self, timeout_s: float | None = None) -> bool:
         """Wait until a rebalance has succeeded after the last change; return False on a timeout."""

@@ -338,9 +338,7 @@ class BrokerStatus:
             "security": {
                 "key_ids": self.broker.membership.keys.key_ids,
                 "orders_refused": self.broker.judge.refused_orders,
-                "open_nodes": []
-                if (acls := self.broker.membership.open_nodes) is None
-                else acls.found,
+                "open_nodes": [] if acls is None else acls.found,
             },
         }
 

@@ -54,12 +54,7 @@ def row_of(rule: Rule) -> RuleRow:
 
 _KNOWN_WITHIN_S = 5.0
 _NO_RULE = RuleRow(None, None, None, None, None, None)
-_OF_CLUSTER = {
-    Operation.CREATE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.ALL,
-}
+_OF_CLUSTER = {Operation.CREATE, Operation.ALTER, Operation.DESCRIBE, Operation.ALL}
 
 
 def parse_rules(

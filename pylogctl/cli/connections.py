@@ -75,8 +75,8 @@ def _started(
 ) -> Iterator[None]:
     """Start a session or registry, and stop it at the end.
 
-    Its chroot must exist, unless it may be new. Says that
-    ZooKeeper is waited for, and what the broker of this machine has instead.
+    Its chroot must exist, unless it may be new. The user is told that ZooKeeper is waited for, and
+    which ZooKeeper the broker of this machine has if this one cannot be reached.
     """
     from broker.errors import RegistryUnreachableError
     from broker.zk.session import Session

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pylogctl.cli.environment import Environment, ExitStatus
 from pylogctl.cli.options import CONNECTION, OUTPUT, App
 from pylogctl.cli.render import render
-from pylogctl.doctor.checks import DOCTOR, Verdict, run_checks
 
 app = App()
 
@@ -22,6 +21,8 @@ def doctor(env: Environment) -> int:
     $ pylogctl doctor
     $ pylogctl doctor --output json --broker localhost:9092
     """
+    from pylogctl.doctor.checks import DOCTOR, Verdict, run_checks
+
     findings = list(run_checks(env))
     render(env, DOCTOR, findings)
     env.flush()
