@@ -1,7 +1,7 @@
 """Kazoo's attempts to connect to ZooKeeper: what kazoo itself lacks, through its private parts.
 
-No other module uses private parts of kazoo (`_connection` with its `_connect` and `_socket`);
-`pyproject.toml` bounds its versions to those that this was tested with.
+No other module uses private parts of kazoo (`_connection` with its `_connect`, `_invoke` and
+`_socket`); `pyproject.toml` bounds its versions to those that this was tested with.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kazoo.exceptions import SessionExpiredError
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.connection import ConnectionDropped
 
 from broker.threads import start_once
@@ -27,11 +28,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BREAK_INTERVAL_S = 0.1
+_FIRST_PATIENCE_S = 2.0
 
 
 @dataclass(eq=False)
 class Handshakes:
-    """Notes the timeout that a server grants, and ends refusals for lack of history.
+    """Notes the timeout that a server grants, and ends silence, and refusals for lack of history.
+
+    A server that starts can take a connection and never answer on it. Kazoo would wait for as long
+    as the session lives.
 
     A server closes the connection of a client that has seen later changes than itself. After
     ZooKeeper was restored from a backup or has lost its data, kazoo would retry for ever.
@@ -46,8 +51,18 @@ class Handshakes:
         self.granted: threading.Event = threading.Event()
         """Set when the first has ended: kazoo reports a connection before it proves itself."""
         self._refused_at_s: float | None = None  # since when servers refuse the session
+        self._patience_s = _FIRST_PATIENCE_S  # doubled when it ends, as a server may be slow
         self._connect = self.client._connection._connect
         self.client._connection._connect = self._shake_hands
+        self._ask = self.client._connection._invoke
+        self.client._connection._invoke = self._ask_with_patience
+
+    def _ask_with_patience(self, timeout_s: float, *request: Any, **named: Any) -> Any:
+        try:
+            return self._ask(min(timeout_s, self._patience_s), *request, **named)
+        except KazooTimeoutError:
+            self._patience_s *= 2
+            raise
 
     def _shake_hands(self, *where: Any) -> tuple[float, float]:
         try:
@@ -61,6 +76,7 @@ class Handshakes:
                 raise
             granted = self._connect_without_history(*where)
         self._refused_at_s = None
+        self._patience_s = _FIRST_PATIENCE_S
         if self.tls is not None:
             self.tls.note_connected()
         read_timeout_ms, connect_timeout_ms = granted

@@ -13,7 +13,7 @@ GET_DATA, GET_CHILDREN, MULTI = 4, 8, 14  # types of requests; the last is a tra
 
 
 class ZooKeeperProxy:
-    """Passes requests and answers on; can refuse sessions, and lose answers.
+    """Passes requests and answers on; can refuse or ignore sessions, and lose answers.
 
     Args:
         connect: the server's address, with a chroot.
@@ -25,7 +25,7 @@ class ZooKeeperProxy:
         self._server = (host, int(port))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.connect = f"127.0.0.1:{self._listener.getsockname()[1]}{slash}{chroot}"
-        self._left_to_refuse = 0
+        self._left_to_refuse = self._left_to_ignore = 0
         self._left_to_lose = 0
         self._kind_to_lose = MULTI
         self.lost_count = 0
@@ -36,6 +36,10 @@ class ZooKeeperProxy:
     def refuse_next_sessions(self, count: int) -> None:
         """Hang up on the next connections, as a server does that is about to start."""
         self._left_to_refuse = count
+
+    def ignore_next_sessions(self, count: int) -> None:
+        """Take the next connections and never answer, as a server can that has just started."""
+        self._left_to_ignore = count
 
     def lose_next_answers(self, count: int = 1, kind: int = MULTI) -> None:
         """Break the connection in the place of the answer to the next requests of a kind."""
@@ -62,6 +66,10 @@ class ZooKeeperProxy:
                 if self._left_to_refuse:
                     self._left_to_refuse -= 1
                     client.close()
+                    continue
+                if self._left_to_ignore:
+                    self._left_to_ignore -= 1
+                    self._sockets.append(client)
                     continue
                 server = socket.create_connection(self._server)
                 self._sockets += (client, server)

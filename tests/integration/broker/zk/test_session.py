@@ -87,6 +87,25 @@ def test_reads_of_many_nodes_when_the_connection_is_lost_then_are_repeated(zooke
     assert children == {"/a": ["0", "1", "2", "3", "4"]}
 
 
+@pytest.mark.zookeeper
+def test_read_when_a_starting_server_takes_a_connection_and_is_silent_then_another_is_made(
+    zookeeper: str,
+) -> None:
+    proxy = ZooKeeperProxy(zookeeper)
+    try:
+        with Session(proxy.connect, session_timeout_ms=30_000) as session:
+            session.create("/a", b"here")
+            session_id = session.session_id
+            proxy.ignore_next_sessions(1)
+            proxy.lose_next_answers(kind=GET_DATA)
+            found, _ = session.get("/a")
+            assert session.session_id == session_id
+    finally:
+        proxy.close()
+
+    assert found == b"here"
+
+
 def test_session_when_connect_string_malformed_then_config_error() -> None:
     with pytest.raises(ConfigError, match="invalid ZooKeeper address"):
         Session("host:port")

@@ -12,11 +12,13 @@ def test_private_parts_of_kazoo_when_version_is_within_bounds_then_are_those_han
 ):
     client = KazooClient()
     connection = client._connection
-    connect = connection._connect
+    connect, invoke = connection._connect, connection._invoke
 
     handshakes = Handshakes(client, "zk1:2181", 6.0)
 
     assert version("kazoo").startswith("2.11.")  # as `pyproject.toml` says
     assert callable(connect)
+    assert callable(invoke)
     assert connection._connect == handshakes._shake_hands
+    assert connection._invoke == handshakes._ask_with_patience
     assert connection._socket is None  # until there is a connection
