@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import weakref
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, Protocol, TypeVar
+from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from broker.errors import DiskFullError, StorageError
 from broker.files import open_file
@@ -77,6 +79,7 @@ class SegmentFile:
     """
 
     __slots__ = ("__weakref__", "boundaries", "fd", "path", "resumptions")
+    all_open: ClassVar[weakref.WeakSet[SegmentFile]] = weakref.WeakSet()
 
     def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
         self.path = path
@@ -85,6 +88,7 @@ class SegmentFile:
         # where `boundaries_despite_damage` found the next entry, by the start and end of the search
         self.resumptions: dict[tuple[int, int], int] = {}
         weakref.finalize(self, os.close, self.fd).atexit = False
+        self.all_open.add(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,20 +243,24 @@ class SegmentFiles:
     Has a cache of `capacity` files that are read, of which the least recently read one is evicted
     and closes as soon as no reader holds it, and knows the logs that hold the file of their active
     segment: if these are more than `writer_capacity`, those not written to for longest close it.
+    Responses that are under way hold files, too: no more are opened to read if all are many, so
+    that there are descriptors for connections and checkpoints.
     """
 
     def __init__(self, capacity: int = 512, writer_capacity: int = 1 << 20) -> None:
         self._capacity = capacity
         self._writer_capacity = writer_capacity
+        self._most_open = sys.maxsize
         self._lock = Lock()
         self._files: OrderedDict[Segment, SegmentFile] = OrderedDict()
         # weakly, as the logs refer to this, and one dropped without a close has a file to close
         self._writers: weakref.WeakSet[SegmentWriter] = weakref.WeakSet()
 
     def fit(self, descriptor_count: int) -> None:
-        """Use five eighths of the process's descriptors at most: the others are for connections."""
+        """Use five eighths of the process's descriptors, two thirds with those of responses."""
         self._capacity = max(1, min(self._capacity, descriptor_count // 8))
         self._writer_capacity = max(1, descriptor_count // 2)
+        self._most_open = descriptor_count * 2 // 3
 
     def get(self, segment: Segment) -> SegmentFile:
         """Return an open file of a segment; `FileNotFoundError` once retention deleted it."""
@@ -262,9 +270,15 @@ class SegmentFiles:
             if (known := self._files.get(segment)) is not None:
                 self._files.move_to_end(segment)
                 return known
-        opened = self.with_room(segment.open)
+        opened = self.with_room(partial(self._open, segment))
         self.put(segment, opened)
         return opened
+
+    def _open(self, segment: Segment) -> SegmentFile:
+        """Open a file for a reader, unless the others need the descriptors that are left."""
+        if len(SegmentFile.all_open) >= self._most_open:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(segment.path))
+        return segment.open()
 
     def with_room(self, action: Callable[[], _Result]) -> _Result:
         """Call a function that opens a file; if too many are open, once more after closing some."""

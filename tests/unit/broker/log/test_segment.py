@@ -77,6 +77,20 @@ def test_segment_files_when_reader_holds_evicted_file_then_it_stays_open(tmp_pat
     assert os.pread(held.fd, 1, 0) == b"x"
 
 
+def test_segment_files_when_readers_hold_two_thirds_of_all_descriptors_then_no_more_are_given(
+    tmp_path: Path,
+) -> None:
+    gc.collect()  # the limit is of all files of the process
+    files = SegmentFiles()
+    files.fit((3 * (len(SegmentFile.all_open) + 2) + 1) // 2)
+    segments = make_segments(tmp_path, 3)
+    held = [files.get(one) for one in segments[:2]]
+    with pytest.raises(OSError, match="Too many open files"):
+        files.get(segments[2])
+    held.pop()
+    assert files.get(segments[2]).fd
+
+
 def test_segment_files_when_active_then_the_writers_file_is_read(tmp_path: Path) -> None:
     files = SegmentFiles()
     (segment,) = make_segments(tmp_path, 1)
