@@ -141,7 +141,7 @@ class Reassignments:
     def _assign(self, partition: TopicPartition, replicas: tuple[int, ...]) -> None:
         assignment = self.context.topics[partition.topic]
         if assignment.replicas[partition] != replicas:
-            self.context.topics[partition.topic] = self.store.write_assignment(
+            self.context.topics[partition.topic] = self.store.write_topic(
                 assignment._replace(replicas={**assignment.replicas, partition: replicas})
             )
         self.pushes.add([partition])

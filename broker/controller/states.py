@@ -47,23 +47,18 @@ class Store(Protocol):
         whose response was lost.
         """
 
-    def create_topic(self, assignment: TopicAssignment, settings: Mapping[str, str]) -> None:
-        """Record a new topic and its settings in one step; its partitions have no states yet."""
-
-    def restore_partitions(
+    def write_topic(
         self,
         assignment: TopicAssignment,
-        settings: Mapping[str, str],
-        states: Mapping[TopicPartition, PartitionState],
+        settings: Mapping[str, str] = MappingProxyType({}),
+        states: Mapping[TopicPartition, PartitionState] = MappingProxyType({}),
     ) -> TopicAssignment:
-        """Record partitions with their states in one step; return the assignment as written.
+        """Replace the replicas of a topic; return it with its new version.
 
-        Without the states, a later controller would take the partitions for new ones. A topic that
-        does not exist has version -1: it is created with the settings.
+        A topic that does not exist has version -1: it is created with the settings. Restored
+        partitions get their states in the same step, as a later controller would take them for new
+        ones without.
         """
-
-    def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:
-        """Replace the replicas of a topic; return it with its new version."""
 
     def validate_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
         """Raise `InvalidRequestError` if ZooKeeper cannot take a record of so many."""

@@ -99,7 +99,7 @@ class TopicChanges:
             topic, partition_count, factor, brokers, start=start, existing=assignment.replicas
         )
         self._validate_count(added)
-        context.topics[topic] = self.store.write_assignment(
+        context.topics[topic] = self.store.write_topic(
             assignment._replace(replicas={**assignment.replicas, **added})
         )
         self.leadership.settle("created")
@@ -133,7 +133,7 @@ class TopicChanges:
             count = max(one.index for one in replicas if one.home == partition.home) + 1
             # to clients it is the same topic, and no offset in the new registry is older
             kept[partition.home] = KeptCreation(Creation(kept_id or creation_id, 0), count)
-        context.topics[topic] = self.store.restore_partitions(
+        context.topics[topic] = self.store.write_topic(
             known._replace(replicas=replicas, kept=kept), records[0].settings, states
         )
         context.settings.setdefault(topic, dict(records[0].settings))
@@ -147,8 +147,8 @@ class TopicChanges:
         self, assignment: TopicAssignment, settings: Mapping[str, str]
     ) -> list[ReplicatedPartition]:
         self._validate_count(assignment.replicas)
-        self.store.create_topic(assignment, settings)
-        self.context.topics[assignment.topic] = assignment
+        new = assignment._replace(version=-1)
+        self.context.topics[assignment.topic] = self.store.write_topic(new, settings)
         self.context.settings[assignment.topic] = dict(settings)
         self.leadership.settle("created")
         return [self.context.described(one) for one in assignment.replicas]

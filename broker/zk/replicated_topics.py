@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from broker import errors
@@ -401,70 +402,39 @@ class ReplicatedTopicsStore:
                 return
         raise errors.RegistryConflictError(f"{what} is changed by other clients all the time")
 
-    def create_topic(self, assignment: TopicAssignment, settings: Mapping[str, str]) -> None:
-        """Record a new topic; see `Store.create_topic`."""
-        path = paths.replicated_topic(assignment.topic)
-        self._session.create_many(dict.fromkeys(_ROOTS, b""), ephemeral=False)
-
-        def plan() -> list[NodeChange]:
-            if (found := self._value(path)) is not None:
-                if found[0] == replicated_values.encode_assignment(assignment):
-                    return []
-                raise errors.RegistryConflictError(
-                    f"there is a replicated topic '{assignment.topic}'"
-                )
-            return self._creation(assignment, settings)
-
-        self._change(plan, f"topic '{assignment.topic}'")
-
-    def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:
-        """Replace the replicas of a topic; see `Store.write_assignment`."""
-        return self._put(assignment, {}, [])
-
-    def restore_partitions(
+    def write_topic(
         self,
         assignment: TopicAssignment,
-        settings: Mapping[str, str],
-        states: Mapping[TopicPartition, PartitionState],
+        settings: Mapping[str, str] = MappingProxyType({}),
+        states: Mapping[TopicPartition, PartitionState] = MappingProxyType({}),
     ) -> TopicAssignment:
-        """Record partitions with their states; see `Store.restore_partitions`."""
-        self._session.create_many(dict.fromkeys(_ROOTS, b""), ephemeral=False)
-        new = [StateWrite(partition, state, None) for partition, state in states.items()]
-        return self._put(assignment, settings, new)
-
-    def _put(
-        self, assignment: TopicAssignment, settings: Mapping[str, str], new: Iterable[StateWrite]
-    ) -> TopicAssignment:
-        """Write a topic of a version, -1 for one that is missing, and first states with it."""
-        path = paths.replicated_topic(assignment.topic)
+        """Create a topic or replace its replicas; see `Store.write_topic`."""
+        topic, version = assignment.topic, assignment.version
+        path, settings_path = paths.replicated_topic(topic), paths.topic_settings(topic)
         value = replicated_values.encode_assignment(assignment)
-        written = assignment._replace(version=assignment.version + 1)
-        states = [change for one in new for change in _changes_of(one, has_parent=False)]
+        setting = encode_settings(settings) if settings else None
+        first = [StateWrite(partition, state, None) for partition, state in states.items()]
+        changes = [change for one in first for change in _changes_of(one, has_parent=False)]
+        if version < 0:
+            self._session.create_many(dict.fromkeys(_ROOTS, b""), ephemeral=False)
 
         def plan() -> list[NodeChange]:
             found = self._value(path)
-            if found == (value, written.version):
+            if found == (value, version + 1):
                 return []
-            if (-1 if found is None else found[1]) != assignment.version:
-                raise errors.RegistryConflictError(f"node {path} was changed by another client")
-            if found is None:
-                return [*self._creation(assignment, settings), *states]
-            return [SetNode(path, value, assignment.version), *states]
+            if (-1 if found is None else found[1]) != version:
+                raise errors.RegistryConflictError(
+                    f"there is a replicated topic '{topic}'"
+                    if version < 0
+                    else f"node {path} was changed by another client"
+                )
+            if found is not None:
+                return [SetNode(path, value, version), *changes]
+            create = [CreateNode(path, value), CreateNode(paths.replicated_partitions(topic), b"")]
+            return [*create, *self._replacement(settings_path, setting), *changes]
 
         self._change(plan, f"node {path}")
-        return written
-
-    def _creation(
-        self, assignment: TopicAssignment, settings: Mapping[str, str]
-    ) -> list[NodeChange]:
-        """Return the changes that create the nodes of a topic."""
-        topic, value = assignment.topic, replicated_values.encode_assignment(assignment)
-        wanted = encode_settings(settings) if settings else None
-        return [
-            CreateNode(paths.replicated_topic(topic), value),
-            CreateNode(paths.replicated_partitions(topic), b""),
-            *self._replacement(paths.topic_settings(topic), wanted),
-        ]
+        return assignment._replace(version=version + 1)
 
     def validate_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
         """Raise if the record would be too long; see `Store.validate_reassignments`."""

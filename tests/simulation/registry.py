@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from broker.cluster_state import (
     LiveBroker,
@@ -247,17 +248,13 @@ class SimulatedStore(ModelStore):
             self.nodes.scheduler.note("state of {}: {} version {}", write.partition, *result.stored)
         return result
 
-    def create_topic(self, assignment: TopicAssignment, settings: Mapping[str, str]) -> None:
-        super().create_topic(assignment, settings)
-        self.nodes.lose_answer()
-
-    def restore_partitions(
+    def write_topic(
         self,
         assignment: TopicAssignment,
-        settings: Mapping[str, str],
-        states: Mapping[TopicPartition, PartitionState],
+        settings: Mapping[str, str] = MappingProxyType({}),
+        states: Mapping[TopicPartition, PartitionState] = MappingProxyType({}),
     ) -> TopicAssignment:
-        written = super().restore_partitions(assignment, settings, states)
+        written = super().write_topic(assignment, settings, states)
         for partition in states:
             self.nodes.checker.state_written(
                 Created(partition, assignment.creation_id),
@@ -267,11 +264,6 @@ class SimulatedStore(ModelStore):
             self.nodes.scheduler.note(
                 "state of {}: restored {} version {}", partition, *self.nodes.states[partition]
             )
-        self.nodes.lose_answer()
-        return written
-
-    def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:
-        written = super().write_assignment(assignment)
         self.nodes.lose_answer()
         return written
 

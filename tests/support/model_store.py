@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from broker.cluster_state import (
     ClusterSnapshot,
@@ -89,18 +90,11 @@ class ModelStore:
         self.registry.states[write.partition] = StoredState(write.state, version)
         return StateResult(True, self.registry.states[write.partition])
 
-    def create_topic(self, assignment: TopicAssignment, settings: Mapping[str, str]) -> None:
-        self._check()
-        if assignment.topic in self.registry.topics:
-            raise RegistryConflictError(f"topic '{assignment.topic}' exists")
-        self.registry.topics[assignment.topic] = assignment
-        self.registry.settings[assignment.topic] = dict(settings)
-
-    def restore_partitions(
+    def write_topic(
         self,
         assignment: TopicAssignment,
-        settings: Mapping[str, str],
-        states: Mapping[TopicPartition, PartitionState],
+        settings: Mapping[str, str] = MappingProxyType({}),
+        states: Mapping[TopicPartition, PartitionState] = MappingProxyType({}),
     ) -> TopicAssignment:
         self._check()
         known = self.registry.topics.get(assignment.topic)
@@ -111,15 +105,6 @@ class ModelStore:
         if known is None:
             self.registry.settings[assignment.topic] = dict(settings)
         self.registry.states.update({one: StoredState(state, 0) for one, state in states.items()})
-        return written
-
-    def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:
-        self._check()
-        known = self.registry.topics.get(assignment.topic)
-        if known is None or known.version != assignment.version:
-            raise RegistryConflictError(f"topic '{assignment.topic}' was changed")
-        written = assignment._replace(version=assignment.version + 1)
-        self.registry.topics[assignment.topic] = written
         return written
 
     def validate_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:

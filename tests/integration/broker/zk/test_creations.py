@@ -30,7 +30,7 @@ def store(session: Session) -> ReplicatedTopicsStore:
 
 
 def create(store: ReplicatedTopicsStore, topic: TopicAssignment = TOPIC) -> None:
-    store.create_topic(topic, {})
+    store.write_topic(topic._replace(version=-1), {})
     store.write_states([StateWrite(one, LED, None) for one in topic.replicas])
 
 
@@ -52,7 +52,7 @@ def test_creation_when_the_topic_has_replicas_then_is_the_controllers_whatever_h
 
     assert (found.of(FIRST), found.of(SECOND)) == (given, given)
     assert given.voids(given.zxid - 1) and not given.voids(given.zxid + 1)
-    store.write_assignment(TOPIC._replace(replicas={**TOPIC.replicas, ADDED: (2, 0)}))
+    store.write_topic(TOPIC._replace(replicas={**TOPIC.replicas, ADDED: (2, 0)}))
     assert read_creations(session, [FIRST]).of(FIRST) == given
 
 
@@ -132,7 +132,7 @@ def test_partition_when_added_under_a_group_then_is_new_and_the_others_are_not(
     assert view.read().new == set()
 
     more = TOPIC._replace(replicas={**TOPIC.replicas, ADDED: (2, 0)})
-    store.write_assignment(more)
+    store.write_topic(more)
     store.write_states([StateWrite(ADDED, LED, None)])
 
     assert view.read().new == {ADDED}

@@ -63,7 +63,7 @@ def proxy(zookeeper: str) -> Iterator[ZooKeeperProxy]:
 
 
 def create(store: Store, assignment: TopicAssignment = TOPIC) -> None:
-    store.create_topic(assignment, {})
+    store.write_topic(assignment._replace(version=-1))
     writes = [StateWrite(one, LED, None) for one in assignment.replicas]
     assert all(result.is_written for result in store.write_states(writes))
 
@@ -71,7 +71,7 @@ def create(store: Store, assignment: TopicAssignment = TOPIC) -> None:
 def test_topic_when_created_then_nodes_have_the_documented_form(
     session: Session, store: ReplicatedTopicsStore
 ) -> None:
-    store.create_topic(TOPIC, {"min.insync.replicas": "2"})
+    store.write_topic(TOPIC._replace(version=-1), {"min.insync.replicas": "2"})
     results = store.write_states([StateWrite(P, LED, None)])
 
     assert results == [StateResult(True, StoredState(LED, 0))]
@@ -94,15 +94,15 @@ def test_topic_when_it_exists_then_conflict_and_it_stays(store: ReplicatedTopics
     create(store)
 
     with pytest.raises(RegistryConflictError):
-        store.create_topic(TOPIC._replace(creation_id="c2"), {})
+        store.write_topic(TOPIC._replace(creation_id="c2", version=-1))
 
 
 def test_topic_when_it_got_its_replicas_later_then_keeps_the_creations_of_its_homes(
     session: Session, store: ReplicatedTopicsStore
 ) -> None:
     topic = TOPIC._replace(kept={0: KeptCreation(Creation("of home 0", 7), 1)})
-    store.create_topic(topic, {})
-    written = store.write_assignment(topic._replace(replicas={P: (1, 0)}))
+    store.write_topic(topic._replace(version=-1), {})
+    written = store.write_topic(topic._replace(replicas={P: (1, 0)}))
 
     found = ReplicatedTopics(session).find(["t"]).topics
 
@@ -203,8 +203,8 @@ def test_snapshot_when_partitions_never_had_a_state_then_their_topic_is_readable
 ) -> None:
     added = TopicPartition("t", 1, 0)
     create(store)
-    store.write_assignment(TOPIC._replace(replicas={P: (0, 1), added: (1, 0)}))
-    store.create_topic(TopicAssignment("new", "c", {TopicPartition("new", 0, 0): (0,)}), {})
+    store.write_topic(TOPIC._replace(replicas={P: (0, 1), added: (1, 0)}))
+    store.write_topic(TopicAssignment("new", "c", {TopicPartition("new", 0, 0): (0,)}, -1))
 
     found = ReplicatedTopics(session).find(["t", "new", "absent"])
 
@@ -327,10 +327,10 @@ def test_topic_when_answer_is_lost_then_it_counts_as_created(proxy: ZooKeeperPro
         store = win(own)
         proxy.lose_next_answers()
 
-        store.create_topic(TOPIC, {})
+        store.write_topic(TOPIC._replace(version=-1), {})
 
         proxy.lose_next_answers()
-        assert store.write_assignment(TOPIC._replace(replicas={P: (1,)})).version == 1
+        assert store.write_topic(TOPIC._replace(replicas={P: (1,)})).version == 1
         assert proxy.lost_count == 2
 
 
@@ -343,8 +343,8 @@ def test_writes_when_another_is_the_controller_then_all_are_fenced(
 
     for write in (
         lambda: store.write_states([StateWrite(P, LED._replace(isr=(0,)), 0)]),
-        lambda: store.create_topic(TOPIC._replace(topic="u"), {}),
-        lambda: store.write_assignment(TOPIC._replace(replicas={P: (1,)})),
+        lambda: store.write_topic(TOPIC._replace(topic="u", version=-1)),
+        lambda: store.write_topic(TOPIC._replace(replicas={P: (1,)})),
         lambda: store.write_reassignments({P: Reassignment((0,), (1,))}, 0),
         lambda: store.begin_deletion("t"),
         lambda: store.finish_deletion(TOPIC),
@@ -360,11 +360,11 @@ def test_writes_when_another_is_the_controller_then_all_are_fenced(
 
 def test_assignment_when_another_version_then_conflict(store: ReplicatedTopicsStore) -> None:
     create(store)
-    written = store.write_assignment(TOPIC._replace(replicas={P: (1, 0)}))
+    written = store.write_topic(TOPIC._replace(replicas={P: (1, 0)}))
 
     assert written.version == 1
     with pytest.raises(RegistryConflictError):
-        store.write_assignment(TOPIC)
+        store.write_topic(TOPIC)
 
 
 def test_reassignments_when_too_many_for_a_node_then_refused_with_how_many_are_possible(
