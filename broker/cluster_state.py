@@ -122,6 +122,21 @@ class TopicAssignment(NamedTuple):
     # or ZooKeeper has lost its data. Never changed.
     kept: Mapping[int, KeptCreation] = {}
 
+    def described(
+        self,
+        partition: TopicPartition,
+        stored: StoredState,
+        min_isr: int,
+        original: tuple[int, ...] | None = None,
+    ) -> ReplicatedPartition:
+        """Return a partition as brokers are told of it; `original` replicas, if they change."""
+        replicas, kept = self.replicas[partition], self.kept.get(partition.home)
+        adding = () if original is None else tuple(one for one in replicas if one not in original)
+        return ReplicatedPartition(
+            *(partition, self.creation_id, replicas, min_isr, stored.state, stored.version),
+            *(adding, "" if kept is None else kept.creation.id),
+        )
+
 
 class StoredState(NamedTuple):
     """The state of a partition and the version of the node in ZooKeeper that holds it."""

@@ -32,6 +32,19 @@ def is_open_to_others(path: Path, found: os.stat_result) -> bool:
     return not any(real.is_relative_to(Path(one).resolve()) for one in (own, _CREDENTIALS))
 
 
+FileStamp = tuple[int, int, int]
+"""What changes with a file: its inode, the time of its last change, its size."""
+
+
+def stamp_of(path: Path) -> FileStamp | None:
+    """Return the stamp of a file, None if there is none that can be found."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def open_file(path: Path, flags: int, mode: int = _FILE_MODE) -> int:
     """Open a file and return its descriptor; `OSError` for a symbolic link."""
     # the target of a link may be another's file

@@ -40,7 +40,6 @@ class ReplicaRecord(NamedTuple):
         """Return the document."""
         import json  # late: clients import this module for its types, and make no records
 
-        leader, leader_epoch, isr, controller_epoch = self.state
         return json.dumps(
             {
                 "version": _VERSION,
@@ -48,10 +47,7 @@ class ReplicaRecord(NamedTuple):
                 "partition": self.partition.name,
                 "creation_id": self.creation_id,
                 "replicas": self.replicas,
-                "leader": leader,
-                "leader_epoch": leader_epoch,
-                "isr": isr,
-                "controller_epoch": controller_epoch,
+                **self.state._asdict(),
                 "state_version": self.version,
                 "settings": dict(self.settings),
                 "kept_id": self.kept_id,

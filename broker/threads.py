@@ -38,6 +38,11 @@ class LoopThread(threading.Thread):
         self._guarded_loop = loop
         self._at_failure = at_failure
 
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the thread's end; returns at once if it was never started."""
+        if self.is_alive():
+            super().join(timeout)
+
     def run(self) -> None:
         """Call the loop until it returns."""
         failed_s: deque[float] = deque(maxlen=MAX_FAILURES)
@@ -60,7 +65,7 @@ class LoopThread(threading.Thread):
 
 
 class StoppableThread(LoopThread):
-    """A thread whose `_loop` ends soon after `stop`; `join` also if it was never started."""
+    """A thread whose `_loop` ends soon after `stop`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(self._loop, name=name)
@@ -73,11 +78,6 @@ class StoppableThread(LoopThread):
     def stop(self) -> None:
         """Ask the thread to stop."""
         self._stopping.set()
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for the thread's end."""
-        if self.is_alive():
-            super().join(timeout)
 
 
 def logged(action: Callable[[], object]) -> Callable[[], None]:

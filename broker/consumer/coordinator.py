@@ -16,14 +16,7 @@ from broker.client.counts import ConsumerCounts
 from broker.consumer.assignment import assign_topics
 from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.fetcher_thread import Feed, FetcherPool
-from broker.consumer.membership import (
-    GroupView,
-    Lease,
-    LeaseKeeper,
-    Membership,
-    Ownership,
-    View,
-)
+from broker.consumer.membership import GroupView, Lease, LeaseKeeper, Membership, Ownership, View
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, RegistryUnreachableError

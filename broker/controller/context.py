@@ -170,17 +170,6 @@ class ControllerContext:
 
     def described(self, partition: TopicPartition) -> ReplicatedPartition:
         """Return a partition that has a state as brokers are told of it."""
-        assignment, stored = self.topics[partition.topic], self.states[partition]
-        replicas = assignment.replicas[partition]
-        change = self.reassignments.get(partition)
-        kept = assignment.kept.get(partition.home)
-        return ReplicatedPartition(
-            partition,
-            assignment.creation_id,
-            replicas,
-            self.min_isr(partition.topic),
-            stored.state,
-            stored.version,
-            tuple(one for one in replicas if change and one not in change.original),
-            "" if kept is None else kept.creation.id,
-        )
+        topic, change = self.topics[partition.topic], self.reassignments.get(partition)
+        min_isr, original = self.min_isr(partition.topic), change and change.original
+        return topic.described(partition, self.states[partition], min_isr, original)

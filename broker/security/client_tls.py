@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from broker.errors import BrokerUnreachableError, ConfigError, TlsError
+from broker.files import FileStamp, stamp_of
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import TlsFiles
 from broker.security.mechanisms import Channel
@@ -25,7 +26,7 @@ _NOT_YET_VALID, _EXPIRED, _OTHER_NAMES = 9, 10, (62, 64)  # of `verify_code`
 _WANTS_ONE = ("CERTIFICATE_REQUIRED", "HANDSHAKE_FAILURE", "ALERT_BAD_CERTIFICATE")
 _ACCEPTS_NONE = ("UNKNOWN_CA", "CERTIFICATE_EXPIRED", "CERTIFICATE_UNKNOWN", "_CERTIFICATE")
 _SHORT = {"commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU"}
-_Stamps = tuple[tuple[int, int, int] | None, ...]
+_Stamps = tuple[FileStamp | None, ...]
 _Certificate = Mapping[str, Any]  # as `getpeercert` has it
 
 
@@ -45,7 +46,7 @@ def context_of(files: TlsFiles) -> Context:
     Raises:
         ConfigError: a file cannot be used; if an earlier one could, that context stays in use.
     """
-    stamps = tuple(None if path is None else _stamp(path) for path in files[:3])
+    stamps = tuple(None if path is None else stamp_of(path) for path in files[:3])
     known = _contexts.get(files)
     if known is not None and known.stamps == stamps:
         return known
@@ -58,14 +59,6 @@ def context_of(files: TlsFiles) -> Context:
         logger.warning("%s; the certificates read before stay in use", error)
         return known
     return made
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def _made(files: TlsFiles, stamps: _Stamps) -> Context:

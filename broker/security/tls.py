@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from broker.config import BrokerConfig
 from broker.errors import ConfigError
-from broker.files import is_open_to_others
+from broker.files import FileStamp, is_open_to_others, stamp_of
 from broker.security.subject import PrincipalRules
 
 logger = logging.getLogger(__name__)
@@ -38,15 +38,16 @@ class ServerTls:
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
-        self._files = _files(config)
+        named = (config.ssl_certificate, config.ssl_key, config.ssl_ca)
+        self._files = [path for path in named if path is not None]
         self._state = self._look()
         self._warned_days: int | None = None
         self.rules = PrincipalRules(config.ssl_principal_rules)
         self.current = load_context(config)
         self.warn_of_end()
 
-    def _look(self) -> list[tuple[int, int, int] | None]:
-        return [_state_of(path) for path in self._files]
+    def _look(self) -> list[FileStamp | None]:
+        return [stamp_of(path) for path in self._files]
 
     def reload(self) -> None:
         """Use the files if they have changed; if they cannot be used, keep what was loaded."""
@@ -86,19 +87,6 @@ class ServerTls:
             "expired at" if left <= 0 else "expires at",
             end,
         )
-
-
-def _files(config: BrokerConfig) -> list[Path]:
-    named = (config.ssl_certificate, config.ssl_key, config.ssl_ca)
-    return [path for path in named if path is not None]
-
-
-def _state_of(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def load_context(config: BrokerConfig) -> ServerContext:

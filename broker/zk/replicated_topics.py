@@ -171,23 +171,11 @@ class ReplicatedTopics:
             min_isr_of: returns the least number of in-sync replicas of a topic.
         """
         found = self.find(names)
-        partitions = []
-        for topic in found.topics:
-            for partition in topic.replicas.keys() & found.states.keys():
-                stored = found.states[partition]
-                kept = topic.kept.get(partition.home)
-                partitions.append(
-                    ReplicatedPartition(
-                        partition,
-                        topic.creation_id,
-                        topic.replicas[partition],
-                        min_isr_of(topic.topic),
-                        stored.state,
-                        stored.version,
-                        kept_id="" if kept is None else kept.creation.id,
-                    )
-                )
-        return partitions
+        return [
+            topic.described(partition, found.states[partition], min_isr_of(topic.topic))
+            for topic in found.topics
+            for partition in topic.replicas.keys() & found.states.keys()
+        ]
 
     def _find_deleted(self, missing: Sequence[TopicPartition]) -> dict[str, str]:
         """Return which node of a state was deleted by hand, by topic."""

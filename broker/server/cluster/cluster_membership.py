@@ -19,6 +19,7 @@ from broker.endpoints import PLAIN_LISTENER, Endpoint
 from broker.errors import ConfigError, RegistryUnreachableError, ServerError, TopicExistsError
 from broker.log.manager import LogManager
 from broker.protocol.responses import BrokerAddress
+from broker.security.rules import StoredRules
 from broker.server.cluster.cluster_keys import ClusterKeyStore
 from broker.server.cluster.cluster_view import ClusterView, follow_registry
 from broker.server.cluster.replica_manager import ReplicaManager
@@ -27,15 +28,7 @@ from broker.threads import StoppableThread
 from broker.topic import unregistrable_in
 
 if TYPE_CHECKING:
-    from broker.security.rules import StoredRules
-    from broker.server.cluster.controller_requests import ControllerRequests
-    from broker.server.cluster.controller_thread import ControllerThread
-    from broker.server.cluster.followed import (
-        OpenNodesFollower,
-        Overrides,
-        RulesFollower,
-        SettingsFollower,
-    )
+    from broker.server.cluster import controller_requests, controller_thread, followed
     from broker.zk.registry import Registry, WatchedRegistry
 
 logger = logging.getLogger(__name__)
@@ -59,10 +52,10 @@ class ClusterMembership:
     _lost_topics: set[str] = field(default_factory=set, init=False)
     # None without ZooKeeper, and before the start
     registry: Registry | None = field(default=None, init=False)
-    settings: SettingsFollower | None = field(default=None, init=False)
-    rules: RulesFollower | None = field(default=None, init=False)  # also without rules
-    open_nodes: OpenNodesFollower | None = field(default=None, init=False)
-    controller: ControllerThread | None = field(default=None, init=False)
+    settings: followed.SettingsFollower | None = field(default=None, init=False)
+    rules: followed.RulesFollower | None = field(default=None, init=False)  # also without rules
+    open_nodes: followed.OpenNodesFollower | None = field(default=None, init=False)
+    controller: controller_thread.ControllerThread | None = field(default=None, init=False)
 
     @property
     def has_session(self) -> bool:
@@ -72,7 +65,7 @@ class ClusterMembership:
     def open(
         self,
         config: BrokerConfig,
-        apply: Callable[[Overrides], None],
+        apply: Callable[[followed.Overrides], None],
         apply_rules: Callable[[StoredRules, int], None],
     ) -> None:
         """Connect to ZooKeeper, join its cluster, and apply the settings and rules there."""
@@ -88,11 +81,7 @@ class ClusterMembership:
             self.keys.open(directories.first_path(), directories.cluster_id() or "", None)
             return
         # late: kazoo, which a broker may do without
-        from broker.server.cluster.followed import (
-            OpenNodesFollower,
-            RulesFollower,
-            SettingsFollower,
-        )
+        from broker.server.cluster import followed
         from broker.zk.registry import Registry
         from broker.zk.security import security_of
 
@@ -107,16 +96,16 @@ class ClusterMembership:
         directories.join_cluster(cluster_id)
         self.keys.stored_epoch = self._stored_epoch
         self.keys.open(directories.first_path(), cluster_id, self.registry.session)
-        self.settings = SettingsFollower(
+        self.settings = followed.SettingsFollower(
             self.registry.session, config.broker_id, directories.first_path(), apply
         )
         self.replicas.records.settings_of = self.settings.last_good
         self.settings.load()
         if config.enforces_rules:
-            self.rules = RulesFollower(self.registry.session, self.clock, apply_rules)
+            self.rules = followed.RulesFollower(self.registry.session, self.clock, apply_rules)
             self.rules.load()
         if config.zk_set_acl:
-            self.open_nodes = OpenNodesFollower(self.registry.session)
+            self.open_nodes = followed.OpenNodesFollower(self.registry.session)
 
     def _stored_epoch(self, broker_id: int) -> int | None:
         from broker.zk import paths  # late: kazoo
@@ -158,7 +147,7 @@ class ClusterMembership:
 
     def register(
         self, config: BrokerConfig, address: BrokerAddress, endpoints: tuple[Endpoint, ...]
-    ) -> ControllerRequests | None:
+    ) -> controller_requests.ControllerRequests | None:
         """Register the broker and its topics, and follow those of others.
 
         Return who handles requests to the controller.
@@ -205,11 +194,12 @@ class ClusterMembership:
         self._feed.start()
         return self._join_controllers(config, registry)
 
-    def _join_controllers(self, config: BrokerConfig, registry: Registry) -> ControllerRequests:
+    def _join_controllers(
+        self, config: BrokerConfig, registry: Registry
+    ) -> controller_requests.ControllerRequests:
         """Prepare to stand for election as the controller, and accept its pushes."""
         assert self.settings is not None
-        from broker.server.cluster.controller_requests import ControllerRequests  # late: kazoo
-        from broker.server.cluster.controller_thread import ControllerThread  # late: kazoo
+        from broker.server.cluster import controller_requests, controller_thread  # late: kazoo
         from broker.zk.controller_election import stored_epoch  # late: kazoo
         from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo
 
@@ -223,12 +213,12 @@ class ClusterMembership:
         self.replicas.orders.stored_controller_epoch = lambda: stored_epoch(
             self._present_registry().session
         )
-        self.controller = ControllerThread(
+        self.controller = controller_thread.ControllerThread(
             *(registry, topics, config, self.clock, self._note_controller, self.changes),
             self.replicas.brokers,
         )
         self.replicas.brokers.on_noted.append(self.controller.note_live)
-        return ControllerRequests(self.controller, registry, topics)
+        return controller_requests.ControllerRequests(self.controller, registry, topics)
 
     @property
     def _followers(self) -> list[StoppableThread]:

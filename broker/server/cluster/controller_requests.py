@@ -8,26 +8,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from broker import errors
 from broker.cluster_state import Creation, ReplicatedPartition
 from broker.controller.controller import Controller
-from broker.protocol.cluster_requests import (
-    THROTTLE_STAYS,
-    AddPartitionsRequest,
-    CreateReplicatedTopicRequest,
-    DeleteReplicatedTopicRequest,
-    ElectionKind,
-    ElectLeadersRequest,
-    ListedReassignments,
-    ListReassignmentsRequest,
-    PartitionOutcome,
-    PartitionReassignment,
-    ReassignRequest,
-    ReplicateTopicRequest,
-    RestorePartitionsRequest,
-)
+from broker.protocol import cluster_requests
 from broker.protocol.layouts import ControllerRequest
 from broker.protocol.replica_requests import ChangeIsrRequest, ControlledShutdownRequest
 from broker.server.cluster.controller_thread import ControllerThread
@@ -36,7 +22,8 @@ from broker.zk.creations import read_creations
 from broker.zk.registry import Registry
 from broker.zk.replicated_topics import ReplicatedTopics
 
-_T = TypeVar("_T")
+_CREATIONS = (cluster_requests.CreateReplicatedTopicRequest, cluster_requests.ReplicateTopicRequest)
+_PLACING = (*_CREATIONS, cluster_requests.AddPartitionsRequest, cluster_requests.ReassignRequest)
 
 
 @dataclass(eq=False)
@@ -50,28 +37,21 @@ class ControllerRequests:
     def handle(self, request: ControllerRequest) -> Future[Any]:
         """Return the future outcome of a request; it fails with a `ServerError`."""
         job = partial(self._carry_out, request)
-        match request:
-            case CreateReplicatedTopicRequest() | ReplicateTopicRequest():
-                return self.thread.submit_creation(self._with_all_brokers(job))
-            case AddPartitionsRequest() | ReassignRequest():
-                return self.thread.submit(self._with_all_brokers(job))
-        return self.thread.submit(job)
+        if isinstance(request, _PLACING):
+            job = partial(self._with_all_brokers, job)
+        return self.thread.submit(job, is_creation=isinstance(request, _CREATIONS))
 
-    def _with_all_brokers(self, job: Callable[[Controller], _T]) -> Callable[[Controller], _T]:
-        """Have a refused job done again if a broker is registered that was not known before."""
-
-        def work(controller: Controller) -> _T:
-            try:
-                return job(controller)
-            except (errors.InvalidReplicationFactorError, errors.InvalidRequestError):
-                # ZooKeeper's watch for brokers may fire after a client's request that needs them
-                brokers = self.topics.brokers()
-                if set(brokers) == set(controller.context.brokers.values()):
-                    raise
-                controller.brokers_changed(brokers)
-                return job(controller)
-
-        return work
+    def _with_all_brokers(self, job: Callable[[Controller], Any], controller: Controller) -> Any:
+        """Do a refused job again if a broker is registered that was not known before."""
+        try:
+            return job(controller)
+        except (errors.InvalidReplicationFactorError, errors.InvalidRequestError):
+            # ZooKeeper's watch for brokers may fire after a client's request that needs them
+            brokers = self.topics.brokers()
+            if set(brokers) == set(controller.context.brokers.values()):
+                raise
+            controller.brokers_changed(brokers)
+            return job(controller)
 
     def _carry_out(self, request: ControllerRequest, controller: Controller) -> Any:
         match request:
@@ -79,28 +59,29 @@ class ControllerRequests:
                 return controller.change_isr(broker_id, broker_epoch, changes)
             case ControlledShutdownRequest(broker_id, broker_epoch):
                 return controller.controlled_shutdown(broker_id, broker_epoch)
-            case CreateReplicatedTopicRequest():
+            case cluster_requests.CreateReplicatedTopicRequest():
                 return self._create(request, controller)
-            case ReplicateTopicRequest():
+            case cluster_requests.ReplicateTopicRequest():
                 return self._replicate(request, controller)
-            case RestorePartitionsRequest():
+            case cluster_requests.RestorePartitionsRequest():
                 return self._restore(request, controller)
-            case AddPartitionsRequest(topic, count):
+            case cluster_requests.AddPartitionsRequest(topic, count):
                 return controller.topics.add_partitions(topic, count, start=_any_start())
-            case DeleteReplicatedTopicRequest(topic):
+            case cluster_requests.DeleteReplicatedTopicRequest(topic):
                 return controller.deletions.delete_topic(topic)
-            case ElectLeadersRequest():
+            case cluster_requests.ElectLeadersRequest():
                 return _elect(request, controller)
-            case ReassignRequest():
+            case cluster_requests.ReassignRequest():
                 return _reassign(request, controller)
-            case ListReassignmentsRequest():
-                context = controller.context
-                moves = (PartitionReassignment(*one) for one in context.reassignments.items())
-                return ListedReassignments(context.throttle_bytes_per_s, tuple(moves))
+            case cluster_requests.ListReassignmentsRequest():
+                context, move = controller.context, cluster_requests.PartitionReassignment
+                moves = tuple(move(*one) for one in context.reassignments.items())
+                throttle = context.throttle_bytes_per_s
+                return cluster_requests.ListedReassignments(throttle, moves)
         raise errors.InvalidRequestError(f"the controller takes no {type(request).__name__}")
 
     def _create(
-        self, request: CreateReplicatedTopicRequest, controller: Controller
+        self, request: cluster_requests.CreateReplicatedTopicRequest, controller: Controller
     ) -> list[ReplicatedPartition]:
         homes = self.registry.homes_of([request.topic])[request.topic]
         known = {*controller.context.topics, *controller.context.unreadable}
@@ -118,7 +99,7 @@ class ControllerRequests:
         )
 
     def _replicate(
-        self, request: ReplicateTopicRequest, controller: Controller
+        self, request: cluster_requests.ReplicateTopicRequest, controller: Controller
     ) -> list[ReplicatedPartition]:
         topic = request.topic
         counts = self.registry.homes_of([topic])[topic]
@@ -143,7 +124,7 @@ class ControllerRequests:
         )
 
     def _restore(
-        self, request: RestorePartitionsRequest, controller: Controller
+        self, request: cluster_requests.RestorePartitionsRequest, controller: Controller
     ) -> list[ReplicatedPartition]:
         if not request.records:
             raise errors.InvalidRequestError("no partitions to restore are named")
@@ -157,24 +138,25 @@ class ControllerRequests:
         return controller.topics.restore(request.records)
 
 
-def _elect(request: ElectLeadersRequest, controller: Controller) -> list[PartitionOutcome]:
-    leadership = controller.leadership
-    if request.kind is ElectionKind.PREFERRED:
-        outcomes = leadership.elect_preferred(request.partitions)
-        return [_outcome(one, outcomes[one]) for one in request.partitions]
-    return [
-        _outcome(one, _refusal(partial(leadership.elect_unclean, one)))
-        for one in request.partitions
-    ]
+def _elect(
+    request: cluster_requests.ElectLeadersRequest, controller: Controller
+) -> list[cluster_requests.PartitionOutcome]:
+    leadership, wanted = controller.leadership, request.partitions
+    if request.kind is cluster_requests.ElectionKind.PREFERRED:
+        outcomes = leadership.elect_preferred(wanted)
+        return [_outcome(one, outcomes[one]) for one in wanted]
+    return [_outcome(one, _refusal(partial(leadership.elect_unclean, one))) for one in wanted]
 
 
-def _reassign(request: ReassignRequest, controller: Controller) -> list[PartitionOutcome]:
+def _reassign(
+    request: cluster_requests.ReassignRequest, controller: Controller
+) -> list[cluster_requests.PartitionOutcome]:
     """Begin reassignments; a partition whose target is empty has its own cancelled."""
     reassignments = controller.reassignments
     targets = {one.partition: one.replicas for one in request.targets if one.replicas}
-    throttle = request.throttle_bytes_per_s
-    if targets or throttle != THROTTLE_STAYS:
-        reassignments.begin(targets, None if throttle == THROTTLE_STAYS else throttle)
+    stays = request.throttle_bytes_per_s == cluster_requests.THROTTLE_STAYS
+    if targets or not stays:
+        reassignments.begin(targets, None if stays else request.throttle_bytes_per_s)
     return [
         _outcome(
             one.partition,
@@ -193,10 +175,11 @@ def _refusal(job: Callable[[], object]) -> errors.ServerError | None:
     return None
 
 
-def _outcome(partition: TopicPartition, refusal: errors.ServerError | None) -> PartitionOutcome:
-    if refusal is None:
-        return PartitionOutcome(partition, errors.NO_ERROR, "")
-    return PartitionOutcome(partition, refusal.code, str(refusal))
+def _outcome(
+    partition: TopicPartition, refusal: errors.ServerError | None
+) -> cluster_requests.PartitionOutcome:
+    code, text = (errors.NO_ERROR, "") if refusal is None else (refusal.code, str(refusal))
+    return cluster_requests.PartitionOutcome(partition, code, text)
 
 
 def _new_creation_id() -> str:

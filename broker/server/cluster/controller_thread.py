@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from broker import errors
 from broker.clock import Clock
@@ -149,7 +149,6 @@ class ControllerEvents:
 _RETRY_S = 1.0
 _REREAD_S = 3.0
 """How often topics that cannot be read are read again."""
-_T = TypeVar("_T")
 
 
 @dataclass(eq=False)
@@ -213,8 +212,7 @@ class ControllerThread:
 
     def join(self) -> None:
         """Wait for the end of the thread; a request to ZooKeeper ends with the session."""
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._thread.join()
 
     def note_live(self, brokers: tuple[LiveBroker, ...]) -> None:
         """Note the live brokers, as a controller tells them; callable from any thread."""
@@ -224,40 +222,27 @@ class ControllerThread:
 
     # Requests.
 
-    def submit(self, job: Callable[[Controller], _T]) -> Future[_T]:
-        """Have the controller do a job; the future fails with a `ServerError`."""
-        return self._submit(Future(), job, Future.set_result)
+    def submit(self, job: Callable[[Controller], Any], *, is_creation: bool = False) -> Future[Any]:
+        """Have the controller do a job; the future fails with a `ServerError`.
 
-    def submit_creation(
-        self, create: Callable[[Controller], list[ReplicatedPartition]]
-    ) -> Future[list[ReplicatedPartition]]:
-        """Have a topic created; done when all leaders of its partitions know that they lead."""
-        created: Future[list[ReplicatedPartition]] = Future()
-        self._creations.expect(created)
-        return self._submit(created, create, self._await_leaders)
+        The creation of a topic is done when all leaders of its partitions know that they lead.
+        """
+        future: Future[Any] = Future()
+        if is_creation:
+            self._creations.expect(future)
+        with self._lock:
+            if self._is_stopped:
+                future.set_exception(errors.ShuttingDownError("the broker is shutting down"))
+            else:  # before the event of the stop
+                self.events.put(partial(self._answer, future, job, is_creation=is_creation))
+        return future
 
     def settings_changed(self) -> None:
         """Note that settings of topics may have changed; returns at once."""
         self.events.put(self._read_settings)
 
-    def _submit(
-        self,
-        future: Future[_T],
-        job: Callable[[Controller], _T],
-        complete: Callable[[Future[_T], _T], None],
-    ) -> Future[_T]:
-        with self._lock:
-            if self._is_stopped:
-                future.set_exception(errors.ShuttingDownError("the broker is shutting down"))
-            else:  # before the event of the stop
-                self.events.put(lambda: self._answer(future, job, complete))
-        return future
-
     def _answer(
-        self,
-        future: Future[_T],
-        job: Callable[[Controller], _T],
-        complete: Callable[[Future[_T], _T], None],
+        self, future: Future[Any], job: Callable[[Controller], Any], *, is_creation: bool
     ) -> None:
         try:
             if self.controller is None:
@@ -276,13 +261,11 @@ class ControllerThread:
             future.set_exception(errors.UnknownServerError(f"the controller failed: {error!r}"))
             raise
         else:
-            complete(future, outcome)
-
-    def _await_leaders(
-        self, created: Future[list[ReplicatedPartition]], partitions: list[ReplicatedPartition]
-    ) -> None:
-        self._creations.add(created, partitions)
-        self._complete_creations(self.controller)
+            if is_creation:
+                self._creations.add(future, outcome)
+                self._complete_creations(self.controller)
+            else:
+                future.set_result(outcome)
 
     def _complete_creations(self, controller: Controller | None) -> None:
         """Complete creations whose live leaders all know of them; out of office, all creations."""

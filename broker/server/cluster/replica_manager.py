@@ -20,12 +20,7 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.clock import Clock
-from broker.cluster_state import (
-    IsrChange,
-    IsrDecision,
-    ReplicatedPartition,
-    ShutdownProgress,
-)
+from broker.cluster_state import IsrChange, IsrDecision, ReplicatedPartition, ShutdownProgress
 from broker.config import BrokerConfig
 from broker.log.log import Log
 from broker.log.manager import LogManager
@@ -41,11 +36,7 @@ from broker.protocol.replica_requests import (
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.replication.leader import Leader
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.replica_fetcher import (
-    DiskThreads,
-    ReplicaFetcher,
-    ReplicaFetchers,
-)
+from broker.server.cluster.replica_fetcher import DiskThreads, ReplicaFetcher, ReplicaFetchers
 from broker.server.cluster.replica_orders import ReplicaOrders
 from broker.server.cluster.replica_table import HostedReplica, NoteStates, ReplicaTable
 from broker.server.cluster.state_change_log import NoteChanges
@@ -327,8 +318,7 @@ class ReplicaManager:
         self.fetchers.stop()
         self.brokers.stop()
         self.fetchers.join()
-        if self._ticker.ident is not None:
-            self._ticker.join()
+        self._ticker.join()
         self._disks.stop()
         self._faults.stop()
         self.records.stop()

@@ -15,25 +15,13 @@ from threading import Lock
 
 from broker import errors
 from broker.clock import Clock
-from broker.cluster_state import (
-    LAST_EPOCH,
-    IsrChange,
-    ReplicatedPartition,
-    StoppedReplica,
-)
+from broker.cluster_state import LAST_EPOCH, IsrChange, ReplicatedPartition, StoppedReplica
 from broker.log.manager import LogManager
-from broker.protocol.replica_requests import (
-    PushEpochs,
-    PushStatesRequest,
-)
+from broker.protocol.replica_requests import PushEpochs, PushStatesRequest
 from broker.replication.leader import resignation
 from broker.replication.replicas import RoleChange
 from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.replica_fetcher import (
-    BACKGROUND_COUNT,
-    DiskThreads,
-    ReplicaFetchers,
-)
+from broker.server.cluster.replica_fetcher import BACKGROUND_COUNT, DiskThreads, ReplicaFetchers
 from broker.server.cluster.replica_table import HostedReplica, ReplicaTable
 from broker.server.cluster.throttle import Throttle
 from broker.state_changes import ChangeKind, LoggedChange
