@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from broker.stats import ELECTION_BOUNDS_S, Histogram
@@ -17,23 +18,34 @@ from broker.topic import TopicPartition
 BATCH_BOUNDS_BYTES: tuple[float, ...] = tuple(4**power for power in range(4, 13))  # 256 B to 16 MiB
 
 
+@dataclass(eq=False, slots=True)
 class TopicCounts:
     """What happened to the messages of one topic."""
 
-    __slots__ = ("errors", "messages", "retries", "size_bytes")
-
-    def __init__(self) -> None:
-        self.messages: int = 0
-        self.size_bytes: int = 0
-        self.errors: int = 0
-        self.retries: int = 0
+    messages: int = 0
+    size_bytes: int = 0
+    errors: int = 0
+    retries: int = 0
 
 
+def _add(total: Any, other: Any) -> None:
+    """Add the fields of an object to those of another one of its class."""
+    for name in (one.name for one in fields(total)):
+        value = getattr(other, name)
+        if isinstance(value, Histogram):
+            getattr(total, name).add(value)
+        elif isinstance(value, dict):
+            for topic, counts in list(value.items()):
+                _add(total.of(topic), counts)
+        else:
+            setattr(total, name, getattr(total, name) + value)
+
+
+@dataclass(eq=False)
 class _Counts:
     """The counts of one thread."""
 
-    def __init__(self) -> None:
-        self.topics: dict[str, TopicCounts] = {}
+    topics: dict[str, TopicCounts] = field(default_factory=dict)
 
     def of(self, topic: str) -> TopicCounts:
         """Return the counts of a topic."""
@@ -44,12 +56,7 @@ class _Counts:
 
     def add(self, other: Self) -> None:
         """Add the counts of another thread."""
-        for topic, counts in list(other.topics.items()):
-            total = self.of(topic)
-            total.messages += counts.messages
-            total.size_bytes += counts.size_bytes
-            total.errors += counts.errors
-            total.retries += counts.retries
+        _add(self, other)
 
     def end(self) -> None:
         """Forget what is so only while the thread works."""
@@ -61,59 +68,37 @@ class Queue(Protocol):
     message_count: int
 
 
+@dataclass(eq=False)
 class ProducerCounts(_Counts):
     """What a thread counts that sends messages."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.queue_times: Histogram = Histogram()  # of batches
-        self.request_times: Histogram = Histogram()
-        self.set_bytes: Histogram = Histogram(BATCH_BOUNDS_BYTES)
-        self.in_flight: int = 0  # requests
-        self.queues: list[Queue] = []
+    queue_times: Histogram = field(default_factory=Histogram)  # of batches
+    request_times: Histogram = field(default_factory=Histogram)
+    set_bytes: Histogram = field(default_factory=lambda: Histogram(BATCH_BOUNDS_BYTES))
+    in_flight: int = 0  # requests
+    queues: list[Queue] = field(default_factory=list)
 
     @property
     def queued_messages(self) -> int:
         """Return how many messages wait to be sent."""
         return sum(one.message_count for one in list(self.queues))
 
-    def add(self, other: Self) -> None:
-        """Add the counts of another thread."""
-        super().add(other)
-        self.queue_times.add(other.queue_times)
-        self.request_times.add(other.request_times)
-        self.set_bytes.add(other.set_bytes)
-        self.in_flight += other.in_flight
-        self.queues += other.queues
-
     def end(self) -> None:
         """Forget what is queued and in flight."""
         self.in_flight, self.queues = 0, []
 
 
+@dataclass(eq=False)
 class ConsumerCounts(_Counts):
     """What a thread counts that reads messages, or does the work of a group's member."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.fetch_times: Histogram = Histogram()
-        self.commit_times: Histogram = Histogram()
-        self.rebalance_times: Histogram = Histogram(ELECTION_BOUNDS_S)
-        self.commits: int = 0
-        self.failed_commits: int = 0
-        self.rebalances: int = 0
-        self.failed_rebalances: int = 0
-
-    def add(self, other: Self) -> None:
-        """Add the counts of another thread."""
-        super().add(other)
-        self.fetch_times.add(other.fetch_times)
-        self.commit_times.add(other.commit_times)
-        self.rebalance_times.add(other.rebalance_times)
-        self.commits += other.commits
-        self.failed_commits += other.failed_commits
-        self.rebalances += other.rebalances
-        self.failed_rebalances += other.failed_rebalances
+    fetch_times: Histogram = field(default_factory=Histogram)
+    commit_times: Histogram = field(default_factory=Histogram)
+    rebalance_times: Histogram = field(default_factory=lambda: Histogram(ELECTION_BOUNDS_S))
+    commits: int = 0
+    failed_commits: int = 0
+    rebalances: int = 0
+    failed_rebalances: int = 0
 
 
 C = TypeVar("C", bound=_Counts)

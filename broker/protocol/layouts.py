@@ -1,7 +1,7 @@
 """Layouts: the wire form of a value, declared once for both ways.
 
 Requests of the control plane and their responses are composed of them. Messages sent for each
-message set (publishes, reads, fetches of followers) and lists of all partitions of a cluster are
+message set (publishes, reads, responses to followers) and lists of all partitions of a cluster are
 encoded by hand, as that is faster.
 """
 

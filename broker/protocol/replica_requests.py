@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from sys import intern
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, NamedTuple
 
 from broker.cluster_state import (
     EpochEnd,
@@ -30,21 +30,12 @@ from broker.cluster_state import (
 from broker.errors import ProtocolError
 from broker.protocol import layouts, requests
 from broker.protocol.codec import Fault, scan
-from broker.protocol.layouts import (
-    ControllerRequest,
-    ControlRequest,
-    ExtensionRequest,
-    Int32,
-    Int64,
-)
+from broker.protocol.layouts import ControllerRequest, ControlRequest, Int32, Int64
 from broker.protocol.message import Scan
 from broker.protocol.primitives import INT16, INT32, Buffer, Reader, encode_short_string
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.topic import MAX_CLUSTER_PARTITIONS, TopicPartition
 
-# id and epoch of the broker that fetches; longest wait, least bytes, most bytes
-_FETCHER = struct.Struct(">iqiii")
-_POSITION = struct.Struct(">iqiqii")
 # error, high watermark, log start offset, epoch and offset of a divergence, time of the segment,
 # epoch count
 _FETCHED = struct.Struct(">hqqiqqi")
@@ -73,41 +64,18 @@ class ReplicaPosition(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReplicaFetchRequest(ExtensionRequest):
+class ReplicaFetchRequest(ControlRequest):
     """Read many partitions up to their log end, as a follower; wait as a read does."""
 
     TYPE = requests.RequestType.READ
     VERSION = 2
 
-    replica_id: int  # of the broker that fetches
-    broker_epoch: int  # of its registration
-    max_wait_ms: int
-    min_bytes: int  # of all partitions together, as `max_bytes`
-    max_bytes: int
+    replica_id: Int32  # of the broker that fetches
+    broker_epoch: Int64  # of its registration
+    max_wait_ms: Int32
+    min_bytes: Int32  # of all partitions together, as `max_bytes`
+    max_bytes: Int32
     positions: tuple[ReplicaPosition, ...]
-
-    def encode(self) -> bytes:
-        """Return the body."""
-        parts = [
-            _FETCHER.pack(
-                self.replica_id, self.broker_epoch, self.max_wait_ms, self.min_bytes, self.max_bytes
-            ),
-            INT32.pack(len(self.positions)),
-        ]
-        for partition, *numbers in self.positions:
-            parts += (requests.encode_partition(partition), _POSITION.pack(*numbers))
-        return b"".join(parts)
-
-    @classmethod
-    def decode(cls, reader: Reader) -> Self:
-        """Read the body."""
-        replica_id, broker_epoch, max_wait_ms, min_bytes, max_bytes = reader.fields(_FETCHER)
-        count = requests.read_item_count(reader, layouts.PARTITION.least_bytes + _POSITION.size)
-        positions = tuple(
-            ReplicaPosition(requests.decode_partition(reader), *reader.fields(_POSITION))
-            for _ in range(count)
-        )
-        return cls(replica_id, broker_epoch, max_wait_ms, min_bytes, max_bytes, positions)
 
 
 @dataclass(frozen=True)
