@@ -6,23 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.errors import (
-    AuthenticationFailedError,
-    ConfigError,
-    SecurityDisabledError,
-    ServerError,
-    UnsupportedMechanismError,
-)
+from broker import errors
 from broker.properties import BaseConfig, Secret, setting
 
 if TYPE_CHECKING:
     from broker.security.mechanisms import ClientMechanism
 
 _WITHOUT_LOGIN = "connect without --user (or sasl.*), or at another port of the broker"
-_LOGIN_HINTS: dict[type[ServerError], str] = {
-    AuthenticationFailedError: "check the name and where the password comes from",
-    SecurityDisabledError: _WITHOUT_LOGIN,
-    UnsupportedMechanismError: _WITHOUT_LOGIN,
+_LOGIN_HINTS: dict[type[errors.ServerError], str] = {
+    errors.AuthenticationFailedError: "check the name and where the password comes from",
+    errors.SecurityDisabledError: _WITHOUT_LOGIN,
+    errors.UnsupportedMechanismError: _WITHOUT_LOGIN,
 }
 _NO_PASSWORD = Secret("")
 
@@ -68,17 +62,19 @@ class ClientSecurity(BaseConfig):
     def __post_init__(self) -> None:
         set_to = f"security.protocol={self.security_protocol}"
         if any(self.tls_files) and not self.has_tls:
-            raise ConfigError(f"ssl.* has no effect with {set_to}: set SSL or SASL_SSL")
+            raise errors.ConfigError(f"ssl.* has no effect with {set_to}: set SSL or SASL_SSL")
         if self.tls_key and not self.tls_cert:
-            raise ConfigError("ssl.key.location has no effect without ssl.certificate.location")
+            raise errors.ConfigError(
+                "ssl.key.location has no effect without ssl.certificate.location"
+            )
         has_sasl = self.security_protocol.startswith("SASL_")
         if self.user and not has_sasl:
-            raise ConfigError(f"sasl.username has no effect with {set_to}: set SASL_SSL")
+            raise errors.ConfigError(f"sasl.username has no effect with {set_to}: set SASL_SSL")
         if has_sasl and not (self.user and self.password):
             missing = "sasl.password" if self.user else "sasl.username"
-            raise ConfigError(f"{set_to} needs {missing}")
+            raise errors.ConfigError(f"{set_to} needs {missing}")
         if self.sasl_mechanism.endswith("-PLUS") and not self.has_tls:
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"sasl.mechanism={self.sasl_mechanism} binds to TLS, so not with {set_to}: "
                 "set SASL_SSL"
             )
@@ -120,7 +116,7 @@ class ClientSecurity(BaseConfig):
 
         return ScramClient(self.user, self.password, self.sasl_mechanism)
 
-    def refused_login(self, broker: str, error: ServerError) -> ServerError:
+    def refused_login(self, broker: str, error: errors.ServerError) -> errors.ServerError:
         """Return the error for a broker, by its name, that does not log the user in."""
         hint = _LOGIN_HINTS.get(type(error))
         return type(error)(

@@ -25,14 +25,8 @@ from broker.config import BrokerConfig
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.replica_files import read_record, write_record
+from broker.protocol import replica_requests
 from broker.protocol.primitives import Reader
-from broker.protocol.replica_requests import (
-    ISR_DECISIONS,
-    SHUTDOWN_PROGRESS,
-    ChangeIsrRequest,
-    ControlledShutdownRequest,
-    PushStatesRequest,
-)
 from broker.replica_records import ReplicaRecord, UnknownReplica
 from broker.replication.leader import Leader
 from broker.server.cluster.live_brokers import LiveBrokers
@@ -216,7 +210,7 @@ class IsrProposals:
         decided = {}
         try:
             body = self._ask([one.change for one in proposals])
-            decided = {one.partition: one for one in ISR_DECISIONS.decode(body)}
+            decided = {one.partition: one for one in replica_requests.ISR_DECISIONS.decode(body)}
         except errors.ServerError as error:
             logger.warning("the in-sync replicas stay as they are: %s", error)
         except errors.BrokerError as error:
@@ -231,7 +225,9 @@ class IsrProposals:
                 self._ask(changes)
 
     def _ask(self, changes: list[IsrChange]) -> Reader:
-        request = ChangeIsrRequest(self.table.me, self.table.broker_epoch, tuple(changes))
+        request = replica_requests.ChangeIsrRequest(
+            self.table.me, self.table.broker_epoch, tuple(changes)
+        )
         return self.brokers.ask_controller(request)
 
     def _take_over(self, proposal: _Proposal, decision: IsrDecision | None) -> None:
@@ -323,7 +319,7 @@ class ReplicaManager:
         self._faults.stop()
         self.records.stop()
 
-    def apply(self, request: PushStatesRequest) -> list[UnknownReplica]:
+    def apply(self, request: replica_requests.PushStatesRequest) -> list[UnknownReplica]:
         """Carry out a push; return, for a full one, the replicas here that it does not know."""
         if self._ticker.ident is None and not self._is_stopping:
             self._ticker.start()
@@ -344,8 +340,8 @@ class ReplicaManager:
 
     def ask_to_leave(self) -> ShutdownProgress:
         """Ask the controller to move all leaderships away from this broker."""
-        request = ControlledShutdownRequest(self.table.me, self.table.broker_epoch)
-        return SHUTDOWN_PROGRESS.decode(self.brokers.ask_controller(request))
+        request = replica_requests.ControlledShutdownRequest(self.table.me, self.table.broker_epoch)
+        return replica_requests.SHUTDOWN_PROGRESS.decode(self.brokers.ask_controller(request))
 
     def _run_ticker(self) -> None:
         due = self.table.isr_due

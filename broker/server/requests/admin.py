@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,19 @@ _SLICE_S = 0.005
 SHUTDOWN_DEADLINE_S = 3600.0
 _SHARED_BYTES = 1 << 14
 """Partitions that take more in a metadata response are not copied into it."""
+_Responses = Future[list[Response]]
+
+
+def _on_worker(
+    make_body: Callable[[AdminHandler, Any, RequestContext], bytes],
+) -> Callable[[AdminHandler, Any, RequestContext], _Responses]:
+    """Have the body of a response made on a worker thread, as files are read or changed."""
+
+    def handle(handler: AdminHandler, request: Any, context: RequestContext) -> _Responses:
+        body = partial(make_body, handler, request, context)
+        return handler.broker.workers.submit(lambda: [_respond(context, body)])
+
+    return handle
 
 
 @dataclass(eq=False)
@@ -63,9 +77,7 @@ class AdminHandler:
     refusals: RequestErrors
     _encoded_partitions: bytes = field(default=b"", init=False)
 
-    def list_offsets(
-        self, request: ListOffsetsRequest, context: RequestContext
-    ) -> Future[list[Response]]:
+    def list_offsets(self, request: ListOffsetsRequest, context: RequestContext) -> _Responses:
         """List offsets; on a worker, as that may read part of a segment."""
 
         def list_offset(query: OffsetQuery) -> responses.ListedOffset:
@@ -116,9 +128,7 @@ class AdminHandler:
             return error.code, -1
         return errors.NO_ERROR, 0
 
-    def metadata(
-        self, request: MetadataRequest, context: RequestContext
-    ) -> Response | Future[list[Response]]:
+    def metadata(self, request: MetadataRequest, context: RequestContext) -> Response | _Responses:
         """List this broker's topics and the partitions it leads; a topic named twice once."""
         asked = dict.fromkeys(
             self.broker.logs.topics.names() if request.topics is None else request.topics
@@ -173,7 +183,7 @@ class AdminHandler:
 
     def cluster_metadata(
         self, request: ClusterMetadataRequest, context: RequestContext
-    ) -> Response | Future[list[Response]]:
+    ) -> Response | _Responses:
         """List the brokers of the cluster, and topics with all their partitions."""
         ready, rights, listener = self.broker.view.ready, context.rights, context.client.listener
 
@@ -192,7 +202,7 @@ class AdminHandler:
             if self.broker.view.snapshot().is_cheap(request.topics, listener, may_hide=may_hide):
                 return _respond(context, make_body)
             return self.broker.listers.submit(lambda: [_respond(context, make_body)])
-        done: Future[list[Response]] = Future()
+        done: _Responses = Future()
 
         def end_wait(_: Future[None]) -> None:
             if done.set_running_or_notify_cancel():
@@ -214,9 +224,7 @@ class AdminHandler:
             self._encoded_partitions = encoded
         return memoryview(encoded)[: count * responses.LED_PARTITION_BYTES]
 
-    def create_topic(
-        self, request: CreateTopicRequest, context: RequestContext
-    ) -> Future[list[Response]]:
+    def create_topic(self, request: CreateTopicRequest, context: RequestContext) -> _Responses:
         """Create a topic without replicas, on a thread that may wait for other brokers."""
         rights, who = context.rights, context.limited
 
@@ -230,38 +238,28 @@ class AdminHandler:
 
         return self.broker.creations.workers.submit(lambda: [_respond(context, make_body)])
 
-    def delete_topic(
-        self, request: DeleteTopicRequest, context: RequestContext
-    ) -> Future[list[Response]]:
-        """Delete a topic without replicas; on a worker, as its logs are flushed and moved aside."""
+    @_on_worker
+    def delete_topic(self, request: DeleteTopicRequest, context: RequestContext) -> bytes:
+        """Delete a topic without replicas: its logs are flushed and moved aside."""
+        if request.topic in self.broker.replicas.topics:
+            raise errors.InvalidRequestError(
+                f"topic '{request.topic}' has replicas on several brokers: ask the "
+                "controller to delete it (version 1 of the request, or `pylogctl topic "
+                f"delete {request.topic} --data`)"
+            )
+        if self.broker.replicas.is_lost(request.topic):
+            raise errors.InvalidRequestError(
+                f"there are logs of replicas of topic '{request.topic}', of which the "
+                "controller has not told: if ZooKeeper has lost it, `pylogctl cluster "
+                "recover` restores it, or discards them"
+            )
+        self.broker.logs.deletions.delete_topic(request.topic)
+        logger.info("deleted topic '%(topic)s'", {"topic": request.topic})
+        return b""
 
-        def work() -> bytes:
-            if request.topic in self.broker.replicas.topics:
-                raise errors.InvalidRequestError(
-                    f"topic '{request.topic}' has replicas on several brokers: ask the "
-                    "controller to delete it (version 1 of the request, or `pylogctl topic "
-                    f"delete {request.topic} --data`)"
-                )
-            if self.broker.replicas.is_lost(request.topic):
-                raise errors.InvalidRequestError(
-                    f"there are logs of replicas of topic '{request.topic}', of which the "
-                    "controller has not told: if ZooKeeper has lost it, `pylogctl cluster "
-                    "recover` restores it, or discards them"
-                )
-            self.broker.logs.deletions.delete_topic(request.topic)
-            logger.info("deleted topic '%(topic)s'", {"topic": request.topic})
-            return b""
-
-        return self._on_worker(context, work)
-
-    def move_log(self, request: MoveLogRequest, context: RequestContext) -> Future[list[Response]]:
+    @_on_worker
+    def move_log(self, request: MoveLogRequest, context: RequestContext) -> bytes:
         """Start to move a log to another data directory, or report on its latest move."""
-        # on a worker: the free space of disks is read
-        return self._on_worker(
-            context, lambda: DATA.encode(json.dumps(self._move_log(request)).encode())
-        )
-
-    def _move_log(self, request: MoveLogRequest) -> dict[str, Any]:
         partition = request.partition
         if partition.home == -1:
             partition = self.broker.at_home(partition.topic, partition.index)
@@ -276,48 +274,32 @@ class AdminHandler:
             move = latest
         if move.error is not None:
             raise move.error
-        return {
+        report = {
             "directory": str(move.target.absolute()),
             "copied_bytes": move.copied_bytes,
             "total_bytes": move.total_bytes,
             "done": move.is_done,
         }
+        return DATA.encode(json.dumps(report).encode())
 
-    def read_changes(
-        self, request: ReadChangesRequest, context: RequestContext
-    ) -> Future[list[Response]]:
+    @_on_worker
+    def read_changes(self, request: ReadChangesRequest, context: RequestContext) -> bytes:
         """Return lines of the state-change log."""
+        try:
+            found = self.broker.changes.read(request.position)
+        except OSError as error:
+            raise errors.StorageError(f"the state-change log cannot be read: {error}") from error
+        return responses.CHANGES.encode(responses.Changes(*found))
 
-        def work() -> bytes:
-            try:
-                found = self.broker.changes.read(request.position)
-            except OSError as error:
-                raise errors.StorageError(
-                    f"the state-change log cannot be read: {error}"
-                ) from error
-            return responses.CHANGES.encode(responses.Changes(*found))
-
-        return self._on_worker(context, work)
-
-    def digest_log(
-        self, request: DigestLogRequest, context: RequestContext
-    ) -> Future[list[Response]]:
+    @_on_worker
+    def digest_log(self, request: DigestLogRequest, context: RequestContext) -> bytes:
         """Return the digest of a range of any replica here, and whether messages are damaged."""
-
-        def work() -> bytes:
-            log = self.broker.logs.table.find(request.partition)
-            if log is None:
-                raise errors.WrongPartitionError(f"this broker has no log of {request.partition}")
-            digest = digest_of(log, request.offset, request.length)
-            damage = damage_in(self.broker.replicas, log, request.offset, request.length)
-            return responses.LOG_DIGEST.encode(digest._replace(damage=damage))
-
-        return self._on_worker(context, work)
-
-    def _on_worker(
-        self, context: RequestContext, make_body: Callable[[], bytes]
-    ) -> Future[list[Response]]:
-        return self.broker.workers.submit(lambda: [_respond(context, make_body)])
+        log = self.broker.logs.table.find(request.partition)
+        if log is None:
+            raise errors.WrongPartitionError(f"this broker has no log of {request.partition}")
+        digest = digest_of(log, request.offset, request.length)
+        damage = damage_in(self.broker.replicas, log, request.offset, request.length)
+        return responses.LOG_DIGEST.encode(digest._replace(damage=damage))
 
     def hello(self, request: HelloRequest, context: RequestContext) -> Response:
         """Tell the broker's id, software and supported versions; strangers not what it runs on."""
@@ -328,14 +310,11 @@ class AdminHandler:
             hello = hello._replace(cluster_id=cluster_id, software=software)
         return context.respond(responses.HELLO.encode(hello))
 
-    def status(self, request: StatusRequest, context: RequestContext) -> Future[list[Response]]:
-        """Return the state and counters as JSON, made by a worker: with many logs it takes long."""
-
-        def work() -> bytes:
-            document = self.broker.status(request.parts, request.topic)
-            return DATA.encode(json.dumps(document, separators=(",", ":")).encode())
-
-        return self._on_worker(context, work)
+    @_on_worker
+    def status(self, request: StatusRequest, context: RequestContext) -> bytes:
+        """Return the state and counters as JSON; with many logs that takes long."""
+        document = self.broker.status(request.parts, request.topic)
+        return DATA.encode(json.dumps(document, separators=(",", ":")).encode())
 
     def shutdown(self, request: ShutdownRequest, context: RequestContext) -> DelayedResponse:
         """Start the shutdown; the response comes at its end, with all its steps."""
@@ -367,9 +346,9 @@ class _Listing:
     list_offset: Callable[[OffsetQuery], responses.ListedOffset]
     context: RequestContext
     _listed: list[responses.ListedOffset] = field(default_factory=list, init=False)
-    _done: Future[list[Response]] = field(default_factory=Future, init=False)
+    _done: _Responses = field(default_factory=Future, init=False)
 
-    def start(self) -> Future[list[Response]]:
+    def start(self) -> _Responses:
         """Start; the future is done with the response. Cancelling it ends the work."""
         self.workers.submit(self._list_some).add_done_callback(self._go_on)
         return self._done

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.cluster_state import IsrDecision
 from broker.errors import NO_ERROR, BrokerError, NotControllerError, TopicExistsError
+from broker.protocol import replica_requests
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
     CreateReplicatedTopicRequest,
@@ -22,12 +23,6 @@ from broker.protocol.cluster_requests import (
 )
 from broker.protocol.layouts import ControllerRequest, Layout
 from broker.protocol.primitives import Reader
-from broker.protocol.replica_requests import (
-    UNKNOWN_REPLICAS,
-    ProbeBrokerRequest,
-    PushStatesRequest,
-    decode_push_epochs,
-)
 from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import encode_extension_response
 from broker.replica_records import UnknownReplica
@@ -76,26 +71,28 @@ class ControlHandler:
         if len(body) <= RECEIVE_BYTES:
             body = memoryview(bytes(body))
         carried_out = self._orders.submit(self._carry_out, body)
-        return _respond(carried_out, header, UNKNOWN_REPLICAS)
+        return _respond(carried_out, header, replica_requests.UNKNOWN_REPLICAS)
 
     def _carry_out(self, body: memoryview) -> list[UnknownReplica]:
         try:
-            self.replicas.orders.check(decode_push_epochs(body))
-            return self.replicas.apply(PushStatesRequest.decode(Reader(body)))
+            self.replicas.orders.check(replica_requests.decode_push_epochs(body))
+            return self.replicas.apply(replica_requests.PushStatesRequest.decode(Reader(body)))
         finally:
             if len(body) > RECEIVE_BYTES:
                 give_back_freed_memory()
 
     def handle(
         self,
-        request: ControllerRequest | ListUnknownReplicasRequest | ProbeBrokerRequest,
+        request: ControllerRequest
+        | ListUnknownReplicasRequest
+        | replica_requests.ProbeBrokerRequest,
         context: RequestContext,
     ) -> Future[list[Response]]:
         """Have a request carried out by the controller, or as it asks; return the response."""
         outcome: Future[Any]
         if isinstance(request, ListUnknownReplicasRequest):
             outcome = self._orders.submit(self.replicas.records.find_unknown)
-        elif isinstance(request, ProbeBrokerRequest):  # not behind a push
+        elif isinstance(request, replica_requests.ProbeBrokerRequest):  # not behind a push
             outcome = self._probes.submit(probe_registered, self.replicas.brokers, request)
         elif self.controller is None:
             raise NotControllerError("this broker is in no cluster: zk.connect is not set")

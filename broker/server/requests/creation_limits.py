@@ -10,14 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from broker import errors
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.errors import (
-    LeaderNotAvailableError,
-    RequestTimedOutError,
-    ServerError,
-    TooManyTopicsError,
-)
 from broker.log.manager import LogManager
 from broker.security.principal import Principal
 from broker.token_bucket import TokenBucket
@@ -30,8 +25,8 @@ _MAX_PRINCIPALS = 10_000
 
 def is_refusal(error: BaseException | None) -> bool:
     """Return whether an error says that a topic was not created, and will not be."""
-    return isinstance(error, ServerError) and not isinstance(
-        error, LeaderNotAvailableError | RequestTimedOutError
+    return isinstance(error, errors.ServerError) and not isinstance(
+        error, errors.LeaderNotAvailableError | errors.RequestTimedOutError
     )
 
 
@@ -68,7 +63,9 @@ class CreationLimits:
             reason = self._excess(who, partition_count)
             if reason:
                 self.refused_count += 1
-                raise TooManyTopicsError(f"partitions of topic '{topic}' are not created: {reason}")
+                raise errors.TooManyTopicsError(
+                    f"partitions of topic '{topic}' are not created: {reason}"
+                )
             self._created[who] += partition_count
             self._here += partition_count
 
@@ -78,7 +75,7 @@ class CreationLimits:
         self.take(who, topic, partition_count)
         try:
             yield
-        except ServerError as error:
+        except errors.ServerError as error:
             if is_refusal(error):
                 self.give_back(who, partition_count)
             raise

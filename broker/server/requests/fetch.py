@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from broker import errors
@@ -25,8 +26,9 @@ from broker.protocol.client_requests import (
     ListSegmentsRequest,
     PartitionPosition,
     ReadRequest,
+    SessionReadRequest,
 )
-from broker.protocol.primitives import INT32, Buffer
+from broker.protocol.primitives import INT32, INT64, Buffer
 from broker.server.cluster.storage_faults import unreadable
 from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.forwarder import MAX_READ_BYTES
@@ -43,6 +45,7 @@ from broker.server.requests.purgatory import (
     join_bytes,
 )
 from broker.server.requests.read_loop import ENOUGH, is_enough, read_parts
+from broker.server.requests.read_sessions import ReadSession, SessionPart, session_of
 from broker.topic import TopicPartition, validate_topic_name
 
 SEARCH_DEADLINE_S = 20.0
@@ -51,10 +54,10 @@ FORWARD_DEADLINE_S = 20.0
 """How long a fetch may take that is read at the leader."""
 _MAX_RESPONSE_BYTES = (1 << 31) - 1
 """The largest size field of a response."""
-MOST_READ_BYTES = 1 << 30
+_MOST_READ_BYTES = 1 << 30
 """Message sets in one response to a read; with the headers of all parts it fits a size field."""
 _WHOLE_SEGMENT = (1 << 63) - 1
-POSITION_BYTES = 200
+_POSITION_BYTES = 200
 """Memory of one position of a delayed read."""
 _FETCH_HEADER_BYTES = len(responses.encode_fetch_header(errors.NO_ERROR, 0))
 _Fetched = tuple[bytes, Part | None]
@@ -106,6 +109,20 @@ def readable_bytes(found: Found) -> int:
     if position.offset > log.read_limit and not is_follower:
         return ENOUGH
     return max(0, min(readable_bytes, position.max_bytes))
+
+
+class _Part(SessionPart):
+    """One position of a consumer, and the log to read it from."""
+
+    __slots__ = ("found", "told")
+
+    def __init__(self, position: PartitionPosition, session: _Session) -> None:
+        super().__init__(position.partition, session)
+        self.found = Found(position, None)
+        self.told = -1  # the high watermark that the consumer was told with this position
+
+
+_Session = ReadSession[_Part]
 
 
 @dataclass(eq=False, slots=True)
@@ -243,8 +260,90 @@ class FetchHandler:
         found = self.find_all(request, context.rights)
         if request.max_wait_ms <= 0 or self.is_enough(request, found):
             return Response(*self.read_parts(request, context, found))
-        expected_bytes = len(found) * POSITION_BYTES
+        expected_bytes = len(found) * _POSITION_BYTES
         return _DelayedRead(self, request, context, watched(found), expected_bytes)
+
+    def read_in_session(self, request: SessionReadRequest, context: RequestContext) -> Response:
+        """Do as `read` for positions that the broker keeps, with messages and news of them."""
+        rights, sessions = context.rights, self.broker.sessions
+        scan_s = self.broker.replicas.scan_s  # for what no log tells, as of a lost lead
+        read, now_s = request.read, self.broker.clock.monotonic_s()
+        session: _Session = session_of(
+            sessions, request.session_id, request.session_epoch, context.client
+        )
+        with session.lock:
+            self.check_position_count(session.count_with(read.positions, request.forgotten))
+            named = session.change(read.positions, request.forgotten, _Part)
+            session.due.update(dict.fromkeys(named))
+            basis = None if rights is None else rights.basis
+            if basis != session.basis or now_s - session.scanned_s >= scan_s:
+                session.basis, session.scanned_s = basis, now_s
+                session.due.update(dict.fromkeys(session.parts.values()))
+        if named or request.forgotten:
+            sessions.fit(session)
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            with session.lock:
+                session.take_moved()
+                due = [*session.due]
+                readable = (self._look_up(session, one, request, rights) for one in due)
+                is_last = is_last or session.is_ended
+                if not (is_last or is_enough(readable, min(read.min_bytes, read.max_bytes))):
+                    return None
+                return self._respond_in_session(session, request, context)
+
+        parts = attempt(read.max_wait_ms <= 0)
+        if parts is not None:
+            return Response(*parts)
+        return DelayedResponse(
+            attempt,
+            self.deadline_of(read),
+            [session.listeners],
+            expected_bytes=len(session.due) * _POSITION_BYTES,
+            kind=DelayKind.READ,
+        )
+
+    def _look_up(
+        self, session: _Session, part: _Part, request: SessionReadRequest, rights: Rights | None
+    ) -> int:
+        """Find the log of a part; return what it has for the read. One without news is not due."""
+        found = self.find(part.found.position, rights, request.takes_followers)
+        part.found, log = found, found.log
+        if part.watch(*watched([found])) and isinstance(log, MissingLog):
+            return self._look_up(session, part, request, rights)  # it may have come meanwhile
+        size = readable_bytes(found)  # after it is watched: no advance is missed
+        if not size and log is not None and log.high_watermark == part.told:
+            del session.due[part]
+        return size
+
+    def _respond_in_session(
+        self, session: _Session, request: SessionReadRequest, context: RequestContext
+    ) -> list[Part]:
+        """Return the response with what is due, as far as there is room; the rest stays due."""
+        is_full = False
+
+        def read(
+            part: _Part, room_bytes: int, has_messages: bool
+        ) -> tuple[bytes, FileSlice | None]:
+            nonlocal is_full
+            is_full = has_messages and room_bytes <= 0
+            if not is_full:
+                self._look_up(session, part, request, context.rights)
+            if is_full or part not in session.due:
+                return b"", None
+            log = part.found.log
+            if log is not None:
+                part.told = log.high_watermark
+            head, messages = self.read_one(part.found, room_bytes, has_messages)
+            if messages is not None:  # those that got none come first the next time
+                del session.due[part]
+                session.due[part] = None
+            return head, messages
+
+        due = takewhile(lambda _: not is_full, [*session.due])
+        max_bytes = min(request.read.max_bytes, _MOST_READ_BYTES)
+        head = INT64.pack(session.id)
+        return read_parts(context.header.correlation_id, due, max_bytes, read, head)
 
     def check_position_count(self, count: int) -> None:
         """Raise if a read names too many positions, before they are decoded."""
@@ -314,7 +413,7 @@ class FetchHandler:
         self, request: ReadRequest, context: RequestContext, found: list[Found]
     ) -> list[Part]:
         """Return the response to a read, with what is readable now."""
-        max_bytes = min(request.max_bytes, MOST_READ_BYTES)
+        max_bytes = min(request.max_bytes, _MOST_READ_BYTES)
         return read_parts(context.header.correlation_id, found, max_bytes, self.read_one)
 
     def note_refused(self, code: int) -> None:

@@ -44,7 +44,6 @@ from broker.server.requests.outcomes import CloseConnection, Offload, Outcome, W
 from broker.server.requests.produce import ProduceHandler
 from broker.server.requests.purgatory import DelayedResponse, RequestGroup, Response
 from broker.server.requests.replica_reads import ReplicaReadHandler
-from broker.server.requests.session_reads import SessionReadHandler
 from broker.server.requests.validation import ValidationBudgetExceededError, Validator
 from broker.threads import logged
 
@@ -93,7 +92,7 @@ class RequestHandlers:
             ours.ReadRequest: fetch.read,
             ours.AnyReplicaReadRequest: fetch.read,
             ours.FilteredReadRequest: partial(FilteredRead, fetch),
-            ours.SessionReadRequest: SessionReadHandler(fetch).read,
+            ours.SessionReadRequest: fetch.read_in_session,
             ours.ListOffsetsRequest: admin.list_offsets,
             ours.ListSegmentsRequest: fetch.list_segments,
             ours.ClusterMetadataRequest: admin.cluster_metadata,

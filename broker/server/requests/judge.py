@@ -13,32 +13,20 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from broker import errors
-from broker.protocol import client_requests, cluster_requests, extension_requests, replica_requests
+from broker.protocol import (
+    client_requests,
+    cluster_requests,
+    extension_requests,
+    replica_requests,
+    requests,
+)
 from broker.protocol.client_requests import AuthenticateRequest
 from broker.protocol.layouts import EXTENSION_REQUESTS
 from broker.protocol.primitives import INT32, Buffer, Reader
-from broker.protocol.requests import (
-    BASE_REQUESTS,
-    FetchRequest,
-    MultiFetchRequest,
-    MultiProduceRequest,
-    OffsetsRequest,
-    ProduceRequest,
-    RequestHeader,
-    RequestType,
-)
 from broker.protocol.responses import encode_extension_response
 from broker.security.principal import ANONYMOUS, BROKER, Principal, broker_principal
 from broker.security.rules import CLUSTER, Operation, Resource, ResourceType, RuleSet
-from broker.server.requests.audit_log import (
-    ADMINISTRATION,
-    AUTHENTICATE,
-    MAX_NAME_LENGTH,
-    MAX_TOPIC_LENGTH,
-    MAX_TOPICS,
-    AuditLog,
-    Event,
-)
+from broker.server.requests import audit_log
 from broker.server.requests.authentication import MAX_UNPROVED_BYTES
 from broker.server.requests.client import Client
 from broker.server.requests.purgatory import Response
@@ -82,11 +70,11 @@ ORDER = "order"
 """How the audit log names what only brokers may send."""
 
 NEEDS: dict[Any, Need] = {
-    ProduceRequest: _WRITE_PARTS,
-    MultiProduceRequest: _WRITE_PARTS,
-    FetchRequest: _READ_PARTS,
-    MultiFetchRequest: _READ_PARTS,
-    OffsetsRequest: _SEE_PARTS,
+    requests.ProduceRequest: _WRITE_PARTS,
+    requests.MultiProduceRequest: _WRITE_PARTS,
+    requests.FetchRequest: _READ_PARTS,
+    requests.MultiFetchRequest: _READ_PARTS,
+    requests.OffsetsRequest: _SEE_PARTS,
     client_requests.HelloRequest: _NOTHING,
     AuthenticateRequest: _NOTHING,
     client_requests.PublishRequest: _WRITE_PARTS,
@@ -133,7 +121,7 @@ def require_needs(kinds: set[Any]) -> None:
 
 _ORDERS = {(one.TYPE, one.VERSION): one for one, need in NEEDS.items() if need is _BROKERS}
 
-require_needs({*EXTENSION_REQUESTS.values(), *BASE_REQUESTS.values()})
+require_needs({*EXTENSION_REQUESTS.values(), *requests.BASE_REQUESTS.values()})
 
 
 @dataclass(eq=False, slots=True)
@@ -227,10 +215,10 @@ class Rights:
     ) -> None:
         refused = self._refused.get(operation)
         if refused is None:
-            short = resource._replace(name=resource.name[:MAX_TOPIC_LENGTH])
-            refused = self._refused[operation] = _Refused(short, text[:MAX_NAME_LENGTH])
-        first = topics[: MAX_TOPICS - len(refused.topics)]
-        refused.topics += [one[:MAX_TOPIC_LENGTH] for one in first]
+            short = resource._replace(name=resource.name[: audit_log.MAX_TOPIC_LENGTH])
+            refused = self._refused[operation] = _Refused(short, text[: audit_log.MAX_NAME_LENGTH])
+        first = topics[: audit_log.MAX_TOPICS - len(refused.topics)]
+        refused.topics += [one[: audit_log.MAX_TOPIC_LENGTH] for one in first]
         refused.topic_count += len(topics)
 
     def audit(self) -> None:
@@ -262,7 +250,7 @@ class _Refused:
 class RequestContext:
     """What comes with one of our requests: its header, its client, and the client's rights."""
 
-    header: RequestHeader
+    header: requests.RequestHeader
     client: Client
     rights: Rights | None  # None if all is allowed
 
@@ -294,7 +282,7 @@ class Judge:
         self.broker_id = broker_id
         self.refused_orders = 0
         self.rules: RuleSet | None = None
-        self.audit: AuditLog | None = None
+        self.audit: audit_log.AuditLog | None = None
 
     def check_start(self, client: Client, start: memoryview, size: int) -> None:
         """Raise unless a large frame, of which a few bytes are there, may be received."""
@@ -340,14 +328,14 @@ class Judge:
             return None
         need = _need_of(request)
         rights = self._rights(request, client, need)
-        if need.operation in ADMINISTRATION and not isinstance(request, LIMITED):
+        if need.operation in audit_log.ADMINISTRATION and not isinstance(request, LIMITED):
             self.note_allowed(request, client, rights)
         return rights
 
     def note_allowed(self, request: Any, client: Client, rights: Rights | None) -> None:
         """Have it audited if a request that was not refused is one of an administrator."""
         need = _need_of(request)
-        if self.audit is not None and need.operation in ADMINISTRATION:
+        if self.audit is not None and need.operation in audit_log.ADMINISTRATION:
             resource, topics = CLUSTER, _topics_of(request)
             if topics and need.scope is not Scope.ON_CLUSTER:
                 resource = Resource(ResourceType.TOPIC, topics[0])
@@ -377,22 +365,22 @@ class Judge:
         if rules is not None and isinstance(resource, Resource) and operation in _OPERATIONS:
             rule = rules.deciding(who, client.host, Operation(operation), resource)
         audit.note(
-            Event(
+            audit_log.Event(
                 client.listener,
                 client.address,
                 client.port,
                 str(who),
                 client.authentication.mechanism,
                 client.is_tls,
-                client.id[:MAX_NAME_LENGTH],
-                RequestType(request.TYPE).name.lower(),
+                client.id[: audit_log.MAX_NAME_LENGTH],
+                requests.RequestType(request.TYPE).name.lower(),
                 operation,
-                str(resource)[:MAX_NAME_LENGTH],
+                str(resource)[: audit_log.MAX_NAME_LENGTH],
                 "denied" if refusal else "allowed",
-                refusal[:MAX_NAME_LENGTH],
+                refusal[: audit_log.MAX_NAME_LENGTH],
                 str(rule or ""),
                 -1 if rules is None else rules.version,
-                tuple(one[:MAX_TOPIC_LENGTH] for one in topics),
+                tuple(one[: audit_log.MAX_TOPIC_LENGTH] for one in topics),
                 topic_count,
             )
         )
@@ -401,12 +389,12 @@ class Judge:
         """Have it audited that a client did not prove who it is, and which user it named."""
         user = error.details.get("user")
         resource = CLUSTER if user is None else f"user:{user}"
-        self.note(client, request, AUTHENTICATE, resource, str(error))
+        self.note(client, request, audit_log.AUTHENTICATE, resource, str(error))
 
     def _rights(self, request: Any, client: Client, need: Need) -> Rights | None:
         if self.rules is None:
             return None
-        is_unanswered = isinstance(request, ProduceRequest | MultiProduceRequest)
+        is_unanswered = isinstance(request, requests.ProduceRequest | requests.MultiProduceRequest)
         rights = Rights(self, client, request, need.operation, hides=not is_unanswered)
         try:
             self._check_whole(rights, request, need.scope)

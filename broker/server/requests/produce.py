@@ -27,17 +27,11 @@ from broker.protocol.client_requests import Acks, PartitionSet, single_publish_r
 from broker.protocol.primitives import INT32, Buffer
 from broker.protocol.requests import ANY_PARTITION
 from broker.replication.leader import Leader
+from broker.server.requests import purgatory
 from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.client import Client, Refusal, RefusedPartitions
 from broker.server.requests.judge import Rights, limited_principal
 from broker.server.requests.metrics import ProcessorMetrics
-from broker.server.requests.purgatory import (
-    DelayedResponse,
-    DelayKind,
-    Part,
-    RequestGroup,
-    Response,
-)
 from broker.server.requests.validation import Validator, ValidMessages
 from broker.topic import TopicPartition, validate_topic_name
 
@@ -126,7 +120,7 @@ class ProduceHandler:
         rights: Rights | None,
         *,
         is_one: bool,
-    ) -> list[Response] | None:
+    ) -> list[purgatory.Response] | None:
         """Append the sets of requests that arrived together, one write for each log.
 
         Return one response that stands for all, or none if the client expects none; None if nothing
@@ -181,7 +175,7 @@ class ProduceHandler:
 
     def append(
         self, request: AppendRequest, client: Client, rights: Rights | None
-    ) -> Response | Future[Response | None] | None:
+    ) -> purgatory.Response | Future[purgatory.Response | None] | None:
         """Append the sets of one request, each with a write of its own.
 
         None if the client expects no response. Sets of 0.7's requests for partitions that another
@@ -348,11 +342,13 @@ class ProduceHandler:
     def _count_errors(self, appends: Iterable[_LogAppend]) -> None:
         for one in appends:
             if one.error is not None:
-                self.metrics.errors.note(RequestGroup.PRODUCE, one.error.code, one.set_count)
+                self.metrics.errors.note(
+                    purgatory.RequestGroup.PRODUCE, one.error.code, one.set_count
+                )
 
     def _respond(
         self, acks: Acks, timeout_ms: int, appends: list[_LogAppend], encode: Callable[[], bytes]
-    ) -> Response | None:
+    ) -> purgatory.Response | None:
         """Return the response: now, when the writes are committed, or never, as `acks` says."""
         if acks is Acks.NONE:
             self._count_errors(appends)
@@ -360,9 +356,9 @@ class ProduceHandler:
         waiting = [one for one in appends if one.needs_commit]
         if not waiting:
             self._count_errors(appends)
-            return Response(encode())
+            return purgatory.Response(encode())
 
-        def attempt(is_last: bool) -> list[Part] | None:
+        def attempt(is_last: bool) -> list[purgatory.Part] | None:
             if not is_last and any(log_append.awaits_commit for log_append in waiting):
                 return None
             for log_append in waiting:
@@ -378,8 +374,8 @@ class ProduceHandler:
         ]
         awaits_flush = not any(log.is_replicated for log in logs)
         # it holds `encode`, which must not hold the messages
-        return DelayedResponse(
-            attempt, deadline_s, logs, awaits_flush=awaits_flush, kind=DelayKind.PUBLISH
+        return purgatory.DelayedResponse(
+            attempt, deadline_s, logs, awaits_flush=awaits_flush, kind=purgatory.DelayKind.PUBLISH
         )
 
 

@@ -27,17 +27,10 @@ from broker.protocol.replica_requests import (
 from broker.replication.leader import Leader
 from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.server.cluster.replica_table import HostedReplica
+from broker.server.requests import purgatory
 from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.judge import RequestContext
 from broker.server.requests.metrics import ProcessorMetrics
-from broker.server.requests.purgatory import (
-    DelayedResponse,
-    DelayKind,
-    Part,
-    RequestGroup,
-    Response,
-    Watched,
-)
 from broker.server.requests.read_loop import ENOUGH, is_enough, read_parts
 from broker.server.requests.read_sessions import ReadSession, SessionPart, session_of
 
@@ -86,7 +79,7 @@ class ReplicaReadHandler:
 
     def read(
         self, request: ReplicaFetchRequest | SessionFetchRequest, context: RequestContext
-    ) -> Response:
+    ) -> purgatory.Response:
         """Note a follower's progress, and respond when there are messages or news for it."""
         if isinstance(request, SessionFetchRequest):
             return self._read_in_session(request, context)
@@ -95,7 +88,7 @@ class ReplicaReadHandler:
         self._note_all(request, parts, now_s)
         correlation_id = context.header.correlation_id
 
-        def attempt(is_last: bool) -> list[Part] | None:
+        def attempt(is_last: bool) -> list[purgatory.Part] | None:
             if not (is_last or is_enough(map(_readable_bytes, parts), request.min_bytes)):
                 return None
             return read_parts(correlation_id, parts, request.max_bytes, self._read_one)
@@ -103,7 +96,9 @@ class ReplicaReadHandler:
         logs = [one.hosted.log.append_listeners for one in parts if one.hosted is not None]
         return self._respond(request, attempt, now_s, logs, len(parts))
 
-    def _read_in_session(self, request: SessionFetchRequest, context: RequestContext) -> Response:
+    def _read_in_session(
+        self, request: SessionFetchRequest, context: RequestContext
+    ) -> purgatory.Response:
         """Do as `read` for all positions of a session, but respond with news only."""
         now_s = self.broker.clock.monotonic_s()
         session: _Session = session_of(
@@ -126,7 +121,7 @@ class ReplicaReadHandler:
         def read(part: _Part, room_bytes: int, has_messages: bool) -> _Read:
             return self._read_news(session, part, room_bytes, has_messages)
 
-        def attempt(is_last: bool) -> list[Part] | None:
+        def attempt(is_last: bool) -> list[purgatory.Part] | None:
             with session.lock:
                 session.take_moved()
                 is_last = is_last or session.is_ended
@@ -140,23 +135,23 @@ class ReplicaReadHandler:
     def _respond(
         self,
         request: ReplicaFetchRequest | SessionFetchRequest,
-        attempt: Callable[[bool], list[Part] | None],
+        attempt: Callable[[bool], list[purgatory.Part] | None],
         now_s: float,
-        watched: Sequence[Watched],
+        watched: Sequence[purgatory.Watched],
         part_count: int,
-    ) -> Response:
+    ) -> purgatory.Response:
         parts = attempt(request.max_wait_ms <= 0)
         if parts is not None:
-            return Response(*parts)
+            return purgatory.Response(*parts)
         own_wait_ms = self.broker.config.replica_fetch_wait_ms
         longest_ms = max(own_wait_ms, int(self.broker.replicas.scan_s * 1000))
         wait_ms = min(request.max_wait_ms, longest_ms)
-        return DelayedResponse(
+        return purgatory.DelayedResponse(
             attempt,
             now_s + wait_ms / 1000,
             watched,
             expected_bytes=part_count * _POSITION_BYTES,
-            kind=DelayKind.FOLLOWER_READ,
+            kind=purgatory.DelayKind.FOLLOWER_READ,
         )
 
     def _note_all(
@@ -268,7 +263,7 @@ class ReplicaReadHandler:
         if diverging is not None:
             return ReplicaPart(partition, errors.NO_ERROR, *diverging)
         assert error is not None
-        self.metrics.errors.note(RequestGroup.FOLLOWER_FETCH, error.code)
+        self.metrics.errors.note(purgatory.RequestGroup.FOLLOWER_FETCH, error.code)
         if isinstance(error, errors.OffsetOutOfRangeError) and hosted is not None:
             log = hosted.log
             end = log.high_watermark

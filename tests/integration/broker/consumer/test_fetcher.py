@@ -36,7 +36,7 @@ from broker.protocol.responses import (
     encode_read_part_header,
 )
 from broker.server.broker import Broker
-from broker.server.requests.session_reads import SessionReadHandler
+from broker.server.requests.fetch import FetchHandler
 from broker.topic import MessagePosition, TopicPartition
 from tests.integration.broker.factories import (
     BrokerFactory,
@@ -463,7 +463,7 @@ def test_poll_when_a_session_is_refused_then_goes_on_without_on_the_same_connect
     fetcher = open_fetcher(running_broker, dict.fromkeys(MANY, 0), retry_s=0)
     assert {one.partition for one in fetcher.poll()} == set(MANY)
     sock = fetcher.connection._socket
-    monkeypatch.setattr(SessionReadHandler, "read", Mock(side_effect=refusal("not here")))
+    monkeypatch.setattr(FetchHandler, "read_in_session", Mock(side_effect=refusal("not here")))
     peer.produce("wide", ONE, 7)
     assert poll_for(fetcher, len(ONE), MANY[7]) == ONE
     assert fetcher.connection._socket is sock
