@@ -28,9 +28,15 @@ FILE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionPlan:
-    """The loads to replace, oldest first, and groups of files, each to be joined into one."""
+class Compaction:
+    """A planned compaction of an output.
 
+    Attributes:
+        replaced: the loads to replace, oldest first.
+        groups: groups of files, each to be joined into one.
+    """
+
+    output: LoadOutput
     replaced: tuple[Manifest, ...]
     groups: tuple[tuple[StoredFile, ...], ...]
 
@@ -43,6 +49,30 @@ class CompactionPlan:
     def size_bytes(self) -> int:
         """Return the size of the files to join."""
         return sum(one.file.size_bytes for group in self.groups for one in group)
+
+    def run(self, engine: TaskEngine, on_progress: OnProgress | None = None) -> Manifest:
+        """Join the planned files, and replace the loads by one; the output must be locked."""
+        self.output.check_exchange()
+        staged = self.output.stage()
+        paths = {
+            file: self.output.load_path(one.number) / file.path
+            for one in self.replaced
+            for file in one.files
+        }
+        files = joined_files(engine, self.groups, staged, paths, on_progress)
+        for file in files:
+            if file in paths:  # it was not joined
+                target = staged / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.link(paths[file], target)
+        manifest = replace(
+            self.replaced[-1],
+            started_ms=self.replaced[0].started_ms,
+            partitions=_in_one(self.replaced),
+            files=tuple(files),
+        )
+        self.output.replace([one.number for one in self.replaced], staged, manifest)
+        return manifest
 
 
 def compact(
@@ -64,12 +94,12 @@ def compact(
         on_progress: called with the completed fraction.
     """
     with prepare_compaction(path, file_bytes=file_bytes, keep=keep) as prepared:
-        return None if prepared.plan.is_empty else prepared.run(engine, on_progress)
+        return None if prepared.is_empty else prepared.run(engine, on_progress)
 
 
 def plan_compaction(
     output: LoadOutput, *, file_bytes: int = FILE_BYTES, keep: int = 0
-) -> CompactionPlan:
+) -> Compaction:
     """Plan a compaction without running it."""
     if file_bytes < 1 or keep < 0:
         raise ConfigError("the target size of files is at least 1, and the loads to keep 0")
@@ -87,52 +117,18 @@ def plan_compaction(
     with_joined = [at for at, one in enumerate(manifests) if output.load_path(one.number) in joined]
     # loads without small files stay as they are, except those between others
     replaced = manifests[with_joined[0] : with_joined[-1] + 1] if with_joined else []
-    return CompactionPlan(tuple(replaced), tuple(groups))
+    return Compaction(output, tuple(replaced), tuple(groups))
 
 
 @contextmanager
 def prepare_compaction(
     path: Path, *, file_bytes: int = FILE_BYTES, keep: int = 0
-) -> Iterator[PreparedCompaction]:
+) -> Iterator[Compaction]:
     """Plan a compaction, with its output locked until the block ends; needs no Spark."""
     output = LoadOutput(path)
     plan_compaction(output, file_bytes=file_bytes, keep=keep)  # before anything is created
     with output.locked():
-        yield PreparedCompaction(output, plan_compaction(output, file_bytes=file_bytes, keep=keep))
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedCompaction:
-    """A planned compaction, which may run once while its output is locked."""
-
-    output: LoadOutput
-    plan: CompactionPlan
-
-    def run(self, engine: TaskEngine, on_progress: OnProgress | None = None) -> Manifest:
-        """Join the planned files, and replace the loads by one."""
-        self.output.check_exchange()
-        staged = self.output.stage()
-        replaced = self.plan.replaced
-        newest = replaced[-1]
-        paths = {
-            file: self.output.load_path(one.number) / file.path
-            for one in replaced
-            for file in one.files
-        }
-        files = joined_files(engine, self.plan.groups, staged, paths, on_progress)
-        for file in files:
-            if file in paths:  # it was not joined
-                target = staged / file.path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                os.link(paths[file], target)
-        manifest = replace(
-            newest,
-            started_ms=replaced[0].started_ms,
-            partitions=_in_one(replaced),
-            files=tuple(files),
-        )
-        self.output.replace([one.number for one in replaced], staged, manifest)
-        return manifest
+        yield plan_compaction(output, file_bytes=file_bytes, keep=keep)
 
 
 def _in_one(manifests: Sequence[Manifest]) -> tuple[PartitionLoad, ...]:

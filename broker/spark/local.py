@@ -36,12 +36,6 @@ def core_count() -> int:
     return len(os.sched_getaffinity(0))
 
 
-class _Failed(NamedTuple):
-    """The error of a task, which a process sends instead of a result."""
-
-    error: Exception
-
-
 class _Worker(NamedTuple):
     """A process that runs one task at a time."""
 
@@ -56,11 +50,11 @@ class _Worker(NamedTuple):
 
     def result(self) -> Any:
         try:
-            result = self.connection.recv()
-        except (EOFError, OSError) as error:
-            raise self._ended() from error
-        if isinstance(result, _Failed):
-            raise result.error
+            result, error = self.connection.recv()
+        except (EOFError, OSError) as failure:
+            raise self._ended() from failure
+        if error is not None:
+            raise error
         return result
 
     def _ended(self) -> TaskProcessError:
@@ -197,10 +191,10 @@ def _serve(connection: Connection) -> None:
         except EOFError:
             return
         try:
-            result = work(task)
+            result: Any = (work(task), None)
         except Exception as error:  # noqa: BLE001 - raised again by the parent
             error.add_note(traceback.format_exc())
-            result = _Failed(error)
+            result = (None, error)
         connection.send(result)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -11,13 +11,12 @@ from broker.spark.audit import Counted, count_messages, tally_events, with_paylo
 from broker.spark.loading.output import LoadOutput
 from broker.spark.source import read_messages
 from broker.tools.audit import AuditWindow, compare, merged
-from pylogctl.audit.options import Comparison
 from pylogctl.audit.run import no_tier
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import compile_patterns, split_patterns
 from pylogctl.pipeline.document import AUDIT, AuditRow, audit_row
-from pylogctl.pipeline.options import SparkChoice
+from pylogctl.pipeline.options import AuditChoice
 from pylogctl.pipeline.reading import Reading, plan_reading
 from pylogctl.pipeline.spark import open_spark
 
@@ -26,22 +25,14 @@ _JSON_ROW = "topic STRING, partition STRING, offset BIGINT, inner_index INT, val
 _CONF = {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}
 
 
-def run_audit(
-    env: Environment,
-    audit_topic: str,
-    load: Path | None,
-    spark: SparkChoice,
-    comparison: Comparison,
-    *,
-    include: Sequence[str],
-    time_field: str | None,
-) -> None:
+def run_audit(env: Environment, audit_topic: str, choice: AuditChoice) -> None:
     """Compare counts by window, render those that differ (or all), and fail above the limit."""
+    comparison, time_field = choice.comparison, choice.time_field
     reference = comparison.reference
-    output = None if load is None else _load_output(load)
-    patterns = compile_patterns(split_patterns(include), "--include")
+    output = None if choice.load is None else _load_output(choice.load)
+    patterns = compile_patterns(split_patterns(choice.include or []), "--include")
     events = plan_reading(env, [audit_topic], on_absent=env.leave_out)
-    with open_spark(env, spark, _CONF) as session:
+    with open_spark(env, choice.spark, _CONF) as session:
         found = tally_events(read_messages(session, events.of_batch(), columns=["value"]))
         if found.problem_count:
             env.leave_out(f"{found.problem_count} messages of '{audit_topic}' are no audit events")

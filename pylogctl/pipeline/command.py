@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pylogctl.audit.options import AuditTopicArgument, Comparison
+from pylogctl.audit.options import AuditTopicArgument
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument, inputs, outputs, selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
@@ -63,8 +63,6 @@ def load(
     $ pylogctl pipeline load web --into-table delta:/data/web --spark-conf \
         spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0
     """
-    from pylogctl.pipeline.spark import checked_engine
-
     into_table = table.target()
     if (to is None) == (into_table is None):
         raise UsageError("give either --to DIR, or --into-table NAME")
@@ -75,7 +73,7 @@ def load(
     if payloads.avro_reader is not None and not has_schemas:
         raise UsageError("--avro-reader needs --avro-schemas and --format parquet")
     _check_cluster(env, read)
-    chosen = checked_engine(env, engine, needs_spark=to is None)
+    chosen = engine.checked(env, needs_spark=to is None)
     from broker.spark.load import LoadRequest  # late: it takes PyArrow
     from pylogctl.pipeline.load import load_table, run_load
     from pylogctl.pipeline.reading import read_options
@@ -132,15 +130,10 @@ def compact(
     $ pylogctl pipeline compact /data/lake --dry-run
     $ pylogctl pipeline compact /data/lake --keep 24 --file-size 256MiB
     """
-    from pylogctl.pipeline.spark import checked_engine
+    chosen = engine.checked(env)
+    from pylogctl.pipeline.load import run_compaction
 
-    chosen = checked_engine(env, engine)
-    from pylogctl.pipeline.load import run_compaction, show_compaction
-
-    if env.settings.dry_run:
-        show_compaction(env, directory, file_size, keep)
-    else:
-        run_compaction(env, directory, file_size, keep, chosen)
+    run_compaction(env, directory, file_size, keep, chosen)
 
 
 @app.command(
@@ -292,15 +285,7 @@ def audit(
     env: Environment,
     *,
     audit_topic: AuditTopicArgument,
-    load: Path | None = inputs.option("--load DIR", "Directory of loads to compare, too."),
-    include: options.Include = None,
-    time_field: str | None = selection.option(
-        "--time-field PATH",
-        "Field of JSON messages with their time, as given to produce --time-field. Default: "
-        "compare each topic as a whole.",
-    ),
-    comparison: Comparison,
-    spark: options.SparkChoice,
+    choice: options.AuditChoice,
 ) -> None:
     """Compare the messages in topics, and in loads of them, with the counts of the producers.
 
@@ -310,14 +295,10 @@ def audit(
     $ pylogctl pipeline audit audit --time-field .ts --fail-above 0
     $ pylogctl pipeline audit audit --load /data/lake --include 'web|orders' --output json
     """
-    from pylogctl.pipeline.spark import check_spark
-
-    check_spark(env)
+    choice.spark.check(env)
     from pylogctl.pipeline.audit import run_audit
 
-    run_audit(
-        env, audit_topic, load, spark, comparison, include=include or [], time_field=time_field
-    )
+    run_audit(env, audit_topic, choice)
 
 
 @app.command(
@@ -347,9 +328,7 @@ def verify(
     $ pylogctl pipeline verify /data/kafka --master spark://host:7077
     $ pylogctl pipeline verify archive/*/*.pylog.gz --output jsonl
     """
-    from pylogctl.pipeline.spark import check_spark
-
-    check_spark(env)
+    spark.check(env)
     from pylogctl.pipeline.jobs import verify_files
 
     return verify_files(env, files, spark, deep)
@@ -357,8 +336,6 @@ def verify(
 
 def _checked(job: options.Job, *, keeps_events: bool = True) -> options.Job:
     """Validate how a job runs and where its results go, and that Spark can be started."""
-    from pylogctl.pipeline.spark import check_spark
-
     env, read, target, is_stream = job.env, job.read, job.target, job.stream.stream
     job.stream.check(is_bounded=keeps_events)
     target.check()
@@ -369,7 +346,7 @@ def _checked(job: options.Job, *, keeps_events: bool = True) -> options.Job:
         raise UsageError("--stream cannot be used with --path or --until")
     elif env.output == "json" and target.is_stdout:
         raise UsageError("a stream cannot be one JSON document; use --output jsonl")
-    check_spark(env)
+    job.spark.check(env)
     return job
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from broker.spark.compaction import plan_compaction, prepare_compaction
+from broker.spark.compaction import Compaction, plan_compaction, prepare_compaction
 from broker.spark.load import LoadRequest, look_at_load, prepare_load
 from broker.spark.loading.output import LoadOutput, Manifest
 from broker.spark.loading.plan import LoadPlan
@@ -105,9 +105,7 @@ class _PlanRow(Row):
 _PLAN = Document("pipeline.compact.plan/1", _PlanRow, empty=_EMPTY)
 
 
-def show_compaction(env: Environment, directory: Path, file_bytes: int, keep: int) -> None:
-    """Render the plan of a compaction."""
-    plan = plan_compaction(LoadOutput(directory), file_bytes=file_bytes, keep=keep)
+def _show(env: Environment, plan: Compaction) -> None:
     rows = [
         _PlanRow(
             group[0].file.path.rpartition("/")[0],
@@ -123,15 +121,17 @@ def show_compaction(env: Environment, directory: Path, file_bytes: int, keep: in
 def run_compaction(
     env: Environment, directory: Path, file_bytes: int, keep: int, spark: SparkChoice | None
 ) -> None:
-    """Compact loads, and render the manifest of the new one."""
-    with prepare_compaction(directory, file_bytes=file_bytes, keep=keep) as prepared:
-        plan = prepared.plan
+    """Compact loads, and render the manifest of the new one; with `--dry-run` only the plan."""
+    if env.settings.dry_run:
+        _show(env, plan_compaction(LoadOutput(directory), file_bytes=file_bytes, keep=keep))
+        return
+    with prepare_compaction(directory, file_bytes=file_bytes, keep=keep) as plan:
         if plan.is_empty:
             env.note(_EMPTY)
             return
         total = plan.size_bytes
         with open_engine(env, spark, total) as engine, progress(env, "compact", total) as meter:
-            manifest = prepared.run(engine, in_parts(meter, total))
+            manifest = plan.run(engine, in_parts(meter, total))
     render(env, LOAD, load_rows(manifest))
     env.flush()
     before = sum(len(one.files) for one in plan.replaced)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
+from broker.errors import ConfigError
 from broker.units import format_duration, parse_duration_ms
+from pylogctl.audit.options import Comparison
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import (
     Choice,
@@ -150,7 +152,6 @@ class TableChoice(Choice):
         """Return the table; None if there is none."""
         if self.into_table is None:
             return None
-        from broker.errors import ConfigError
         from broker.spark.tables import TableTarget
 
         table_format, _, name = self.into_table.partition(":")
@@ -410,6 +411,13 @@ class SparkChoice(Choice):
         """Return whether everything runs on this machine."""
         return self.master is None or self.master.startswith("local")
 
+    def check(self, env: Environment) -> None:
+        """Validate that Spark can be started: PySpark, PyArrow and Java are installed."""
+        from broker.spark.runtime.requirements import check_requirements
+
+        java = check_requirements()
+        env.trace(1, f"java {java.version} at {java.executable} ({java.source})")
+
 
 class EngineChoice(SparkChoice):
     """Where the tasks of loads and compactions run: on Spark, or on processes of this machine."""
@@ -419,6 +427,41 @@ class EngineChoice(SparkChoice):
         "Without Spark: on processes of this machine, which start at once. PYLOGCTL_MASTER does "
         "not count then.",
     )
+
+    def checked(self, env: Environment, *, needs_spark: bool = False) -> SparkChoice | None:
+        """Return the Spark that tasks run on, None if they run on processes of this machine."""
+        from broker.spark.runtime.requirements import check_package
+
+        if not self.local:
+            try:
+                self.check(env)
+            except ConfigError as error:
+                without = "--local needs only PyArrow, no PySpark and no Java"
+                hints = () if needs_spark else (without,)
+                raise CliError(ExitStatus.CONFIG, str(error), *hints) from error
+            return self
+        if needs_spark:
+            raise UsageError("--into-table is written by Spark; it cannot be used with --local")
+        if self.spark_conf or self.master not in (None, env.environ.get(MASTER_VARIABLE)):
+            raise UsageError(
+                "--master and --spark-conf are for Spark; they cannot be used with --local"
+            )
+        check_package("pyarrow", "PyArrow")
+        return None
+
+
+class AuditChoice(Choice):
+    """What is compared with the counts of producers, and where Spark runs."""
+
+    load: Path | None = inputs.option("--load DIR", "Directory of loads to compare, too.")
+    include: Include = None
+    time_field: str | None = selection.option(
+        "--time-field PATH",
+        "Field of JSON messages with their time, as given to produce --time-field. Default: "
+        "compare each topic as a whole.",
+    )
+    comparison: Comparison
+    spark: SparkChoice
 
 
 class Job(NamedTuple):

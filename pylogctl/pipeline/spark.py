@@ -11,24 +11,15 @@ from typing import TYPE_CHECKING
 
 from broker.errors import ConfigError, SparkFailedError
 from broker.spark.local import LocalProcesses, core_count
-from broker.spark.runtime.requirements import check_package
-from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
+from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.progress import LINE_EVERY_S, Progress, announced_wait, progress
-from pylogctl.pipeline.options import MASTER_VARIABLE, EngineChoice, SparkChoice
+from pylogctl.pipeline.options import SparkChoice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from broker.spark.jobs import TaskEngine
     from broker.spark.tables import TableTarget
-
-
-def check_spark(env: Environment) -> None:
-    """Validate that Spark can be started: PySpark, PyArrow and Java are installed."""
-    from broker.spark.runtime.requirements import check_requirements
-
-    java = check_requirements()
-    env.trace(1, f"java {java.version} at {java.executable} ({java.source})")
 
 
 @contextmanager
@@ -146,30 +137,6 @@ def parse_conf(texts: Sequence[str]) -> dict[str, str]:
 
 
 _PARALLEL_FROM_BYTES = 64 << 20  # fewer bytes take less time than the start of processes
-
-
-def checked_engine(
-    env: Environment, choice: EngineChoice, *, needs_spark: bool = False
-) -> SparkChoice | None:
-    """Return the Spark that tasks run on, None if they run on processes of this machine."""
-    if not choice.local:
-        try:
-            check_spark(env)
-        except ConfigError as error:
-            raise CliError(
-                ExitStatus.CONFIG,
-                str(error),
-                *([] if needs_spark else ["--local needs only PyArrow, no PySpark and no Java"]),
-            ) from error
-        return choice
-    if needs_spark:
-        raise UsageError("--into-table is written by Spark; it cannot be used with --local")
-    if choice.spark_conf or choice.master not in (None, env.environ.get(MASTER_VARIABLE)):
-        raise UsageError(
-            "--master and --spark-conf are for Spark; they cannot be used with --local"
-        )
-    check_package("pyarrow", "PyArrow")
-    return None
 
 
 @contextmanager

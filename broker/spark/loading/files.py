@@ -15,7 +15,7 @@ import shutil
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -87,17 +87,16 @@ def join_files(group: Sequence[StoredFile], directory: Path) -> tuple[LoadedFile
         path.parent.mkdir(parents=True, exist_ok=True)
         file = kind(path, schema)
         try:
-            for source in sources:
-                _check_unchanged(source)
-                file.append(source.path)
-                file.message_count += source.file.message_count
+            file.join(map(_unchanged, sources))
+            file.message_count = sum(one.file.message_count for one in sources)
         finally:
             file.close()
         done.append(file.synced(directory))
     return tuple(done)
 
 
-def _check_unchanged(source: StoredFile) -> None:
+def _unchanged(source: StoredFile) -> Path:
+    """Return the path of a file that still has the SHA-256 of its manifest."""
     with source.path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != source.file.sha256:
@@ -105,6 +104,7 @@ def _check_unchanged(source: StoredFile) -> None:
             f"{source.path} was changed since it was loaded: its SHA-256 is not that of the "
             "manifest; restore it, or load its messages again"
         )
+    return source.path
 
 
 def escape_name(name: str) -> str:
@@ -194,8 +194,8 @@ class _DataFile(ABC):
     def write(self, table: pa.Table) -> None: ...
 
     @abstractmethod
-    def append(self, source: Path) -> None:
-        """Append the content of another file of the same format and columns."""
+    def join(self, sources: Iterable[Path]) -> None:
+        """Append the contents of other files of the same format and columns."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -210,8 +210,6 @@ class _ParquetFile(_DataFile):
         self._writer = pq.ParquetWriter(
             path, schema, use_dictionary=others, column_encoding=_ENCODINGS
         )
-        self._pending: list[pa.RecordBatch] = []  # of appended files, for few large row groups
-        self._pending_bytes = 0
 
     def write(self, table: pa.Table) -> None:
         self._writer.write_table(table)
@@ -220,22 +218,19 @@ class _ParquetFile(_DataFile):
     def schema_of(path: Path) -> pa.Schema:
         return pq.read_schema(path)
 
-    def append(self, source: Path) -> None:
-        with pq.ParquetFile(source) as file:
-            for batch in file.iter_batches():
-                self._pending.append(batch)
-                self._pending_bytes += batch.nbytes
-                if self._pending_bytes >= _MAX_PENDING_BYTES:
-                    self._write_pending()
-
-    def _write_pending(self) -> None:
-        if self._pending:
-            self._writer.write_table(pa.Table.from_batches(self._pending))
-        self._pending, self._pending_bytes = [], 0
+    def join(self, sources: Iterable[Path]) -> None:
+        batches = chain.from_iterable(map(_batches, sources))
+        # few large row groups
+        for some in grouped(batches, lambda batch: batch.nbytes, _MAX_PENDING_BYTES):
+            self.write(pa.Table.from_batches(some))
 
     def close(self) -> None:
-        self._write_pending()
         self._writer.close()
+
+
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(path) as file:
+        yield from file.iter_batches()
 
 
 def _leaves(schema: pa.Schema) -> list[str]:
@@ -261,9 +256,10 @@ class _LineFile(_DataFile):
     def schema_of(path: Path) -> pa.Schema:
         return None
 
-    def append(self, source: Path) -> None:
-        with source.open("rb") as file:
-            shutil.copyfileobj(file, self._file)
+    def join(self, sources: Iterable[Path]) -> None:
+        for source in sources:
+            with source.open("rb") as file:
+                shutil.copyfileobj(file, self._file)
 
     def close(self) -> None:
         self._file.close()

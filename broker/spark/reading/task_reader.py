@@ -15,7 +15,7 @@ import mmap
 import os
 import tempfile
 from array import array
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -302,30 +302,20 @@ def decode(
 
 
 _SOURCES = {
-    "offset": ("offsets",),
-    "next_offset": ("next_offsets",),
-    "inner_index": ("inners",),
-    "crc": ("crcs",),
-    "value": ("value_offsets", "values"),
+    "offset": (pa.int64(), ("offsets",)),
+    "next_offset": (pa.int64(), ("next_offsets",)),
+    "inner_index": (pa.int32(), ("inners",)),
+    "crc": (pa.uint32(), ("crcs",)),
+    "value": (pa.binary(), ("value_offsets", "values")),
 }
-"""Which of `Columns` a column of the data source is made of."""
+"""Which of `Columns` a column of the data source is made of, and the type that they have."""
 
 
-_ARRAYS: dict[str, Callable[[Columns], pa.Array]] = {
-    "offset": lambda columns: _numbers(pa.int64(), columns, columns.offsets),
-    "next_offset": lambda columns: _numbers(pa.int64(), columns, columns.next_offsets),
-    "inner_index": lambda columns: _numbers(pa.int32(), columns, columns.inners),
-    "crc": lambda columns: _numbers(pa.uint32(), columns, columns.crcs).cast(pa.int64()),
-    "value": lambda columns: pa.Array.from_buffers(
-        pa.binary(),
-        columns.message_count,
-        [None, pa.py_buffer(columns.value_offsets), pa.py_buffer(columns.values)],
-    ),
-}
-
-
-def _numbers(kind: pa.DataType, columns: Columns, data: bytes) -> pa.Array:
-    return pa.Array.from_buffers(kind, columns.message_count, [None, pa.py_buffer(data)])
+def _array(columns: Columns, field: pa.Field) -> pa.Array:
+    kind, names = _SOURCES[field.name]
+    buffers = [None, *(pa.py_buffer(getattr(columns, name)) for name in names)]
+    made = pa.Array.from_buffers(kind, columns.message_count, buffers)
+    return made if kind == field.type else made.cast(field.type)
 
 
 class _Repeated:
@@ -353,13 +343,14 @@ class BatchMaker:
 
     def __init__(self, partition: TopicPartition, schema: pa.Schema) -> None:
         self.schema = schema
-        self.sources = [one for name in schema.names for one in _SOURCES.get(name, ())]
+        stored = [name for name in schema.names if name in _SOURCES]
+        self.sources = [one for name in stored for one in _SOURCES[name][1]]
         self._names = {"topic": _Repeated(partition.topic), "partition": _Repeated(partition.name)}
 
     def batch(self, columns: Columns) -> pa.RecordBatch:
         """Return valid messages as a batch."""
-        names = [name for name in self.schema.names if name in _ARRAYS]
-        arrays = {name: _ARRAYS[name](columns) for name in names}
+        fields = [field for field in self.schema if field.name in _SOURCES]
+        arrays = {field.name: _array(columns, field) for field in fields}
         return self._batch(columns.message_count, arrays, is_good=True)
 
     def damaged(self, damage: _Damage) -> pa.RecordBatch:

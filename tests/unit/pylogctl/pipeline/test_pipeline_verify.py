@@ -26,7 +26,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(*_: object) -> Iterator[object]:
         yield LocalProcesses(1)
 
-    monkeypatch.setattr("pylogctl.pipeline.spark.check_spark", lambda _: None)
+    monkeypatch.setattr("pylogctl.pipeline.options.SparkChoice.check", lambda *_: None)
     monkeypatch.setattr("pylogctl.pipeline.jobs.open_spark", opened)
 
 
