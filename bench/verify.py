@@ -11,7 +11,7 @@ from bench.broker_process import temporary_directory
 from bench.measure import Goal, Measurement, Plan, repeat_rate
 from bench.workload import ENTRY_BYTES, payloads
 from broker.log.format import segment_name
-from broker.log.offline.verify import verify_segment
+from broker.log.offline.verify import Verification
 from broker.protocol import codec
 
 _MB = 1e6
@@ -39,7 +39,7 @@ def _write_segment(path: Path, total_bytes: int) -> int:
 def _verify(path: Path, total: int) -> float:
     """Return the processor seconds, which equal elapsed time on an idle machine."""
     started_s = time.process_time()
-    report = verify_segment(path)
+    report = Verification(path).run()
     elapsed_s = time.process_time() - started_s
     if report.problems or report.message_count != total // ENTRY_BYTES:
         raise RuntimeError(f"{path} was not written as meant: {report}")

@@ -95,7 +95,7 @@ def verify_parts(parts: Sequence[FilePart], *, deep: bool) -> list[verify.RangeR
     found: list[verify.RangeReport | None] = []
     for part in parts:
         try:
-            found.append(verify.verify_range(part.path, part.start, part.stop, deep=deep))
+            found.append(verify.Verification(part.path, deep, 1).run_range(part.start, part.stop))
         except OSError:
             found.append(None)  # validating the whole file reports why
     return found

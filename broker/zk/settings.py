@@ -11,9 +11,9 @@ version.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import NamedTuple, TypeVar
 
 from broker import errors
 from broker.security.rules import NO_VERSION
@@ -23,6 +23,7 @@ from broker.zk.nodes import CreateNode, DeleteNode, NodeChange, NodeStat, SetNod
 from broker.zk.session import Session
 from broker.zk.watched_reads import WatchedReads
 
+_T = TypeVar("_T")
 _ATTEMPTS = 10
 _CHANGES_KEPT_MS = 15 * 60_000
 _CHANGE_PREFIX = f"{paths.SETTINGS_CHANGES}/config_change_"
@@ -92,19 +93,15 @@ class SettingsRegistry:
         ten times. The text of a `RegistryUnreachableError` says whether the change may have been
         made.
         """
-        for _ in range(_ATTEMPTS):
+
+        def attempt() -> SettingsChange:
             before, version = self._read(node)
             after = edit(before)
-            if after == before:
-                return SettingsChange(before, before)
-            try:
+            if after != before:
                 self._write(node, after, version)
-            except errors.RegistryConflictError:
-                continue
             return SettingsChange(before, after)
-        raise errors.RegistryConflictError(
-            f"node {node.path} is changed by other clients all the time"
-        )
+
+        return _until_it_fits(node.path, attempt)
 
     def delete(self, node: SettingsNode) -> bool:
         """Delete the node of a topic or broker, malformed or not; return whether there was one."""
@@ -125,12 +122,8 @@ class SettingsRegistry:
         else:
             change = DeleteNode(node.path, version)
         self._create_roots()
-        try:
+        with _explained("settings"):
             self._session.transact([change, *_announce(node)])
-        except errors.RegistryUnreachableError as error:
-            raise errors.RegistryUnreachableError(
-                f"{error}; whether the settings were changed is not known"
-            ) from error
         self._forget_old_changes()
 
     def read_all(self, broker_id: int, watched: WatchedReads) -> dict[str, bytes]:
@@ -193,6 +186,25 @@ def _announce(node: SettingsNode) -> list[CreateNode]:
     return [CreateNode(_CHANGE_PREFIX, node.announcement, is_sequential=True)]
 
 
+def _until_it_fits(node_path: str, attempt: Callable[[], _T]) -> _T:
+    """Repeat an attempt to change a node while other clients change it meanwhile."""
+    for _ in range(_ATTEMPTS):
+        with suppress(errors.RegistryConflictError):
+            return attempt()
+    raise errors.RegistryConflictError(f"node {node_path} is changed by other clients all the time")
+
+
+@contextmanager
+def _explained(subject: str) -> Iterator[None]:
+    """Have the error of a change without a response say that it may have been made."""
+    try:
+        yield
+    except errors.RegistryUnreachableError as error:
+        raise errors.RegistryUnreachableError(
+            f"{error}; whether the {subject} were changed is not known"
+        ) from error
+
+
 def read_rules(session: Session) -> tuple[bytes | None, int]:
     """Return the value with all rules, and its version; None and -1 without the node."""
     try:
@@ -218,23 +230,17 @@ def change_rules(session: Session, edit: Callable[[bytes | None], bytes | None])
     `edit` returns the new value, or None to leave it; it is called again if another client has
     changed the node meanwhile. `RegistryConflictError` after ten times.
     """
-    for _ in range(_ATTEMPTS):
+
+    def attempt() -> int:
         value, version = read_rules(session)
         new = edit(value)
         if new is None:
             return version
-        try:
+        with _explained("rules"):
             if version == NO_VERSION:
                 session.create(paths.RULES, new)
                 return 0
             session.set(paths.RULES, new, version=version)
-        except errors.RegistryConflictError:
-            continue
-        except errors.RegistryUnreachableError as error:
-            raise errors.RegistryUnreachableError(
-                f"{error}; whether the rules were changed is not known"
-            ) from error
         return version + 1
-    raise errors.RegistryConflictError(
-        f"node {paths.RULES} is changed by other clients all the time"
-    )
+
+    return _until_it_fits(paths.RULES, attempt)

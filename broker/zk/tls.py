@@ -19,7 +19,7 @@ from broker.errors import BrokerError, BrokerUnreachableError, ConfigError
 from broker.protocol.responses import BrokerAddress
 from broker.security.client_security import TlsFiles
 from broker.security.client_tls import refused, secured
-from broker.zk.handler import Handler
+from broker.zk.handshakes import Handler
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,6 @@ With pytest the fixtures of `pylogctl.pytest_plugin` need no import; see there.
     brokers.py    brokers in the process of a test, alone or as a cluster
     clock.py      a clock that a test sets forward
     faults.py     a broker behind a proxy that delays, breaks and cuts what passes
-    node_tree.py  the nodes of a ZooKeeper in memory: what requests do to them, and who watches
-                  which
     zookeeper.py  a ZooKeeper in the process of a test: groups and replicas without Java
 """
 

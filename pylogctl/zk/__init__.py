@@ -5,5 +5,4 @@ changes.py   how the commands of `pylogctl zk` that write nodes plan, confirm, m
 command.py   `pylogctl zk`: show and change nodes of ZooKeeper, or run an embedded server
 document.py  the rows of `pylogctl zk` and their documents, and the values of known nodes as
              text
-paths.py     paths of nodes on command lines
 """

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from broker.endpoints import join_address
-from broker.errors import RegistryConflictError
+from broker.errors import CoordinationError, RegistryConflictError
 from broker.patterns import Pattern
 from broker.units import counted, format_time
-from broker.zk.paths import parse_connect_string
+from broker.zk.paths import parse_connect_string, resolve
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session
 from pylogctl.cli.declarations import argument, flag, inputs, option, safety
@@ -34,7 +34,6 @@ from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.zk import document
 from pylogctl.zk.document import describe_value, fields_of, node_columns
-from pylogctl.zk.paths import checked_path
 
 if TYPE_CHECKING:
     from broker.admin.registry_nodes import Node
@@ -51,6 +50,15 @@ _READS = (ExitStatus.NOT_FOUND,)
 _READ_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT)
 _CHANGE_OPTIONS = (*_READ_OPTIONS, *CONFIRM, *DRY_RUN)
 _CHANGES = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL)
+
+
+def checked_path(text: str) -> str:
+    """Return an absolute path; UsageError if it is none."""
+    try:
+        return resolve("", text)
+    except CoordinationError as error:
+        raise UsageError(str(error)) from error
+
 
 PathArgument = Annotated[str, argument("PATH", "Path below the chroot.", parser=checked_path)]
 _TreeArgument = Annotated[

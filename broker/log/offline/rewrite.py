@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 from broker import errors
 from broker.log.format import segment_name
 from broker.log.offline.segments import archived_base_offset_of, open_segment, segment_bytes
-from broker.log.offline.verify import verify_segment
+from broker.log.offline.verify import Verification
 from broker.log.scan import boundaries_around, read_header
 from broker.records import HIDDEN, Count, Fit, Size
 
@@ -44,7 +44,7 @@ class Repair(NamedTuple):
 
 def plan_repair(source: Path, copy: Path) -> Repair:
     """Find what a repaired copy would leave out: each damaged span, up to the next good entry."""
-    report = verify_segment(source, max_problems=_NO_LIMIT)
+    report = Verification(source, max_problems=_NO_LIMIT).run()
     left_out = []
     file = open_segment(source)
     for problem in report.problems:

@@ -87,22 +87,6 @@ class VerifyReport:
     is_complete: bool
 
 
-def verify_segment(
-    path: Path,
-    *,
-    deep: bool = True,
-    max_problems: int = 100,
-    engine: Engine = "codec",
-    progress: Callable[[int], None] | None = None,
-) -> VerifyReport:
-    """Verify every entry of a segment file, which may be growing.
-
-    `deep` unfolds wrappers and verifies their content, too. It ends after `max_problems`, at least
-    1. `progress` is called repeatedly with the bytes verified since the last call.
-    """
-    return _Verification(path, deep, max_problems, engine, progress or _ignore).run()
-
-
 @dataclass(frozen=True, slots=True)
 class RangeReport:
     """Result of verifying a range of a file.
@@ -122,26 +106,22 @@ class RangeReport:
     is_good: bool
 
 
-def verify_range(
-    path: Path, start: int, stop: int, *, deep: bool = True, engine: Engine = "codec"
-) -> RangeReport:
-    """Verify the entries that start in a range of a segment file; its bounds are any positions.
-
-    Unless the range starts at 0, the start of its first entry is a guess, as a payload can look
-    like messages. The guess is right if the range before ends there.
-    """
-    return _Verification(path, deep, 1, engine, _ignore).run_range(start, stop)
-
-
 @dataclass(eq=False)
-class _Verification:
-    """One run over one file."""
+class Verification:
+    """One run over a segment file, or a range of it; for one call of a method.
+
+    Args:
+        path: the file, which may be growing.
+        deep: unfold wrappers and verify their content, too.
+        max_problems: after which it ends, at least 1.
+        progress: called repeatedly with the bytes verified since the last call.
+    """
 
     path: Path
-    deep: bool
-    max_problems: int
-    engine: Engine
-    progress: Callable[[int], None]
+    deep: bool = True
+    max_problems: int = 100
+    engine: Engine = "codec"
+    progress: Callable[[int], None] = lambda _bytes: None
     _entry_count: int = field(default=0, init=False)
     _message_count: int = field(default=0, init=False)
     _problems: list[SegmentProblem] = field(default_factory=list, init=False)
@@ -151,6 +131,7 @@ class _Verification:
         self._end = os.fstat(self._file.fd).st_size
 
     def run(self) -> VerifyReport:
+        """Verify every entry of the file."""
         position = 0
         while position < self._end and len(self._problems) < self.max_problems:
             bad_position, fault = self._scan_to_fault(position)
@@ -169,6 +150,12 @@ class _Verification:
         )
 
     def run_range(self, start: int, stop: int) -> RangeReport:
+        """Verify the entries that start in a range of the file; its bounds are any positions.
+
+        It ends at the first problem. Unless the range starts at 0, the start of its first entry is
+        a guess, as a payload can look like messages. The guess is right if the range before ends
+        there.
+        """
         size = self._end
         found = find_entry(self._file.fd, start, size, search_end=stop) if start else 0
         start = position = stop if found is None or found > stop else found
@@ -279,10 +266,6 @@ def _scan_with_crcmod(buffer: Buffer) -> Scan:
     return Scan(position, count, fault, wrappers, largest)
 
 
-def _ignore(_bytes: int) -> None:
-    """The default for `progress`."""
-
-
 _SCANS: dict[Engine, Callable[[Buffer], Scan]] = {
     "codec": codec.scan,
     "zlib": _codec_python.scan,
@@ -327,7 +310,7 @@ class VerifySummary:
 
 
 class FileTask(NamedTuple):
-    """The arguments of `verify_segment` for one file, for a worker process."""
+    """The arguments of `Verification` for one file, for a worker process."""
 
     path: Path
     deep: bool
@@ -346,20 +329,20 @@ def verify_paths(
     deep: bool = True,
     max_problems: int = 100,
     engine: Engine = "codec",
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda _bytes: None,
 ) -> VerifySummary:
     """Verify segment files, and that neighbours in a directory neither overlap nor leave gaps.
 
-    Paths as for `expand_paths`, the other arguments as for `verify_segment`. Uses `jobs` processes,
+    Paths as for `expand_paths`, the other arguments as for `Verification`. Uses `jobs` processes,
     1 being this one. `progress` is called on this thread.
     """
     files = expand_paths(paths, archives=True)
     tasks = [FileTask(path, deep, max_problems, engine) for path in files]
     job_count = min(jobs, len(files))
     if job_count > 1:
-        outcomes = _verify_parallel(tasks, job_count, progress or _ignore)
+        outcomes = _verify_parallel(tasks, job_count, progress)
     else:
-        outcomes = [verify_file(task, progress or _ignore) for task in tasks]
+        outcomes = [verify_file(task, progress) for task in tasks]
     return summary_of(files, outcomes)
 
 
@@ -409,7 +392,7 @@ def _joint_problem(earlier: Path, size: int, later: Path) -> Iterator[SegmentPro
 def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
     """Verify a file, or report that it cannot be read."""
     try:
-        return _Verification(*task, progress).run()
+        return Verification(*task, progress).run()
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         return UnreadableFile(task.path, error.strerror or str(error), is_missing)

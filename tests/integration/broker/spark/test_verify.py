@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker.log.offline.verify import verify_paths, verify_range
+from broker.log.offline.verify import Verification, verify_paths
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.spark.local import LocalProcesses
@@ -78,7 +78,10 @@ def test_guess_when_wrong_then_parts_do_not_meet(tmp_path: Path) -> None:
     path.write_bytes(build_set([b"y" * 10, inner, b"z" * 10]))
     inside = len(build_set([b"y" * 10])) + 10
 
-    parts = [verify_range(path, 0, inside), verify_range(path, inside, path.stat().st_size)]
+    parts = [
+        Verification(path).run_range(0, inside),
+        Verification(path).run_range(inside, path.stat().st_size),
+    ]
 
     assert all(part.is_good for part in parts)
     assert report_of(path, parts) is None

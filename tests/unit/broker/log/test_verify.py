@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.offline.verify import Engine, SegmentProblem, VerifyReport, verify_segment
+from broker.log.offline.verify import Engine, SegmentProblem, Verification, VerifyReport
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
@@ -27,7 +27,7 @@ def verify(
 ) -> VerifyReport:
     path = tmp_path / "segment"
     path.write_bytes(content)
-    return verify_segment(path, deep=deep, max_problems=max_problems, engine=engine)
+    return Verification(path, deep, max_problems, engine).run()
 
 
 def brief(problem: SegmentProblem) -> tuple[int, str, int, int]:
@@ -43,7 +43,7 @@ def wrapper_of(payload: bytes, codec: int) -> bytes:
 
 
 def test_verify_when_written_by_a_real_broker_then_clean(shared_data: Path) -> None:
-    report = verify_segment(shared_data / "kafka-magic0" / f"{0:020d}.kafka")
+    report = Verification(shared_data / "kafka-magic0" / f"{0:020d}.kafka").run()
     assert (report.size_bytes, report.entry_count, report.message_count) == (10_900, 100, 100)
     assert report.problems == ()
     assert report.is_complete
@@ -152,13 +152,13 @@ def test_verify_when_done_then_progress_adds_up_to_the_size(tmp_path: Path) -> N
     path = tmp_path / "segment"
     path.write_bytes(ENTRY * 3 + with_bad_crc(ENTRY) + ENTRY + b"torn")
     done: list[int] = []
-    verify_segment(path, progress=done.append)
+    Verification(path, progress=done.append).run()
     assert sum(done) == path.stat().st_size
 
 
 def test_verify_when_file_is_missing_then_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        verify_segment(tmp_path / "none")
+        Verification(tmp_path / "none").run()
 
 
 @given(
@@ -176,7 +176,7 @@ def test_verify_when_one_bit_flips_in_payload_or_crc_then_exactly_that_entry_is_
     changed[at] ^= 1 << bit
     path = tmp_path_factory.mktemp("flip") / "segment"
     path.write_bytes(b"".join([*entries[:index], bytes(changed), *entries[index + 1 :]]))
-    (problem,) = verify_segment(path).problems
+    (problem,) = Verification(path).run().problems
     assert (problem.pos, problem.kind) == (sum(map(len, entries[:index])), "crc")
 
 
@@ -186,7 +186,7 @@ def test_verify_when_bytes_are_random_then_never_raises_and_accounts_for_all(
 ) -> None:
     path = tmp_path_factory.mktemp("noise") / "segment"
     path.write_bytes(ENTRY * head + content)
-    report = verify_segment(path)
+    report = Verification(path).run()
     assert report.is_complete
     assert report.entry_count >= head
     assert all(one.skipped_bytes <= one.bytes_after for one in report.problems)
