@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 from broker import errors
+from broker.records import Count, Fit
 from broker.zk import paths, values
 from broker.zk.nodes import DeleteNode, NodeStat
 from broker.zk.paths import Protection, protection_of, resolve
@@ -299,9 +300,9 @@ _ACLS_AT_ONCE = 256
 class TreeAcls(NamedTuple):
     """Nodes of a tree, and how many of them do not have the ACL that they are to have."""
 
-    tree: str
-    node_count: int
-    differing_count: int
+    tree: Annotated[str, "its top, `/` for the chroot's own node alone", Fit.WHOLE]
+    nodes: Annotated[Count, "its nodes"]
+    to_change: Annotated[Count, "those of them that get another ACL"]
 
 
 def compare_acls(session: Session, *, is_secured: bool) -> Iterator[TreeAcls]:

@@ -27,11 +27,12 @@ from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zook
 from pylogctl.cli.context import at_cluster, read_contexts
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
-from pylogctl.zk.document import ACLS, AclRow, ChangeRow, change_row
+from pylogctl.zk.document import ChangeRow, change_row
 
 if TYPE_CHECKING:
     from broker.zk.session import Session
 
+ACLS = Document("zk.acls/1", registry_nodes.TreeAcls, empty="no nodes")
 _RECONNECT_S = 1.0
 _DONE: dict[Action, str] = {"create": "created", "set": "set", "delete": "deleted"}
 
@@ -221,8 +222,8 @@ def change_acls_of_brokers(env: Environment, *, is_secured: bool) -> None:
             )
         check_brokers(session, is_secured=is_secured)
         found = list(compare_acls(session, is_secured=is_secured))
-        render(env, ACLS, (AclRow(*one) for one in found))
-        count = sum(one.differing_count for one in found)
+        render(env, ACLS, found)
+        count = sum(one.to_change for one in found)
         if not count:
             env.note("nothing to change")
             return
@@ -232,7 +233,7 @@ def change_acls_of_brokers(env: Environment, *, is_secured: bool) -> None:
         env.flush()
         confirm(env, f"zk {verb}", f"{verb} {counted(count, 'node')} of {env.zookeeper}?")
         changed = change_acls(session, is_secured=is_secured)
-        left = sum(one.differing_count for one in compare_acls(session, is_secured=is_secured))
+        left = sum(one.to_change for one in compare_acls(session, is_secured=is_secured))
         env.note(f"{counted(changed, 'node')} {done}")
         if left:
             raise CliError(

@@ -329,7 +329,6 @@ def rm(
     $ pylogctl zk rm -R /consumers/billing --yes --confirm /consumers/billing
     """
     from broker.admin import registry_nodes
-    from broker.admin.registry_nodes import read_tree
     from pylogctl.zk.changes import carry_out
 
     with zookeeper_session(env) as session:
@@ -343,7 +342,7 @@ def rm(
                 code="NODE_NOT_EMPTY",
             )
         session.get(path)  # must exist
-        changes = registry_nodes.plan_removal(read_tree(session, path))
+        changes = registry_nodes.plan_removal(registry_nodes.read_tree(session, path))
         carry_out(
             env,
             session,
@@ -360,11 +359,10 @@ def export(env: Environment, path: _TreeArgument = "/") -> None:
     $ pylogctl zk export /consumers > consumers.jsonl
     """
     from broker.admin import registry_nodes
-    from broker.admin.registry_nodes import read_tree
 
     node_count = 0
     with zookeeper_session(env) as session:
-        for node in read_tree(session, path):
+        for node in registry_nodes.read_tree(session, path):
             env.write(registry_nodes.encode_node(node))
             node_count += 1
     env.note(f"{counted(node_count, 'node')} exported")
@@ -408,12 +406,11 @@ def diff(
     $ pylogctl zk diff /config zk-of-the-other-site:2181
     """
     from broker.admin import registry_nodes
-    from broker.admin.registry_nodes import read_tree
     from pylogctl.zk.changes import other_tree
 
     found: Counter[str] = Counter()
     with zookeeper_session(env) as session, other_tree(env, path, other) as records:
-        here = map(registry_nodes.as_record, read_tree(session, path))
+        here = map(registry_nodes.as_record, registry_nodes.read_tree(session, path))
 
         def rows() -> Iterator[document.DifferenceRow]:
             for one in registry_nodes.compare(here, records):

@@ -104,14 +104,6 @@ class DifferenceRow(Row):
     other: Annotated[Text, "the value in the other tree", Fit.WRAP]
 
 
-class AclRow(Row):
-    """A tree of nodes that brokers write."""
-
-    tree: Annotated[str, "its top, `/` for the chroot's own node alone", Fit.WHOLE]
-    nodes: Annotated[Count, "its nodes"]
-    to_change: Annotated[Count, "those of them that get another ACL"]
-
-
 class SessionRow(Row):
     """A session with ephemeral nodes."""
 
@@ -171,7 +163,6 @@ FIND = Document("zk.find/1", FoundRow, empty="no node matches")
 WATCH = Document("zk.watch/1", EventRow, empty="")
 CHANGES = Document("zk.change/1", ChangeRow, empty="nothing to change")
 CHANGES_OF_VALUES = CHANGES.showing("before", "after")
-ACLS = Document("zk.acls/1", AclRow, empty="no nodes")
 DIFF = Document("zk.diff/1", DifferenceRow, empty="no differences")
 SESSIONS = Document("zk.sessions/1", SessionRow, empty="no session has ephemeral nodes")
 HEALTH = Document("zk.health/1", HealthRow, empty="no server")

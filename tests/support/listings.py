@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from broker.admin.brokers import BrokerStatus, LogFailure
 from broker.admin.cluster import BrokerInfo, HealthCheck
 from broker.admin.reassignment import Move, MoveProgress
+from broker.admin.registry_nodes import TreeAcls
 from broker.admin.topics import PartitionInfo, TopicInfo
 from broker.admin.users import User
 from broker.log.offline.inspect import RecoveryPlan, SegmentStat
@@ -44,6 +45,7 @@ from pylogctl.produce import run as produce
 from pylogctl.topic import document as topic
 from pylogctl.user import changes as user
 from pylogctl.zk import document as zk
+from pylogctl.zk.changes import ACLS
 
 MARK = "=== "
 END = f"{MARK}end"
@@ -849,7 +851,7 @@ LISTINGS: Mapping[str, Listing] = {
         ],
     ),
     "zk secure": Listing(
-        zk.ACLS, [zk.AclRow(tree, 17, 4) for tree in ("/", "/brokers", "/creation-ids")]
+        ACLS, [TreeAcls(tree, 17, 4) for tree in ("/", "/brokers", "/creation-ids")]
     ),
     "zk sessions": Listing(
         zk.SESSIONS,
