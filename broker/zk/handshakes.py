@@ -16,16 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kazoo.exceptions import SessionExpiredError
 from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionDropped
 
+from broker.errors import BrokerError
 from broker.threads import LoopThread, start_once
-
-if TYPE_CHECKING:
-    from broker.zk.tls import TlsHandler
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +32,27 @@ _FIRST_PATIENCE_S = 2.0
 
 
 class Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """The threads and waits of one kazoo client."""
+    """The threads, waits and plain connections of one kazoo client."""
+
+    @property
+    def failure(self) -> BrokerError | None:
+        """Why there is no connection, None if that is not for TLS."""
+        return None
+
+    def await_first(
+        self, connected: threading.Event, timeout_s: float, *, servers: int, retries: bool
+    ) -> None:
+        """Wait for the first connection; not if all servers fail, with `retries` for good."""
+        connected.wait(timeout_s)
+
+    def note_dropped(self, cause: BaseException | None) -> None:
+        """Keep why a server has ended a connection."""
+
+    def note_connected(self) -> None:
+        """Forget what was wrong before."""
+
+    def break_off(self) -> None:
+        """End the handshake that goes on, if any."""
 
     def spawn(self, func: Callable[..., object], *args: object, **kwargs: object) -> LoopThread:
         """Start a thread; kazoo's loop begins with a new connection if it is called again."""
@@ -78,7 +96,7 @@ class Handshakes:
     client: Any  # of kazoo
     servers: str
     session_timeout_s: float  # the requested one until a server grants one
-    tls: TlsHandler | None = None
+    handler: Handler
 
     def __post_init__(self) -> None:
         self.granted: threading.Event = threading.Event()
@@ -101,8 +119,7 @@ class Handshakes:
         try:
             granted: tuple[float, float] = self._connect(*where)
         except ConnectionDropped as dropped:
-            if self.tls is not None:
-                self.tls.note_dropped(dropped.__context__)
+            self.handler.note_dropped(dropped.__context__)
             if self.client._connection._socket is None or not self.client.last_zxid:
                 raise  # history is not the reason: the client has seen none
             if not self._has_refused_for_long():
@@ -110,8 +127,7 @@ class Handshakes:
             granted = self._connect_without_history(*where)
         self._refused_at_s = None
         self._patience_s = _FIRST_PATIENCE_S
-        if self.tls is not None:
-            self.tls.note_connected()
+        self.handler.note_connected()
         read_timeout_ms, connect_timeout_ms = granted
         self.session_timeout_s = read_timeout_ms * 1.5 / 1000  # kazoo reads for two thirds of it
         self.granted.set()
@@ -164,8 +180,7 @@ class Handshakes:
 
     def _break_off(self, has_ended: threading.Event) -> None:
         while not has_ended.wait(_BREAK_INTERVAL_S):
-            if self.tls is not None:
-                self.tls.break_off()
+            self.handler.break_off()
             sock = self.client._connection._socket
             if sock is not None and not self.client.connected:
                 with suppress(OSError):  # closed, or not connected yet

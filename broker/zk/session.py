@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
@@ -121,9 +121,6 @@ def _no_right(servers: str, path: str, user: str | None) -> errors.RegistryAcces
 _NOT_AT_FAULT = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
 """Results of the changes of a transaction that were not made because another one failed."""
 
-if TYPE_CHECKING:
-    from broker.zk.tls import TlsHandler
-
 # Kazoo logs every failed attempt to connect; `Registry` logs each change of state once.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_logger.setLevel(logging.ERROR)
@@ -224,23 +221,24 @@ class Session:
         self._connected = threading.Event()
         self._awaits_connection = True
         self._is_stopped = False
-        self._tls: TlsHandler | None = None
+        self._handler = Handler()
+        self._speaks_tls = security.tls is not None
         if security.tls is not None:
             from broker.zk.tls import TlsHandler  # late: most sessions are plain
 
-            self._tls = TlsHandler(security.tls)
+            self._handler = TlsHandler(security.tls)
         self._client: Any = KazooClient(
             hosts=self._address.servers,
             timeout=session_timeout_ms / 1000,
             # as ZooKeeper's own client, which waits for up to a second: sessions outlive a restart
             connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=1.0),
             logger=_kazoo_logger,
-            handler=self._tls or Handler(),
+            handler=self._handler,
             auth_data=[("digest", f"{one.user}:{one.password}") for one in self._proved],
         )
         self._client.add_listener(self._on_state)
         self._handshakes = Handshakes(
-            self._client, self._address.servers, session_timeout_ms / 1000, self._tls
+            self._client, self._address.servers, session_timeout_ms / 1000, self._handler
         )
 
     def __enter__(self) -> Self:
@@ -274,16 +272,19 @@ class Session:
         # kazoo's own start() warns about a missing chroot and raises a foreign error.
         connected = self._client.start_async()
         reason = f" within {timeout_s:g}s"
-        speaks_tls = self._tls is not None
-        if retries_refused or connected.wait(min(_REFUSED_AFTER_S, timeout_s)):
-            self._await_first(connected, timeout_s, retries_refused=retries_refused)
-        elif (refusal := _refusal(self._address.hosts, timeout_s, speaks_tls=speaks_tls)) is None:
+        hosts, left_s = self._address.hosts, timeout_s
+        refusal = None
+        if not retries_refused and not connected.wait(min(_REFUSED_AFTER_S, timeout_s)):
+            refusal = _refusal(hosts, timeout_s, speaks_tls=self._speaks_tls)
             left_s = max(0.0, timeout_s - _REFUSED_AFTER_S)
-            self._await_first(connected, left_s, retries_refused=False)
+        if refusal is None:
+            self._handler.await_first(
+                connected, left_s, servers=len(hosts), retries=retries_refused
+            )
         else:
             reason = f": {refusal}"
         if not self._client.connected:
-            failure = None if self._tls is None else self._tls.failure
+            failure = self._handler.failure
             self.stop()
             raise errors.RegistryUnreachableError(
                 f"cannot reach ZooKeeper at {self._address.servers}"
@@ -291,15 +292,6 @@ class Session:
                 hints=[] if failure is None else failure.hints,
             )
         self._handshakes.granted.wait(timeout_s)
-
-    def _await_first(
-        self, connected: threading.Event, timeout_s: float, *, retries_refused: bool
-    ) -> None:
-        if self._tls is None:
-            connected.wait(timeout_s)
-        else:
-            servers = len(self._address.hosts)
-            self._tls.await_first(connected, timeout_s, servers=servers, retries=retries_refused)
 
     def prepare_stop(self, wait_s: float) -> bool:
         """Wait for a connection; from then on, let requests that find none fail at once.
@@ -710,7 +702,7 @@ class Session:
             # Kazoo would queue the request and send it once there is a connection, long after the
             # caller got an error.
             if self._awaits_connection and not self._connected.wait(deadline_s - time.monotonic()):
-                if self._tls is not None and (failure := self._tls.failure) is not None:
+                if (failure := self._handler.failure) is not None:
                     raise errors.RegistryUnreachableError(
                         f"no connection to ZooKeeper: {failure}", hints=failure.hints
                     )
