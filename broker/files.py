@@ -72,6 +72,18 @@ def validate_no_link(path: Path) -> None:
         raise OSError(errno.ELOOP, "it is a symbolic link, and none is followed", str(path))
 
 
+def is_out_of_descriptors(error: OSError) -> bool:
+    """Return whether a file could not be opened because too many are open."""
+    return error.errno in (errno.EMFILE, errno.ENFILE)
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a system call failed, and a remedy where one is known."""
+    reason = error.strerror or str(error)
+    hint = "; raise the limit on open files (ulimit -n)" if is_out_of_descriptors(error) else ""
+    return reason + hint
+
+
 def sync_directory(directory: Path) -> None:
     """Make the creation, renaming and removal of entries in a directory durable."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

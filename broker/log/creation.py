@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker import errors
-from broker.files import validate_no_link
+from broker.files import reason_of, validate_no_link
 from broker.log.data_directory import NOTHING_FLUSHED, RecoveryPoint
 from broker.log.deletion import LogDeletions
 from broker.log.log import Log, LogParts
 from broker.log.replica_files import EpochFile, read_epochs, write_creation_id
-from broker.log.segment import Segment, reason_of
+from broker.log.segment import Segment
 from broker.log.table import LogSettings, LogTable
 from broker.topic import (
     MAX_PARTITIONS,

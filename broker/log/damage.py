@@ -8,9 +8,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from broker.errors import LostOffsetsError, OffsetOutOfRangeError, StorageError
+from broker.files import reason_of
 from broker.log.log import Log
 from broker.log.scan import scan_blocks
-from broker.log.segment import Segment, reason_of, write_error
+from broker.log.segment import Segment, write_error
 from broker.protocol.primitives import Buffer
 from broker.protocol.responses import LogDamage, LogDigest
 

@@ -29,16 +29,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from broker import files
 from broker.config import load_file
 from broker.errors import ConfigError, InvalidTopicError, LogLockedError, StorageError
-from broker.files import (
-    DIRECTORY_MODE,
-    TEMPORARY_SUFFIX,
-    open_file,
-    sync_directory,
-    write_all,
-    write_atomically,
-)
 from broker.topic import TopicPartition, log_directory_name, validate_topic_name
 
 CHECKPOINT_NAME = "recovery-point-checkpoint"
@@ -160,8 +153,8 @@ class DataDirectory:
         `UnusableDirectoryError` if it cannot be written to, `ConfigError` if its ids are damaged.
         """
         try:
-            self.path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
-            fd = open_file(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT)
+            self.path.mkdir(files.DIRECTORY_MODE, parents=True, exist_ok=True)
+            fd = files.open_file(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise self._unusable(error) from error
         try:
@@ -228,7 +221,7 @@ class DataDirectory:
 
     def _write_meta(self, meta: dict[str, str]) -> None:
         lines = [f"{name}={value}\n" for name, value in meta.items()]
-        write_atomically(self.path / _META_NAME, "".join(lines).encode())
+        files.write_atomically(self.path / _META_NAME, "".join(lines).encode())
         self._meta = meta
 
     def is_clean(self) -> bool:
@@ -237,7 +230,7 @@ class DataDirectory:
 
     def mark_clean(self) -> None:
         """Write the clean-shutdown marker: every log was flushed and closed."""
-        write_atomically(self.path / _CLEAN_SHUTDOWN_NAME, b"")
+        files.write_atomically(self.path / _CLEAN_SHUTDOWN_NAME, b"")
 
     def find_failure(self, *, is_suspect: bool, sync: Callable[[int], None]) -> OSError | None:
         """Return why the directory cannot be used any more, None if it can.
@@ -276,7 +269,7 @@ class DataDirectory:
     def mark_in_use(self) -> None:
         """Remove the clean-shutdown marker, durably, before anything else is written."""
         (self.path / _CLEAN_SHUTDOWN_NAME).unlink(missing_ok=True)
-        sync_directory(self.path)
+        files.sync_directory(self.path)
 
     def has_creator(self) -> bool:
         """Return whether the directory has a token that identifies its broker."""
@@ -287,7 +280,7 @@ class DataDirectory:
         path = self.path / _CREATOR_NAME
         try:
             if not path.exists():
-                write_atomically(path, f"{proposed}\n".encode())
+                files.write_atomically(path, f"{proposed}\n".encode())
             return path.read_text().strip()
         except OSError as error:
             raise StorageError(f"cannot keep {path}: {error.strerror}") from error
@@ -304,10 +297,10 @@ class DataDirectory:
         directory = self.path_of(partition)
         home = directory.parent
         # not the data directory itself, as its disk may be gone
-        directory.mkdir(DIRECTORY_MODE, parents=home != self.path, exist_ok=True)
+        directory.mkdir(files.DIRECTORY_MODE, parents=home != self.path, exist_ok=True)
         if home != self.path and home not in self._durable_homes:
-            sync_directory(home.parent)
-            sync_directory(self.path)
+            files.sync_directory(home.parent)
+            files.sync_directory(self.path)
             self._durable_homes.add(home)
         return directory
 
@@ -366,7 +359,7 @@ class DataDirectory:
         """Overwrite the lock file's content with the holder, which needs no room on a full disk."""
         content = f"{os.getpid()} {self._broker_id}\n".encode()
         os.lseek(fd, 0, os.SEEK_SET)
-        write_all(fd, content)
+        files.write_all(fd, content)
         return len(content)
 
     def _validate_broker_id(self) -> None:
@@ -391,7 +384,7 @@ class DataDirectory:
 
 def _is_own(name: str) -> bool:
     """Return whether a data directory has a file of this name that is no log."""
-    return name.removesuffix(TEMPORARY_SUFFIX) in _OWN_NAMES or name.startswith(
+    return name.removesuffix(files.TEMPORARY_SUFFIX) in _OWN_NAMES or name.startswith(
         STATE_CHANGES_PREFIX
     )
 
@@ -489,6 +482,12 @@ def read_recovery_points(directory: Path) -> dict[LogKey, RecoveryPoint] | None:
         return None
 
 
+def point_of(key: LogKey, points: Mapping[LogKey, RecoveryPoint] | None) -> RecoveryPoint:
+    """Return the recovery point of a log among those of its directory, as they were read."""
+    # A log not in the checkpoint was created after it: nothing of it is flushed.
+    return UNKNOWN if points is None else points.get(key, NOTHING_FLUSHED)
+
+
 def _parse_recovery_point(line: str) -> tuple[LogKey, RecoveryPoint]:
     topic, index, *numbers = line.rsplit(" ", 3)
     offset, since_ms = (None if int(one) < 0 else int(one) for one in numbers)
@@ -497,7 +496,7 @@ def _parse_recovery_point(line: str) -> tuple[LogKey, RecoveryPoint]:
 
 def write_lines(path: Path, first_line: str, lines: Iterable[str]) -> None:
     """Replace a file of lines below one that names its form; on an `OSError` it stays."""
-    write_atomically(path, "\n".join((first_line, *lines, "")).encode())
+    files.write_atomically(path, "\n".join((first_line, *lines, "")).encode())
 
 
 def read_lines(path: Path, first_line: str) -> list[str]:
@@ -511,7 +510,7 @@ def read_lines(path: Path, first_line: str) -> list[str]:
 def write_counted_lines(path: Path, lines: Sequence[str]) -> None:
     """Replace a checkpoint of later Kafka's form: a version, the number of lines, and these."""
     content = "\n".join((_COUNTED_VERSION, str(len(lines)), *lines, ""))
-    write_atomically(path, content.encode())
+    files.write_atomically(path, content.encode())
 
 
 def read_counted_lines(path: Path) -> list[str]:

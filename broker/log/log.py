@@ -24,22 +24,14 @@ from typing import NamedTuple
 
 from broker import errors
 from broker.clock import Clock
-from broker.files import sync_directory
+from broker.files import is_out_of_descriptors, reason_of, sync_directory
 from broker.leader_epochs import LeaderEpochs
 from broker.log.flusher import Flushable
 from broker.log.format import ENTRIES
 from broker.log.log_parts import FlushedPart, Incarnations, Listeners, Unflushed
 from broker.log.log_segments import LogSegments, segment_of
 from broker.log.replica_files import EpochFile
-from broker.log.segment import (
-    Disk,
-    FileSlice,
-    Segment,
-    SegmentFiles,
-    is_out_of_descriptors,
-    reason_of,
-    write_error,
-)
+from broker.log.segment import Disk, FileSlice, Segment, SegmentFiles, write_error
 from broker.protocol.codec import Fault
 from broker.protocol.message import Scan
 from broker.protocol.primitives import Buffer

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from broker import errors
 from broker.clock import Clock
-from broker.files import sync_directory
+from broker.files import is_out_of_descriptors, reason_of, sync_directory
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, has_good_entry, read_header
 from broker.log.segment import (
     Disk,
@@ -27,8 +27,6 @@ from broker.log.segment import (
     SegmentFile,
     SegmentFiles,
     Unreadable,
-    is_out_of_descriptors,
-    reason_of,
 )
 from broker.protocol.codec import boundaries
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME

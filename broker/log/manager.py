@@ -22,15 +22,10 @@ from pathlib import Path
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.errors import LogCorruptError, StorageError
+from broker.files import reason_of
 from broker.log.checkpoints import Checkpoints
 from broker.log.creation import LogCreation, refuse_until_ordered
-from broker.log.data_directory import (
-    NOTHING_FLUSHED,
-    UNKNOWN,
-    DataDirectory,
-    RecoveryPoint,
-    read_recovery_points,
-)
+from broker.log.data_directory import DataDirectory, RecoveryPoint, point_of, read_recovery_points
 from broker.log.deletion import LogDeletions
 from broker.log.directories import DataDirectories
 from broker.log.flusher import Flusher, PeriodicTask
@@ -39,7 +34,7 @@ from broker.log.moves import Moves
 from broker.log.recovery import Recovery, holes, is_whole, list_segments, recover, restore_end
 from broker.log.replica_files import EpochFile, read_creation_id, read_epochs, read_record
 from broker.log.retention import Retention
-from broker.log.segment import Disk, Segment, SegmentFiles, reason_of
+from broker.log.segment import Disk, Segment, SegmentFiles
 from broker.log.table import HomeTopics, LogSettings, LogTable
 from broker.stats import FLUSH_BOUNDS_S, SharedStats
 from broker.times import parse_times_of_day, seconds_to_next
@@ -191,13 +186,7 @@ class Loader:
         known = {TopicPartition(topic, home, n) for topic, n in points[directory.path] or ()}
         contents = _Contents(was_recovered=not is_clean and bool(logs), gone=known - logs.keys())
         for partition, path in sorted(logs.items()):
-            of_parent = points[path.parent]
-            # A log not in the checkpoint was created after it: nothing of it is flushed.
-            point = (
-                UNKNOWN
-                if of_parent is None
-                else of_parent.get((partition.topic, partition.index), NOTHING_FLUSHED)
-            )
+            point = point_of((partition.topic, partition.index), points[path.parent])
             high_watermark = self.checkpoints.high_watermarks[directory].get(partition, 0)
             try:
                 self._load_log(partition, path, point, high_watermark, contents, is_clean=is_clean)

@@ -23,12 +23,12 @@ from threading import Event, Lock, Thread
 from typing import NamedTuple
 
 from broker import errors
-from broker.files import DIRECTORY_MODE, opened, sync_directory, write_all
+from broker.files import DIRECTORY_MODE, opened, reason_of, sync_directory, write_all
 from broker.log.checkpoints import Checkpoints
 from broker.log.data_directory import MOVED_FROM_NAME, MOVING_NAME, DataDirectory
 from broker.log.deletion import LogDeletions
 from broker.log.log import Log
-from broker.log.segment import Segment, reason_of
+from broker.log.segment import Segment
 from broker.log.table import LogTable
 from broker.threads import LoopThread
 from broker.topic import TopicPartition

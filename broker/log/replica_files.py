@@ -22,10 +22,10 @@ from threading import Lock
 
 from broker.cluster_state import EpochStart
 from broker.errors import StorageError
-from broker.files import opened, sync_directory, write_atomically
+from broker.files import opened, reason_of, sync_directory, write_atomically
 from broker.leader_epochs import LeaderEpochs
 from broker.log.data_directory import read_counted_lines, write_counted_lines
-from broker.log.segment import reason_of, write_error
+from broker.log.segment import write_error
 from broker.replica_records import ReplicaRecord
 
 EPOCH_FILE_NAME = "leader-epoch-checkpoint"

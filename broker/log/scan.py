@@ -15,16 +15,9 @@ from typing import NamedTuple
 from broker.errors import LogCorruptError
 from broker.log.format import ENTRIES
 from broker.log.segment import SPACING_BYTES, SegmentFile
-from broker.protocol import codec
+from broker.protocol import codec, message
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import Fault, Scan, boundaries
-from broker.protocol.message import (
-    ENTRY_OVERHEAD_BYTES,
-    MIN_ENTRY_BYTES,
-    EntryHeader,
-    entry_bytes,
-    parse_header,
-)
 from broker.protocol.primitives import Buffer
 
 BLOCK_BYTES = 1 << 20
@@ -72,7 +65,7 @@ def scan_blocks(
             if found.valid_bytes:
                 found = found._replace(fault=Fault.NONE)
             else:
-                size = entry_bytes(block)
+                size = message.entry_bytes(block)
                 fault = fault_of_large(fd, position, size, end)
                 block = memoryview(b"" if fault else _read(fd, position, size))
                 found = Scan(0, 0, fault, [], 0) if fault else scan(block)
@@ -119,9 +112,9 @@ def crc_of_range(fd: int, start: int, end: int) -> int:
     return crc
 
 
-def read_header(fd: int, position: int) -> EntryHeader | None:
+def read_header(fd: int, position: int) -> message.EntryHeader | None:
     """Return the header at a position, valid or not; None if the file ends inside it."""
-    return parse_header(os.pread(fd, ENTRY_OVERHEAD_BYTES, position), position)
+    return message.parse_header(os.pread(fd, message.ENTRY_OVERHEAD_BYTES, position), position)
 
 
 def looks_like_entry(fd: int, position: int, end: int) -> bool:
@@ -187,8 +180,8 @@ def boundaries_around(
         block = os.pread(file.fd, min(SPACING_BYTES, end - position), position)
         starts = boundaries(block)
         if len(starts) == 1:  # the entry is larger than the block
-            size = entry_bytes(block) if len(block) >= MIN_ENTRY_BYTES else 0
-            if size < MIN_ENTRY_BYTES or position + size > end:
+            size = message.entry_bytes(block) if len(block) >= message.MIN_ENTRY_BYTES else 0
+            if size < message.MIN_ENTRY_BYTES or position + size > end:
                 raise _ChainBrokenError(position)
             starts.append(size)
         if position + starts[-1] > target:

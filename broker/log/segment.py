@@ -21,13 +21,12 @@ from threading import Lock
 from typing import ClassVar, NamedTuple, Protocol, TypeVar
 
 from broker.errors import DiskFullError, StorageError
-from broker.files import open_file
+from broker.files import is_out_of_descriptors, open_file
 from broker.log.format import ENTRIES, LogFormat
 from broker.protocol.primitives import Buffer
 
 SPACING_BYTES = 1 << 20
 _FLUSHED_FOR_ROOM = 16
-_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _Result = TypeVar("_Result")
@@ -209,21 +208,9 @@ class Segment:
         return SegmentFile(self.path, flags | os.O_NOFOLLOW)
 
 
-def is_out_of_descriptors(error: OSError) -> bool:
-    """Return whether a file could not be opened because too many are open."""
-    return error.errno in _OUT_OF_DESCRIPTORS
-
-
 def write_error(error: OSError) -> type[StorageError]:
     """Return the type of error for a write that failed."""
     return DiskFullError if error.errno in _NO_ROOM else StorageError
-
-
-def reason_of(error: OSError) -> str:
-    """Return why a system call failed, and a remedy where one is known."""
-    reason = error.strerror or str(error)
-    hint = "; raise the limit on open files (ulimit -n)" if is_out_of_descriptors(error) else ""
-    return reason + hint
 
 
 class SegmentWriter(Protocol):

@@ -19,16 +19,9 @@ from typing import NamedTuple
 from broker.cluster_state import Creation, KeptCreation, TopicAssignment
 from broker.errors import CoordinationError
 from broker.topic import TopicPartition
-from broker.zk import paths
+from broker.zk import paths, values
 from broker.zk.replicated_values import decode_assignment
 from broker.zk.session import Session
-from broker.zk.values import (
-    DELETED_CREATION,
-    decode_creation_id,
-    decode_homes,
-    encode_creation_id,
-    encode_homes,
-)
 
 
 class Creations(NamedTuple):
@@ -78,7 +71,7 @@ def read_creations(session: Session, partitions: Iterable[TopicPartition]) -> Cr
                 )
         elif (path := paths.creation_id(topic, home)) in found:
             value, stat = found[path]
-            creation_id = decode_creation_id(value)
+            creation_id = values.decode_creation_id(value)
             creation = None if creation_id is None else Creation(creation_id, stat.czxid)
         else:
             continue
@@ -121,12 +114,12 @@ def record_creations(
     }
     replaced: dict[str, str | None] = {}
     for path, (value, _) in found.items():
-        creation_id, known = creation_ids[nodes[path]], decode_creation_id(value)
+        creation_id, known = creation_ids[nodes[path]], values.decode_creation_id(value)
         is_surely_another = known is not None or nodes[path] in new
         if creation_id not in (None, known) and is_surely_another:
             replaced[path] = creation_id
     session.delete_many(replaced)
-    wanted = {path: encode_creation_id(one) for path, one in (missing | replaced).items()}
+    wanted = {path: values.encode_creation_id(one) for path, one in (missing | replaced).items()}
     session.create_many(wanted, ephemeral=False)
     return list(nodes.values())
 
@@ -134,14 +127,14 @@ def record_creations(
 def record_deletions(session: Session, broker_id: int, topics: Iterable[str]) -> None:
     """Mark the creations of topics that a home broker has deleted."""
     nodes = [paths.creation_id(topic, broker_id) for topic in topics]
-    session.set_many(dict.fromkeys(nodes, (DELETED_CREATION, -1)))
+    session.set_many(dict.fromkeys(nodes, (values.DELETED_CREATION, -1)))
 
 
 def read_homes(session: Session, topics: Iterable[str]) -> dict[str, dict[int, int]]:
     """Return the partitions of each home broker of topics, live or not, where they are recorded."""
     nodes = {paths.creation_ids(topic): topic for topic in topics}
     found = session.get_many(nodes)
-    homes = {nodes[path]: decode_homes(path, value) for path, (value, _) in found.items()}
+    homes = {nodes[path]: values.decode_homes(path, value) for path, (value, _) in found.items()}
     return {topic: one for topic, one in homes.items() if one}
 
 
@@ -160,14 +153,14 @@ def change_homes(
         changed: dict[str, tuple[bytes, int]] = {}
         for path, topic in left.items():
             value, stat = found.get(path, (b"", None))
-            before = decode_homes(path, value)
+            before = values.decode_homes(path, value)
             homes[topic] = changes[topic](dict(before))
             if homes[topic] == before:
                 continue
             if stat is None:
-                missing[path] = encode_homes(homes[topic])
+                missing[path] = values.encode_homes(homes[topic])
             else:
-                changed[path] = encode_homes(homes[topic]), stat.version
+                changed[path] = values.encode_homes(homes[topic]), stat.version
         done = missing.keys() - session.create_many(missing, ephemeral=False)
         done |= session.set_many(changed).keys()
         left = {path: left[path] for path in (*missing, *changed) if path not in done}

@@ -14,12 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple, Self
 
-from broker.errors import (
-    CoordinationError,
-    RegistryConflictError,
-    RegistryNodeNotFoundError,
-    TopicExistsError,
-)
+from broker import errors
 from broker.threads import LoopThread, StoppableThread
 from broker.zk import paths, values
 from broker.zk.creations import absent_homes, change_homes, read_homes
@@ -32,7 +27,6 @@ from broker.zk.session import (
     Session,
     SessionState,
 )
-from broker.zk.values import BrokerInfo, broker_ids, decode_brokers, decode_homes, decode_number
 from broker.zk.watched_reads import WatchedReads
 
 logger = logging.getLogger(__name__)
@@ -176,13 +170,13 @@ class Registry(Registration):
 
         def added(before: dict[int, int]) -> dict[int, int]:
             if present := before.keys() & homes.keys():
-                raise TopicExistsError(
+                raise errors.TopicExistsError(
                     f"topic '{topic}' exists on broker {', '.join(map(str, sorted(present)))}"
                 )
             return before | dict(homes)
 
         recorded = change_homes(self.session, {topic: added})[topic]
-        with suppress(RegistryConflictError):
+        with suppress(errors.RegistryConflictError):
             self.session.create(paths.topic(topic))  # by which brokers learn of it
         give_up_s = time.monotonic() + timeout_s
         while time.monotonic() < give_up_s:
@@ -211,8 +205,10 @@ class Registry(Registration):
         """Return a live broker; `RegistryNodeNotFoundError` if there is none with this id."""
         try:
             value, _ = self.session.get(paths.broker(broker_id))
-        except RegistryNodeNotFoundError as error:
-            raise RegistryNodeNotFoundError(f"no broker {broker_id} is registered") from error
+        except errors.RegistryNodeNotFoundError as error:
+            raise errors.RegistryNodeNotFoundError(
+                f"no broker {broker_id} is registered"
+            ) from error
         return self._reached({broker_id: values.decode_broker(broker_id, value)})[broker_id]
 
     def topics(self) -> list[str]:
@@ -314,7 +310,7 @@ class Registry(Registration):
             return None  # a change of state will follow
         try:
             self.synchronize()
-        except CoordinationError as error:
+        except errors.CoordinationError as error:
             if str(error) != self._reported_error:
                 self._reported_error = str(error)
                 logger.error("broker not registered, retrying: %s", error)
@@ -335,7 +331,7 @@ class RegistryChange(NamedTuple):
     `counts` are of each topic that has changed: how many partitions each broker has, live or not.
     """
 
-    brokers: dict[int, BrokerInfo] | None
+    brokers: dict[int, values.BrokerInfo] | None
     counts: dict[str, dict[int, int]]
 
 
@@ -372,7 +368,7 @@ class WatchedRegistry(StoppableThread):
         self._follows_all = follows_all
         self._reads_endpoints = reads_endpoints
         # replaced, never changed in place, as are the values of _counts: readers need no lock
-        self._brokers: dict[int, BrokerInfo] = {}
+        self._brokers: dict[int, values.BrokerInfo] = {}
         self._counts: dict[str, dict[int, int]] = {}
         self._home_zxids: dict[str, int] = {}  # the changes that recorded the homes of topics
         self._reading = threading.Lock()
@@ -390,7 +386,7 @@ class WatchedRegistry(StoppableThread):
         super().stop()
         self._dirty.put(None)
 
-    def brokers(self) -> dict[int, BrokerInfo]:
+    def brokers(self) -> dict[int, values.BrokerInfo]:
         """Return the live brokers, by id."""
         return self._brokers
 
@@ -418,7 +414,7 @@ class WatchedRegistry(StoppableThread):
             except Exception as error:
                 for subject in subjects:
                     self._dirty.put(subject)
-                if not isinstance(error, CoordinationError):
+                if not isinstance(error, errors.CoordinationError):
                     raise  # a bug, after which the loop starts again
                 if not (self._stopping.wait(_RETRY_S) or is_told):
                     is_told = True
@@ -463,10 +459,10 @@ class WatchedRegistry(StoppableThread):
             return None
         return RegistryChange(brokers if has_new_brokers else None, counts)
 
-    def _read_brokers(self) -> dict[int, BrokerInfo]:
+    def _read_brokers(self) -> dict[int, values.BrokerInfo]:
         names = self._watched.children([paths.BROKER_IDS])[paths.BROKER_IDS]
-        ids = broker_ids(names)
-        brokers = decode_brokers(self._watched.values([paths.broker(one) for one in ids]))
+        ids = values.broker_ids(names)
+        brokers = values.decode_brokers(self._watched.values([paths.broker(one) for one in ids]))
         if not self._reads_endpoints:
             return brokers
         nodes = {paths.replicated_broker(one): one for one in brokers}
@@ -476,7 +472,7 @@ class WatchedRegistry(StoppableThread):
         for path, (value, _) in {**found, **self._watched.values(late)}.items():
             try:
                 endpoints = decode_endpoints(nodes[path], value)
-            except CoordinationError as error:
+            except errors.CoordinationError as error:
                 logger.warning("the endpoints of broker %d are left out: %s", nodes[path], error)
             else:
                 brokers[nodes[path]] = brokers[nodes[path]]._replace(endpoints=endpoints)
@@ -492,13 +488,13 @@ class WatchedRegistry(StoppableThread):
         nodes = {
             paths.topic_broker(parents[path], broker_id): (parents[path], broker_id)
             for path, names in children.items()
-            for broker_id in broker_ids(names)
+            for broker_id in values.broker_ids(names)
         }
         for path, (value, _) in self._watched.values(nodes).items():
             topic, broker_id = nodes[path]
             try:
-                counts[topic][broker_id] = decode_number(value, f"value of {path}")
-            except CoordinationError as error:
+                counts[topic][broker_id] = values.decode_number(value, f"value of {path}")
+            except errors.CoordinationError as error:
                 logger.warning("broker %d left out for topic %s: %s", broker_id, topic, error)
         return counts, zxids
 
@@ -511,8 +507,8 @@ class WatchedRegistry(StoppableThread):
         for path, (value, stat) in self._watched.values(nodes).items():
             zxids[nodes[path]] = stat.mzxid
             try:
-                homes[nodes[path]] = decode_homes(path, value)
-            except CoordinationError as error:
+                homes[nodes[path]] = values.decode_homes(path, value)
+            except errors.CoordinationError as error:
                 logger.warning("only live brokers are known of topic %s: %s", nodes[path], error)
         return homes, zxids
 

@@ -22,16 +22,7 @@ from pylogctl.cli.declarations import argument, limits, option, outputs, safety,
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
-from pylogctl.log.document import (
-    RECOVER,
-    REPAIR,
-    SEGMENT_NAMES,
-    SEGMENTS,
-    STAT,
-    damaged_archive,
-    report_verification,
-    segment_row,
-)
+from pylogctl.log import document
 from pylogctl.log.dump import dump_file, of_each, show, show_index
 
 app = shared.App()
@@ -147,7 +138,7 @@ def segment_files(env: Environment, given: Sequence[Path], *, archives: bool = T
     for path in (path for path, files in found.items() if not files):
         message = f"no segment files in '{path}'"
         if not any(found.values()):
-            raise CliError(ExitStatus.NOT_FOUND, message, SEGMENT_NAMES)
+            raise CliError(ExitStatus.NOT_FOUND, message, document.SEGMENT_NAMES)
         if read_broker_id(path.parent) is not None and not parse_log_directory_name(path.name):
             env.note(f"'{path}' left out, which is no directory of a log")
         else:
@@ -198,7 +189,7 @@ def verify(
                 engine=engine,
                 progress=meter.advance,
             )
-    return report_verification(env, summary, env.clock.monotonic_s() - started_s)
+    return document.report_verification(env, summary, env.clock.monotonic_s() - started_s)
 
 
 @app.command(shared.OUTPUT + shared.PROGRESS, exits=READS)
@@ -214,14 +205,14 @@ def stat(env: Environment, files: Files) -> None:
             yield inspect.segment_stat(path)
         except LogCorruptError as error:
             env.error(str(error))
-            yield damaged_archive(path)
+            yield document.damaged_archive(path)
 
     rows = []
     with _segment_paths(env, files) as paths, progress(env, "stat", total_bytes(paths)) as meter:
         for row in of_each(env, paths, rows_of):
             rows.append(row)
             meter.advance(row.bytes or 0)
-    render(env, STAT, rows)
+    render(env, document.STAT, rows)
     damaged = [one.file for one in rows if one.fault]
     if damaged:
         raise CliError(
@@ -257,7 +248,7 @@ def recover(
     paths = segment_files(env, files, archives=False)
     plans = [plan for plan in map(inspect.plan_recovery, paths) if plan.cut_bytes]
     if not execute or env.settings.dry_run or not plans:
-        render(env, RECOVER, plans)
+        render(env, document.RECOVER, plans)
         if plans:
             env.note("nothing changed; add --execute")
         return
@@ -266,7 +257,7 @@ def recover(
     done = [
         inspect.recover(Path(plan.file), backup=not no_backup, clock=env.clock) for plan in plans
     ]
-    render(env, RECOVER, done)
+    render(env, document.RECOVER, done)
 
 
 @app.command(
@@ -286,7 +277,7 @@ def repair(
     $ pylogctl log repair data/orders_0/00000000000000000000.pylog --to repaired.pylog
     """
     done = rewrite.plan_repair(file, to) if env.settings.dry_run else rewrite.repair(file, to)
-    render(env, REPAIR, done.left_out)
+    render(env, document.REPAIR, done.left_out)
     kept = f"{counted(done.message_count, 'message')}, {format_size(done.size_bytes)}"
     action = "would be kept; this was a dry run" if env.settings.dry_run else f"written to '{to}'"
     env.note(f"{kept} {action}")
@@ -309,7 +300,9 @@ def split(
 
     $ pylogctl log split data/orders_0/00000000000000000000.pylog --at 4096 --to parts
     """
-    render(env, SEGMENTS, [segment_row(path) for path in rewrite.split(file, at, to)])
+    render(
+        env, document.SEGMENTS, [document.segment_row(path) for path in rewrite.split(file, at, to)]
+    )
 
 
 @app.command(shared.OUTPUT, exits=(*READS, ExitStatus.CONFLICT), changes=True)
@@ -322,7 +315,9 @@ def merge(
 
     $ pylogctl log merge archive/orders_0-0 --to whole
     """
-    render(env, SEGMENTS, [segment_row(rewrite.merge(segment_files(env, files), to))])
+    render(
+        env, document.SEGMENTS, [document.segment_row(rewrite.merge(segment_files(env, files), to))]
+    )
 
 
 @app.command(

@@ -19,9 +19,9 @@ from broker import errors
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
 from broker.client.selection import topic_not_found
+from broker.files import reason_of
 from broker.log.data_directory import DataDirectory, read_broker_id, read_high_watermarks
 from broker.log.offline.segments import base_offset_of, segments_of
-from broker.log.segment import reason_of
 from broker.partition_patterns import PartitionList
 from broker.protocol import responses
 from broker.protocol.client_requests import DigestLogRequest

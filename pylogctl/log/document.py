@@ -10,20 +10,9 @@ from broker.log.offline.inspect import RecoveryPlan, SegmentStat
 from broker.log.offline.rewrite import LeftOut
 from broker.log.offline.segments import base_offset_of
 from broker.log.offline.verify import SegmentProblem, VerifySummary
+from broker.records import HIDDEN, Bytes, Fit, Flag, Integer, Rank, Seconds, Text
 from broker.units import format_size
-from pylogctl.cli.columns import (
-    HIDDEN,
-    UNKNOWN,
-    Bytes,
-    Document,
-    Fit,
-    Flag,
-    Integer,
-    Rank,
-    Row,
-    Seconds,
-    Text,
-)
+from pylogctl.cli.columns import UNKNOWN, Document, Row
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.render import render
 

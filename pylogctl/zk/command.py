@@ -15,21 +15,12 @@ from broker.errors import CoordinationError, RegistryConflictError
 from broker.patterns import Pattern
 from broker.units import counted, format_time
 from broker.zk.paths import parse_connect_string, resolve
+from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, zookeeper_security, zookeeper_session
 from pylogctl.cli.declarations import argument, flag, inputs, option, safety
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.escapes import printable_bytes
-from pylogctl.cli.options import (
-    CONFIRM,
-    DRY_RUN,
-    OUTPUT,
-    REGISTRY,
-    SUMMARY,
-    TIMEOUT,
-    App,
-    ExecuteOption,
-)
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.zk import document
@@ -40,15 +31,15 @@ if TYPE_CHECKING:
     from broker.zk.health import ServerHealth
     from broker.zk.session import Session
 
-app = App()  # the functions import what works on nodes, so that help starts fast
+app = shared.App()  # the functions import what works on nodes, so that help starts fast
 
 _POLL_S = 0.2
 _CHILDREN_ONLY = 1
 _DRAWN_AT_ONCE = 64
 
 _READS = (ExitStatus.NOT_FOUND,)
-_READ_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT)
-_CHANGE_OPTIONS = (*_READ_OPTIONS, *CONFIRM, *DRY_RUN)
+_READ_OPTIONS = (*shared.OUTPUT, *shared.REGISTRY, *shared.TIMEOUT)
+_CHANGE_OPTIONS = (*_READ_OPTIONS, *shared.CONFIRM, *shared.DRY_RUN)
 _CHANGES = (ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.PARTIAL)
 
 
@@ -352,7 +343,7 @@ def rm(
         )
 
 
-@app.command(REGISTRY + TIMEOUT, exits=_READS)
+@app.command(shared.REGISTRY + shared.TIMEOUT, exits=_READS)
 def export(env: Environment, path: _TreeArgument = "/") -> None:
     """Write a node and everything below it as lines of JSON, with exact values.
 
@@ -374,7 +365,7 @@ def import_(
     file: str = inputs.option(
         "--file FILE", "What `zk export` wrote; `-` is standard input.", default=...
     ),
-    execute: ExecuteOption = False,
+    execute: shared.ExecuteOption = False,
 ) -> None:
     """Create and set nodes as an export has them.
 
@@ -452,7 +443,7 @@ def open_(env: Environment) -> None:
     change_acls_of_brokers(env, is_secured=False)
 
 
-@app.command(SUMMARY, exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG, ExitStatus.REMOTE))
+@app.command(shared.SUMMARY, exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG, ExitStatus.REMOTE))
 def start(
     env: Environment,
     data: Path = option("--data DIR", "Data directory.", default=Path("data/zookeeper")),

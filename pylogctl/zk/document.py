@@ -7,20 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from broker.endpoints import join_address
+from broker.records import HIDDEN, Bytes, Count, Fit, Flag, Integer, Millis, Rank, Text
 from broker.units import counted
-from pylogctl.cli.columns import (
-    HIDDEN,
-    Bytes,
-    Count,
-    Document,
-    Fit,
-    Flag,
-    Integer,
-    Millis,
-    Rank,
-    Row,
-    Text,
-)
+from pylogctl.cli.columns import Document, Row
 
 if TYPE_CHECKING:
     from broker.admin.registry_nodes import NodeChange, NodeDifference

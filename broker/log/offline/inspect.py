@@ -25,19 +25,7 @@ from broker.protocol.codec import Fault, boundaries, scan, unfold
 from broker.protocol.compression import Codec
 from broker.protocol.message import entry_bytes, payload_sizes
 from broker.protocol.message_set import Entry, describe_fault, filter_entries, iter_entries
-from broker.records import (
-    HIDDEN,
-    UNTOLD,
-    Bytes,
-    ColumnKind,
-    Count,
-    Fit,
-    Integer,
-    Number,
-    Rank,
-    Size,
-    Text,
-)
+from broker.records import HIDDEN, UNTOLD, Bytes, ColumnKind, Count, Fit, Integer, Rank, Size, Text
 
 
 class SegmentStat(NamedTuple):
@@ -51,7 +39,9 @@ class SegmentStat(NamedTuple):
     avg: Annotated[float | None, ColumnKind.BYTES, "mean payload", UNTOLD, Rank(3)]
     max: Annotated[Bytes, "largest payload", UNTOLD, Rank(3)]
     codecs: Annotated[dict[str, int], "entries by codec", Fit.WRAP, Rank(1)]
-    ratio: Annotated[Number, "bytes of payload for a compressed byte", Rank(2)]
+    ratio: Annotated[
+        float | None, ColumnKind.NUMBER, "bytes of payload for a compressed byte", Rank(2)
+    ]
     fault: Annotated[Text, "why the valid part ends", Fit.STATE]
     magics: Annotated[dict[int, int], "entries by version of the format", Fit.WRAP, HIDDEN]
     sizes: Annotated[

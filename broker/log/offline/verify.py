@@ -17,21 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from broker.errors import InvalidMessageError, LogCorruptError
-from broker.log.offline.segments import (
-    archived_base_offset_of,
-    expand_paths,
-    is_archive,
-    open_segment,
-    segments_of,
-)
-from broker.log.scan import (
-    ScannedBlock,
-    crc_of_range,
-    find_entry,
-    looks_like_entry,
-    read_header,
-    scan_blocks,
-)
+from broker.log import scan
+from broker.log.offline import segments
 from broker.protocol import _codec_python, codec
 from broker.protocol.checksum import crc32_crcmod
 
@@ -127,7 +114,7 @@ class Verification:
     _problems: list[SegmentProblem] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self._file = open_segment(self.path)
+        self._file = segments.open_segment(self.path)
         self._end = os.fstat(self._file.fd).st_size
 
     def run(self) -> VerifyReport:
@@ -157,7 +144,7 @@ class Verification:
         there.
         """
         size = self._end
-        found = find_entry(self._file.fd, start, size, search_end=stop) if start else 0
+        found = scan.find_entry(self._file.fd, start, size, search_end=stop) if start else 0
         start = position = stop if found is None or found > stop else found
         # `_has_grown` then takes an entry that ends behind the range as one still being written.
         self._end = stop
@@ -172,7 +159,7 @@ class Verification:
         """Verify up to the first fault or the end; return its position."""
         fault = Fault.NONE
         fd = self._file.fd
-        blocks = scan_blocks(
+        blocks = scan.scan_blocks(
             fd, position, self._end, block_bytes=_BLOCK_BYTES, scan=_SCANS[self.engine]
         )
         for block in blocks:
@@ -183,7 +170,7 @@ class Verification:
                 break
         return position, fault
 
-    def _count(self, block: ScannedBlock) -> None:
+    def _count(self, block: scan.ScannedBlock) -> None:
         self._entry_count += block.scan.entry_count
         self._message_count += block.scan.entry_count
         if not self.deep:
@@ -200,7 +187,7 @@ class Verification:
 
     def _has_grown(self, position: int) -> bool:
         """Return whether the entry cut off by the end has been completed meanwhile."""
-        header = read_header(self._file.fd, position)
+        header = scan.read_header(self._file.fd, position)
         size = os.fstat(self._file.fd).st_size
         if header is None or not self._end < header.end <= size:
             return False
@@ -210,12 +197,12 @@ class Verification:
     def _record(self, position: int, fault: Fault) -> int:
         """Record a problem; return where to resume."""
         fd, end = self._file.fd, self._end
-        header = read_header(fd, position)
+        header = scan.read_header(fd, position)
         is_chained = fault in (Fault.CRC, Fault.CODEC, Fault.MAGIC)
-        if header and is_chained and looks_like_entry(fd, header.end, end):
+        if header and is_chained and scan.looks_like_entry(fd, header.end, end):
             resumed = header.end
         else:
-            resumed = find_entry(fd, position + 1, end) or end
+            resumed = scan.find_entry(fd, position + 1, end) or end
         kind, expected, found = self._describe(fault, header, position, is_tail=resumed == end)
         self._add(position, kind, expected, found, resumed - position)
         return resumed
@@ -227,7 +214,7 @@ class Verification:
         if header is None:
             return "partial", f"at least {MIN_ENTRY_BYTES} bytes", f"{rest} bytes"
         if fault is Fault.CRC:
-            crc = crc_of_range(self._file.fd, header.payload_position, header.end)
+            crc = scan.crc_of_range(self._file.fd, header.payload_position, header.end)
             return "crc", f"{header.crc:08x}", f"{crc:08x}"
         if fault is Fault.CODEC:
             return "codec", "a known codec", f"attributes {header.attributes:#04x}"
@@ -336,7 +323,7 @@ def verify_paths(
     Paths as for `expand_paths`, the other arguments as for `Verification`. Uses `jobs` processes,
     1 being this one. `progress` is called on this thread.
     """
-    files = expand_paths(paths, archives=True)
+    files = segments.expand_paths(paths, archives=True)
     tasks = [FileTask(path, deep, max_problems, engine) for path in files]
     job_count = min(jobs, len(files))
     if job_count > 1:
@@ -364,21 +351,26 @@ def _find_joint_problems(
     unpacked = {
         one.path: one.size_bytes
         for one in found
-        if isinstance(one, VerifyReport) and is_archive(one.path)
+        if isinstance(one, VerifyReport) and segments.is_archive(one.path)
     }
     for directory in dict.fromkeys(path.parent for path in files):
         with suppress(OSError):  # it was removed meanwhile, as its reports say
-            for earlier, later in itertools.pairwise(segments_of(directory, archives=True)):
+            for earlier, later in itertools.pairwise(
+                segments.segments_of(directory, archives=True)
+            ):
                 if earlier not in chosen or later not in chosen:
                     continue
-                if not is_archive(earlier):
+                if not segments.is_archive(earlier):
                     yield from _joint_problem(earlier, earlier.stat().st_size, later)
                 elif earlier in unpacked:
                     yield from _joint_problem(earlier, unpacked[earlier], later)
 
 
 def _joint_problem(earlier: Path, size: int, later: Path) -> Iterator[SegmentProblem]:
-    start, following = archived_base_offset_of(earlier), archived_base_offset_of(later)
+    start, following = (
+        segments.archived_base_offset_of(earlier),
+        segments.archived_base_offset_of(later),
+    )
     if start is None or following is None:
         return
     end = start + size

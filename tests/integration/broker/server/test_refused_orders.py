@@ -28,7 +28,7 @@ def test_order_to_lead_when_the_disk_cannot_note_the_epoch_then_carried_out_once
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write_atomically(path, content)
 
-    monkeypatch.setattr("broker.log.data_directory.write_atomically", refuse)
+    monkeypatch.setattr("broker.log.data_directory.files.write_atomically", refuse)
     cluster.decide(1, (0, 1, 2))
     assert cluster.publish(1, ONE).error != NO_ERROR
     cluster.reconnect(1)
