@@ -6,18 +6,8 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from broker.admin.brokers import BrokerStatus
-from pylogctl.cli.columns import (
-    HIDDEN,
-    ColumnKind,
-    Document,
-    Fit,
-    Flag,
-    Integer,
-    Millis,
-    Rank,
-    Row,
-    Text,
-)
+from broker.records import HIDDEN, ColumnKind, Fit, Flag, Integer, Millis, Rank, Text
+from pylogctl.cli.columns import Document, Row
 
 
 class BrokerRow(Row):

@@ -9,22 +9,8 @@ from broker.admin.group_plans import Change
 from broker.admin.groups import GroupSnapshot, Member
 from broker.admin.lag import GroupLag, LagStatus, ObservedPartition, consumer_of, total, worst
 from broker.admin.rebalance import GroupProblem
-from pylogctl.cli.columns import (
-    HIDDEN,
-    UNKNOWN,
-    ByteRate,
-    Bytes,
-    Document,
-    Fit,
-    Integer,
-    Millis,
-    Rank,
-    Row,
-    Seconds,
-    Text,
-    Title,
-    if_known,
-)
+from broker.records import HIDDEN, ByteRate, Bytes, Fit, Integer, Millis, Rank, Seconds, Text, Title
+from pylogctl.cli.columns import UNKNOWN, Document, Row, if_known
 
 _Group = Annotated[str, "name of the group"]
 _HiddenGroup = Annotated[str, "name of the group", HIDDEN]

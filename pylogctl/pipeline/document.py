@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from broker.records import HIDDEN, Bytes, Count, Fit, Integer, Millis, Rank, Text
 from broker.units import counted, format_size
-from pylogctl.cli.columns import (
-    HIDDEN,
-    Bytes,
-    Count,
-    Document,
-    Fit,
-    Integer,
-    Millis,
-    Rank,
-    Row,
-    Text,
-)
+from pylogctl.cli.columns import Document, Row
 
 if TYPE_CHECKING:
     from broker.spark.loading.output import Manifest

@@ -7,23 +7,9 @@ from typing import Annotated, Any
 
 from broker.admin.reassignment import Move, MoveProgress
 from broker.admin.topics import PartitionInfo, TopicInfo
+from broker.records import HIDDEN, Bytes, ColumnKind, Fit, Integer, Rank, Text, Title
 from broker.topic import ReadRange, TopicPartition
-from pylogctl.cli.columns import (
-    HIDDEN,
-    UNKNOWN,
-    Bytes,
-    Column,
-    ColumnKind,
-    Document,
-    Fit,
-    Integer,
-    Rank,
-    Row,
-    Text,
-    Title,
-    by_column,
-    if_known,
-)
+from pylogctl.cli.columns import UNKNOWN, Column, Document, Row, by_column, if_known
 from pylogctl.format.envelope import MessageFacts
 
 _Topic = Annotated[str, "name of the topic"]
