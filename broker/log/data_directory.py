@@ -27,7 +27,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from broker import files
 from broker.config import load_file
@@ -92,6 +92,8 @@ _LOG_DIRECTORY = re.compile(r"(.+)_(0|[1-9][0-9]{0,9})", re.ASCII | re.DOTALL)
 
 logger = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+_S = TypeVar("_S")
 LogKey = tuple[str, int]
 """Topic and index of a log, which its directory is named after."""
 
@@ -472,14 +474,12 @@ def write_recovery_points(directory: Path, points: Mapping[LogKey, RecoveryPoint
 
 def read_recovery_points(directory: Path) -> dict[LogKey, RecoveryPoint] | None:
     """Return the recovery points in a directory of logs, None without a readable checkpoint."""
-    path = directory / CHECKPOINT_NAME
-    try:
+
+    def parse(path: Path) -> dict[LogKey, RecoveryPoint]:
         return dict(map(_parse_recovery_point, read_lines(path, _FIRST_LINE)))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        logger.warning("ignoring checkpoint %s, all logs will be scanned: %s", path, error)
-        return None
+
+    warning = "ignoring checkpoint %s, all logs will be scanned: %s"
+    return read_or_ignore(directory / CHECKPOINT_NAME, parse, None, warning)
 
 
 def point_of(key: LogKey, points: Mapping[LogKey, RecoveryPoint] | None) -> RecoveryPoint:
@@ -492,6 +492,19 @@ def _parse_recovery_point(line: str) -> tuple[LogKey, RecoveryPoint]:
     topic, index, *numbers = line.rsplit(" ", 3)
     offset, since_ms = (None if int(one) < 0 else int(one) for one in numbers)
     return (topic, int(index)), RecoveryPoint(offset, since_ms)
+
+
+def read_or_ignore(
+    path: Path, parse: Callable[[Path], _T], default: _S, warning: str = "ignoring %s: %s"
+) -> _T | _S:
+    """Return what a file holds; the default if it is missing, or damaged, which is logged."""
+    try:
+        return parse(path)
+    except FileNotFoundError:
+        return default
+    except (OSError, ValueError, TypeError) as error:
+        logger.warning(warning, path, error)
+        return default
 
 
 def write_lines(path: Path, first_line: str, lines: Iterable[str]) -> None:
@@ -529,14 +542,12 @@ def write_high_watermarks(data_dir: Path, offsets: Mapping[TopicPartition, int])
 
 def read_high_watermarks(data_dir: Path) -> dict[TopicPartition, int]:
     """Return the stored high watermarks, none if unreadable: leaders send present ones."""
-    path = data_dir / HIGH_WATERMARKS_NAME
-    try:
+
+    def parse(path: Path) -> dict[TopicPartition, int]:
         return dict(map(_parse_high_watermark, read_counted_lines(path)))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        logger.warning("ignoring the high watermarks in %s: %s", path, error)
-        return {}
+
+    warning = "ignoring the high watermarks in %s: %s"
+    return read_or_ignore(data_dir / HIGH_WATERMARKS_NAME, parse, {}, warning)
 
 
 def _parse_high_watermark(line: str) -> tuple[TopicPartition, int]:

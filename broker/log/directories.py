@@ -36,6 +36,7 @@ from broker.log.data_directory import (
     PLACES_NAME,
     DataDirectory,
     UnusableDirectoryError,
+    read_or_ignore,
 )
 from broker.topic import TopicPartition
 
@@ -67,9 +68,9 @@ class Places:
         return os.fsencode("\n".join((*lines, "")))
 
     @classmethod
-    def decode(cls, content: bytes) -> Places:
-        """Parse a record; `ValueError` if it is damaged."""
-        lines = os.fsdecode(content).split("\n")
+    def read(cls, file: Path) -> Places:
+        """Parse the record in a file; `ValueError` if it is damaged."""
+        lines = os.fsdecode(file.read_bytes()).split("\n")
         if lines[0] != _FIRST_LINE or lines[-1] != "" or len(lines) < 3:
             raise ValueError("its first line or its end is wrong")
         found = cls(int(lines[1].removeprefix("generation ")))
@@ -230,13 +231,8 @@ class DataDirectories:
         for directory in self.all:
             if directory.failure is not None:
                 continue
-            path = directory.path / PLACES_NAME
-            try:
-                found = Places.decode(path.read_bytes())
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError) as error:
-                logger.warning("ignoring %s: %s", path, error)
+            found = read_or_ignore(directory.path / PLACES_NAME, Places.read, None)
+            if found is None:
                 continue
             self._is_recorded = True
             self._generations[directory] = found.generation

@@ -13,7 +13,6 @@ be made again if ZooKeeper's data are lost.
 from __future__ import annotations
 
 import errno
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,27 +23,23 @@ from broker.cluster_state import EpochStart
 from broker.errors import StorageError
 from broker.files import opened, reason_of, sync_directory, write_atomically
 from broker.leader_epochs import LeaderEpochs
-from broker.log.data_directory import read_counted_lines, write_counted_lines
+from broker.log.data_directory import read_counted_lines, read_or_ignore, write_counted_lines
 from broker.log.segment import write_error
 from broker.replica_records import ReplicaRecord
 
 EPOCH_FILE_NAME = "leader-epoch-checkpoint"
 _NONE = LeaderEpochs()
 
-logger = logging.getLogger(__name__)
-
 
 def read_epochs(directory: Path) -> LeaderEpochs:
     """Return the epochs in the file of a log's directory; none if it is missing or unreadable."""
-    path = directory / EPOCH_FILE_NAME
-    try:
+
+    def parse(path: Path) -> LeaderEpochs:
         lines = read_counted_lines(path)
         return LeaderEpochs(tuple(EpochStart(*map(int, line.split(" "))) for line in lines))
-    except FileNotFoundError:
-        return _NONE
-    except (OSError, ValueError, TypeError) as error:
-        logger.warning("ignoring %s, the log is copied from its leader again: %s", path, error)
-        return _NONE
+
+    warning = "ignoring %s, the log is copied from its leader again: %s"
+    return read_or_ignore(directory / EPOCH_FILE_NAME, parse, _NONE, warning)
 
 
 class EpochFile:
@@ -126,15 +121,12 @@ def write_creation_id(directory: Path, creation_id: str) -> None:
 
 def read_record(directory: Path) -> ReplicaRecord | None:
     """Return the record beside a replicated log, None if there is none or it cannot be read."""
-    path = directory / _RECORD_NAME
-    try:
+
+    def parse(path: Path) -> ReplicaRecord:
         # a crash can leave the end of a longer, earlier record behind the first line
         return ReplicaRecord.decode(path.read_bytes().partition(b"\n")[0])
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        logger.warning("ignoring %s: %s", path, error)
-        return None
+
+    return read_or_ignore(directory / _RECORD_NAME, parse, None)
 
 
 def write_record(directory: Path, record: ReplicaRecord) -> None:
