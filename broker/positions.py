@@ -234,7 +234,7 @@ def resolve(
     `NotABoundaryError`; `stored` is an `ArgumentError`, as there is no group here. A range that
     ends before it starts is empty, which `warn` gets, too.
     """
-    resolver = _Resolver(partition, source, strict=strict, warn=warn)
+    resolver = _Resolver(partition, source, strict, warn)
     start = resolver.position(offsets.start or Mark.LATEST, is_end=False)
     end = None if offsets.end is None else resolver.position(offsets.end, is_end=True)
     if warn is not None and end is not None and end < start:
@@ -247,21 +247,14 @@ def resolve(
     return ReadRange(start, end)
 
 
+@dataclass(eq=False)
 class _Resolver:
     """Resolves both sides of a range; asks once for an end of the partition that it needs."""
 
-    def __init__(
-        self,
-        partition: TopicPartition,
-        source: OffsetSource,
-        *,
-        strict: bool,
-        warn: Callable[[str], object] | None,
-    ) -> None:
-        self.partition = partition
-        self.source = source
-        self.strict = strict
-        self._warn = warn
+    partition: TopicPartition
+    source: OffsetSource
+    strict: bool
+    warn: Callable[[str], object] | None
 
     @cached_property
     def first(self) -> int:
@@ -318,8 +311,8 @@ class _Resolver:
         problem = f"{self.partition}: {position} is {side} offset {limit}"
         if self.strict:
             raise OffsetOutOfRangeError(problem)
-        if self._warn is not None:
-            self._warn(f"{problem}; {'ending' if is_end else 'starting'} at {limit}")
+        if self.warn is not None:
+            self.warn(f"{problem}; {'ending' if is_end else 'starting'} at {limit}")
         return limit
 
     def _boundary_after(self, position: int) -> int:

@@ -312,7 +312,6 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
 
         if idle is not None:
             values.number_of("idle", idle, 0)
-        payload_filter = filter_of(filter)
         group = AsyncGroup(
             self._access,
             partial(
@@ -323,11 +322,10 @@ class AsyncClient(AsyncCalls, AsyncClosedAtEnd):
                 commit=commit,
                 commit_every=commit_every,
                 offsets=offsets,
-                filter=payload_filter,
+                filter=filter_of(filter),
                 idle=TURN_S,
                 timeout=timeout,
             ),
-            payload_filter=payload_filter,
             idle_s=idle,
             on_assigned=on_assigned,
             on_revoked=on_revoked,

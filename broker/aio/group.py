@@ -19,10 +19,8 @@ from broker.aio.loading import TURN_MESSAGES, Loading
 from broker.api.errors import translated
 from broker.api.group import Group, OnChange
 from broker.api.values import UNSET, Timeout
-from broker.consumer.chunk import GroupMessage, InnerMessage
 from broker.consumer.committer import AssignedPartition
 from broker.errors import ConsumerTimeoutError
-from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.codec import Message
 from broker.topic import MessagePosition, TopicPartition
 
@@ -35,72 +33,6 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class _Member:
-    """The chunks of a group for threads; `load` and other calls are made one at a time."""
-
-    def __init__(self, group: Group, payload_filter: PayloadFilter | None) -> None:
-        self.group = group
-        self._is_wanted = None if payload_filter is None else payload_filter.compile()
-        self._stream = group._stream
-
-    def load(self) -> Iterator[Message | None] | None:
-        """Return the messages of the next chunk, none after `TURN_S`; None at the end."""
-        try:
-            with translated():
-                if self.group._commit == "before":
-                    return self.group._next_batch()
-                assigned = self._stream.next_messages()
-                return None if assigned is None else self._given_out(assigned)
-        except ConsumerTimeoutError:
-            return iter(())
-
-    def _given_out(self, assigned: AssignedPartition) -> Iterator[Message | None]:
-        """Give the messages of a chunk, each finished when the next is requested; in the loop.
-
-        None while the session with ZooKeeper is not certain to exist.
-        """
-        partition, is_wanted, lease = assigned.partition, self._is_wanted, self._stream.lease
-        topic, inner, now_s = partition.topic, assigned.next_inner, time.monotonic
-        uncommitted = self.group._uncommitted if self.group._commit == "manual" else {}
-        for offset, next_offset, value in assigned.current_messages:
-            while now_s() >= lease.until_s:
-                yield None
-            if assigned.is_revoked:
-                return
-            place = inner
-            if next_offset == offset or inner:
-                inner = assigned.next_inner = inner + 1 if next_offset == offset else 0
-            if is_wanted is None or is_wanted(value):
-                uncommitted[partition] = assigned
-                yield Message(topic, partition, offset, next_offset, value, place)
-            if inner:
-                assigned.finish_inner(MessagePosition(offset, inner))
-            else:
-                assigned.finished = next_offset
-
-    @property
-    def is_certain(self) -> bool:
-        """Return whether the session with ZooKeeper is certain to exist; else nothing is given."""
-        return self._stream.lease.is_valid
-
-    def await_certainty(self) -> None:
-        """Wait for that a short time."""
-        self._stream.lease.wait(TURN_S)
-
-    def take_in_hand(self, message: Message | None) -> None:
-        """Note which message was given out last, for `Group.commit`."""
-        if message is not None:
-            fields: GroupMessage = (
-                message.topic,
-                message.partition,
-                message.offset,
-                message.next_offset,
-                message.value,
-            )
-            is_inner = message.inner or message.next_offset == message.offset
-            self.group._in_hand = InnerMessage(fields, message.inner) if is_inner else fields
-
-
 def _in_thread(
     call: Callable[Concatenate[Group, _P], _R],
 ) -> Callable[Concatenate[AsyncGroup, _P], Coroutine[Any, Any, _R]]:
@@ -111,8 +43,9 @@ def _in_thread(
         member = await self._open()
 
         def made() -> _R:
-            member.take_in_hand(self._in_hand)
-            return call(member.group, *args, **named)
+            if self._in_hand is not None:  # `Group.commit` counts it as handled
+                member._in_hand = self._in_hand
+            return call(member, *args, **named)
 
         if self._is_telling:  # its thread waits for the callback
             return await self._access.in_thread(made)
@@ -121,7 +54,7 @@ def _in_thread(
     return run
 
 
-class AsyncGroup(Loading[_Member]):
+class AsyncGroup(Loading[Group]):
     """The messages of the partitions that a group assigns to this member; `AsyncClient.group`.
 
     It joins by `async for`, `async with` or `await`, which raise what `Client.group` raises. It is
@@ -138,7 +71,6 @@ class AsyncGroup(Loading[_Member]):
         access: AsyncAccess,
         join: Callable[..., Group],
         *,
-        payload_filter: PayloadFilter | None,
         idle_s: float | None,
         **callbacks: AsyncOnChange | None,
     ) -> None:
@@ -146,22 +78,21 @@ class AsyncGroup(Loading[_Member]):
         self._idle_s = idle_s
         self._join = join
         self._callbacks = callbacks
-        self._filter = payload_filter
         self._is_telling = False  # a callback runs
 
     @property
     def member_id(self) -> str:
         """The id of this member in the group; empty before it has joined."""
-        return "" if self._source is None else self._source.group.member_id
+        return "" if self._source is None else self._source.member_id
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
         """The partitions assigned to this member now."""
-        return frozenset() if self._source is None else self._source.group.assigned
+        return frozenset() if self._source is None else self._source.assigned
 
-    async def _made(self) -> _Member:
+    async def _made(self) -> Group:
         callbacks = {name: self._in_loop(one) for name, one in self._callbacks.items()}
-        return _Member(await self._access.in_thread(self._join, **callbacks), self._filter)
+        return await self._access.in_thread(self._join, **callbacks)
 
     def _in_loop(self, callback: AsyncOnChange | None) -> OnChange | None:
         """Return a function by which the member's thread has the loop run a callback."""
@@ -181,16 +112,16 @@ class AsyncGroup(Loading[_Member]):
 
     async def _pause(self) -> None:
         """Give other tasks their turn, and wait for the session with ZooKeeper."""
-        member = self._source
-        if member is None or member.is_certain:
+        lease = None if self._source is None else self._source._stream.lease
+        if lease is None or lease.is_valid:
             await asyncio.sleep(0)
         else:
-            await self._access.in_thread(member.await_certainty)
+            await self._access.in_thread(lease.wait, TURN_S)
 
     async def _load(self) -> bool:
         await self._begun()
         since_s = self._access.loop.time()
-        while (found := await self._loaded(_Member.load)) is not None:
+        while (found := await self._loaded(_next_messages)) is not None:
             for message in found:
                 self._left = _in_turns(message, found)
                 return True
@@ -220,7 +151,44 @@ class AsyncGroup(Loading[_Member]):
         """
         self.end()
         if self._source is not None:
-            await self._access.in_thread(self._source.group.close, timeout)
+            await self._access.in_thread(self._source.close, timeout)
+
+
+def _next_messages(group: Group) -> Iterator[Message | None] | None:
+    """Return the messages of the next chunk, none after `TURN_S`; None at the end."""
+    try:
+        with translated():
+            if group._commit == "before":
+                return group._next_batch()
+            assigned = group._stream.next_messages()
+            return None if assigned is None else _given_out(group, assigned)
+    except ConsumerTimeoutError:
+        return iter(())
+
+
+def _given_out(group: Group, assigned: AssignedPartition) -> Iterator[Message | None]:
+    """Give the messages of a chunk, each finished when the next is requested; in the loop.
+
+    None while the session with ZooKeeper is not certain to exist.
+    """
+    partition, is_wanted, lease = assigned.partition, group._is_wanted, group._stream.lease
+    topic, inner, now_s = partition.topic, assigned.next_inner, time.monotonic
+    uncommitted = group._uncommitted if group._commit == "manual" else {}
+    for offset, next_offset, value in assigned.current_messages:
+        while now_s() >= lease.until_s:
+            yield None
+        if assigned.is_revoked:
+            return
+        place = inner
+        if next_offset == offset or inner:
+            inner = assigned.next_inner = inner + 1 if next_offset == offset else 0
+        if is_wanted is None or is_wanted(value):
+            uncommitted[partition] = assigned
+            yield Message(topic, partition, offset, next_offset, value, place)
+        if inner:
+            assigned.finish_inner(MessagePosition(offset, inner))
+        else:
+            assigned.finished = next_offset
 
 
 def _in_turns(first: Message | None, rest: Iterator[Message | None]) -> Iterator[Message | None]:

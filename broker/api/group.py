@@ -37,7 +37,7 @@ from broker.positions import Absolute, Mark, Position
 from broker.producer import unclosed
 from broker.protocol.client_requests import PayloadFilter
 from broker.protocol.codec import Message, decode_messages
-from broker.topic import MessagePosition, TopicPartition
+from broker.topic import TopicPartition
 from broker.zk.registry import Registry
 
 OnChange = Callable[["Group", frozenset[TopicPartition]], object]
@@ -143,7 +143,7 @@ class Group(Iterator[Message], SelfClosing):
             self._connector.shutdown()
             raise
         self._is_wanted = None if payload_filter is None else payload_filter.compile()
-        self._in_hand: GroupMessage | None = None
+        self._in_hand: GroupMessage | Message | None = None
         self._uncommitted: dict[TopicPartition, AssignedPartition] = {}  # if commits are manual
         self._ahead = AheadCommits(self._connector.commit_ahead)
         self._batch: Iterator[Message] = iter(())  # committed, if positions are committed before
@@ -421,12 +421,12 @@ class Group(Iterator[Message], SelfClosing):
             raise TypeError(f"give a message of this group, not {type(message).__name__}")
         partition = message.partition
         assigned = self._uncommitted.get(partition) or self._connector.assigned(partition)
-        is_inside = message.next_offset == message.offset  # of a compressed set
-        position = MessagePosition(message.next_offset, message.inner + 1 if is_inside else 0)
         if assigned is None or assigned.is_released:
             self._uncommitted.pop(partition, None)
             return {partition}
-        return set() if self._connector.commit_at(assigned, position) else {partition}
+        return (
+            set() if self._connector.commit_at(assigned, position_after(message)) else {partition}
+        )
 
     def seek(self, partition: PartitionLike, place: Place) -> None:
         """Continue in an assigned partition elsewhere; all before counts as handled.

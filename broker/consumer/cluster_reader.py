@@ -144,7 +144,6 @@ class ClusterReader(SelfClosing):
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,
             payload_filter=payload_filter,
-            retry_s=0,
             takes_followers=self._replicas.uses_followers,
             ledger=self._ledger,
         )

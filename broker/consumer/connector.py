@@ -111,7 +111,7 @@ class ConsumerConnector:
         self._start_of = start_of or _RESETS[config.offset_reset]
         self._connect = connect or self._default_connect
         self._owns_registry = registry is None
-        self._registry = registry or _start_registry(config)
+        self._registry = registry or start_registry(config)
         self._offsets = offsets or RegistryOffsets(self._registry.session, config.group)
         self.consumer_id = make_consumer_id(config.group, config.consumer_name, SystemClock())
         """The member's id in ZooKeeper."""
@@ -436,7 +436,8 @@ def _withdraw(member: Coordinator) -> None:
     member.membership.deregister()
 
 
-def _start_registry(config: ConsumerConfig) -> Registry:
+def start_registry(config: ConsumerConfig, limit_s: float | None = None) -> Registry:
+    """Connect to the ZooKeeper of a consumer, within `limit_s` if that is given."""
     if not config.zookeeper:
         raise ConfigError("a consumer group needs a registry: zk.connect is not set")
     timeout_s = config.zk_connection_timeout_ms / 1000
@@ -447,5 +448,5 @@ def _start_registry(config: ConsumerConfig) -> Registry:
         security=security_of(config),
         speaks_tls=config.has_tls,
     )
-    registry.start(timeout_s)
+    registry.start(timeout_s if limit_s is None else limit_s)
     return registry

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 
 from broker import deadlines
-from broker.client import backoff
 from broker.client.cluster import BRIEFLY_S, Patience
 from broker.client.connection import Connection
 from broker.client.counts import ConsumerCounts, Ledger
@@ -30,7 +29,6 @@ class Fetcher(FetchSession):
     Args:
         positions: the first offset of each partition.
         connection: to the broker; `close` closes it.
-        retry_s: how long to try to reach a lost broker again before raising an error.
         is_replaced: whether other brokers lead partitions now; asked each time the broker was
             silent for longer than it may delay a response, and ends the wait for it. Attempts to
             connect are short then.
@@ -39,7 +37,6 @@ class Fetcher(FetchSession):
 
     connection: Connection
     _: KW_ONLY
-    retry_s: float = 10.0
     is_replaced: Callable[[], bool] | None = None
     ledger: Ledger[ConsumerCounts] = field(default_factory=lambda: Ledger(ConsumerCounts))
 
@@ -67,25 +64,20 @@ class Fetcher(FetchSession):
 
         A chunk without data or an error has the high watermark of a partition without new data; a
         0.7 broker sends none. With a filter there may be several chunks of a partition, in order.
+        After a retriable error the next poll connects again, and continues at the same offsets.
         """
         if not (self.is_in_flight or self.is_wanting):
             return []
-        give_up_s = time.monotonic() + self.retry_s
-        waits_s = backoff.waits_s()
         while True:
             try:
                 chunks = self._receive()
             except BrokerError as error:
                 if self.drop_request(error):
                     continue
-                if not error.is_retriable:
-                    raise
-                self.connection.close()
-                self.connection.retries_refused = False  # the attempts are made here
-                if self._is_interrupted or time.monotonic() >= give_up_s:
-                    raise
-                time.sleep(next(waits_s))
-                continue
+                if error.is_retriable:
+                    self.connection.close()
+                    self.connection.retries_refused = False  # the attempts are the caller's
+                raise
             # After an empty response the next poll asks: partitions that the caller adds before it
             # would have to wait for the end of a request that does not name them.
             if any(len(one.data) for one in chunks):

@@ -201,7 +201,6 @@ class FetcherThread(StoppableThread):
             fetch_bytes=self.settings.fetch_bytes,
             max_wait_ms=self.settings.max_wait_ms,
             min_bytes=self.settings.min_bytes,
-            retry_s=0,
             payload_filter=self.settings.payload_filter,
             takes_followers=self._replicas.uses_followers,
             is_replaced=lambda: bool(self._moved(self._feeds)),

@@ -52,7 +52,8 @@ def position_after(message: GroupMessage | Message) -> MessagePosition:
     return MessagePosition(offset, inner + 1)
 
 
-def _partition_of(message: GroupMessage | Message) -> TopicPartition:
+def partition_of(message: GroupMessage | Message) -> TopicPartition:
+    """Return the partition of a message that a stream or a group gave."""
     return message.partition if isinstance(message, Message) else message[1]
 
 
@@ -252,7 +253,7 @@ class FileOffsets(SelfClosing):
         Returns:
             False if it was processed before, and its results are stored already.
         """
-        partition, position = _partition_of(message), position_after(message)
+        partition, position = partition_of(message), position_after(message)
         before = self._done.get(partition)
         if before is not None and before >= position:
             return False
@@ -465,7 +466,7 @@ class SqliteOffsets(SelfClosing):
         """
         if not self._database.in_transaction:
             raise OffsetStoreError("finish a message within a transaction")
-        partition, position = _partition_of(message), position_after(message)
+        partition, position = partition_of(message), position_after(message)
         with self._translated():
             stored = self._read(self._database, partition)
             if stored is not None and stored >= position:

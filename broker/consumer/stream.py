@@ -19,9 +19,9 @@ from broker.client.counts import ConsumerCounts
 from broker.consumer.chunk import Chunk, GroupMessage, InnerMessage
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.membership import Lease
-from broker.consumer.offset_store import position_after
+from broker.consumer.offset_store import partition_of, position_after
 from broker.errors import BrokerError, ConsumerTimeoutError, InvalidMessageError
-from broker.protocol.codec import Fault, decode
+from broker.protocol.codec import Fault, Message, decode
 from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
 from broker.topic import MessagePosition, TopicPartition
@@ -108,9 +108,9 @@ class ConsumerStream:
             self._iterator = None
             raise
 
-    def finish(self, message: GroupMessage) -> None:
+    def finish(self, message: GroupMessage | Message) -> None:
         """Mark the message given last as processed, before the next one is requested."""
-        if self._current is not None and self._current.partition == message[1]:
+        if self._current is not None and self._current.partition == partition_of(message):
             self._finish(message)
 
     def chunks(self) -> Iterator[AssignedPartition]:
@@ -444,7 +444,7 @@ class ConsumerStream:
                 if now_s() >= lease.until_s or self._has_news:
                     break  # a revocation ends the loop by emptying the list
 
-    def _finish(self, message: GroupMessage) -> None:
+    def _finish(self, message: GroupMessage | Message) -> None:
         assigned = self._current
         self._in_hand = None
         if assigned is None:

@@ -20,7 +20,7 @@ from broker.client.registry_cluster import RegistryCluster
 from broker.client.selection import causes_of_absence, partitions_of
 from broker.consumer.committer import AheadCommits, AssignedPartition
 from broker.consumer.config import ConsumerConfig
-from broker.consumer.connector import ConsumerConnector
+from broker.consumer.connector import ConsumerConnector, start_registry
 from broker.consumer.membership import Whitelist
 from broker.consumer.partition_reader import PartitionReader
 from broker.consumer.stream import ConsumerStream
@@ -32,7 +32,6 @@ from broker.topic import MessagePosition, TopicPartition
 from broker.units import counted
 from broker.zk import paths
 from broker.zk.registry import Registry
-from broker.zk.security import security_of
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import graceful_stop
@@ -193,14 +192,8 @@ def run_in_group(
     env, given = request.env, request.membership
     group, commits_ahead = given.group or "", given.commit == "before"
     patience_s = request.config.zk_connection_timeout_ms / 1000
-    registry = Registry(
-        env.zookeeper,
-        session_timeout_ms=request.config.zk_session_timeout_ms,
-        request_timeout_s=patience_s,
-        security=security_of(request.config),
-        speaks_tls=request.config.has_tls,
-    )
-    registry.start(env.timeout_s(patience_s))
+    config = replace(request.config, zookeeper=env.zookeeper)
+    registry = start_registry(config, env.timeout_s(patience_s))
     with ExitStack() as stack:
         stack.callback(registry.stop)
         cluster = RegistryCluster(registry, connect)

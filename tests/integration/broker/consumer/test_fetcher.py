@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from unittest.mock import Mock
 
@@ -66,7 +67,6 @@ def open_fetcher(open_connection: ConnectionFactory) -> Iterator[FetcherFactory]
         fetch_bytes: int = 1 << 20,
         max_response_bytes: int = 1 << 20,
         max_wait_ms: int = 50,
-        retry_s: float = 10.0,
     ) -> Fetcher:
         fetcher = Fetcher(
             {EVENTS: 0} if positions is None else positions,
@@ -74,7 +74,6 @@ def open_fetcher(open_connection: ConnectionFactory) -> Iterator[FetcherFactory]
             fetch_bytes=fetch_bytes,
             max_response_bytes=max_response_bytes,
             max_wait_ms=max_wait_ms,
-            retry_s=retry_s,
         )
         fetchers.append(fetcher)
         return fetcher
@@ -295,15 +294,19 @@ def test_poll_when_broker_restarts_then_goes_on_without_gaps(
     second = start_broker(port=first.port)
     with Peer(second.port) as peer:
         peer.publish("events", encode([b"new"]))
-    assert poll_for(fetcher, 1) == encode([b"new"])
+    received = b""
+    while not received:
+        with suppress(BrokerUnreachableError):  # the next poll connects again
+            received = poll_for(fetcher, 1)
+    assert received == encode([b"new"])
 
 
-def test_poll_when_broker_stays_away_then_raises_after_the_time_to_retry(
+def test_poll_when_broker_stays_away_then_raises(
     running_broker: Broker, open_connection: ConnectionFactory, peer: Peer
 ) -> None:
     peer.publish("events", ONE)
     connection = open_connection(address_of(running_broker), connect_timeout_s=0.1)
-    fetcher = Fetcher({EVENTS: 0}, connection, max_wait_ms=50, retry_s=0.3)
+    fetcher = Fetcher({EVENTS: 0}, connection, max_wait_ms=50)
     assert poll_for(fetcher, len(ONE)) == ONE
     running_broker.stop()
 
@@ -311,7 +314,7 @@ def test_poll_when_broker_stays_away_then_raises_after_the_time_to_retry(
         while True:
             fetcher.poll()
 
-    with pytest.raises(BrokerUnreachableError, match=r"connection refused|lost broker"):
+    with pytest.raises(BrokerUnreachableError, match="lost "):
         poll_until_it_raises()
 
 
@@ -460,7 +463,7 @@ def test_poll_when_a_session_is_refused_then_goes_on_without_on_the_same_connect
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     peer.call(CreateTopicRequest("wide", len(MANY)))
-    fetcher = open_fetcher(running_broker, dict.fromkeys(MANY, 0), retry_s=0)
+    fetcher = open_fetcher(running_broker, dict.fromkeys(MANY, 0))
     assert {one.partition for one in fetcher.poll()} == set(MANY)
     sock = fetcher.connection._socket
     monkeypatch.setattr(FetchHandler, "read_in_session", Mock(side_effect=refusal("not here")))

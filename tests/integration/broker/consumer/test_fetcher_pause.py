@@ -38,7 +38,7 @@ def broker(start_broker: Callable[..., Broker]) -> Broker:
 @pytest.fixture
 def fetcher(broker: Broker) -> Iterator[Fetcher]:
     connection = Connection(BrokerAddress(0, "127.0.0.1", broker.port))
-    fetcher = Fetcher({ONE: 0, TWO: 0}, connection, fetch_bytes=100, max_wait_ms=20_000, retry_s=0)
+    fetcher = Fetcher({ONE: 0, TWO: 0}, connection, fetch_bytes=100, max_wait_ms=20_000)
     yield fetcher
     fetcher.close()
 

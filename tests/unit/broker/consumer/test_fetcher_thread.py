@@ -114,7 +114,6 @@ def test_fetcher_when_its_broker_hangs_then_waits_until_others_lead_its_partitio
     fetcher = Fetcher(
         {PARTITION: 0},
         Hanging(BrokerAddress(0, "fake", 1), timeout_s=3600.0),
-        retry_s=0,
         is_replaced=lambda: next(answers),
     )
     with pytest.raises(RequestTimeoutError, match="has not answered for"):
@@ -131,7 +130,7 @@ def test_fetcher_when_interrupted_while_its_broker_hangs_then_does_not_look_agai
         return False
 
     connection = Hanging(BrokerAddress(0, "fake", 1))
-    fetcher = Fetcher({PARTITION: 0}, connection, retry_s=0, is_replaced=is_replaced)
+    fetcher = Fetcher({PARTITION: 0}, connection, is_replaced=is_replaced)
     with pytest.raises(BrokerUnreachableError, match="is closed"):
         fetcher.poll()
     assert len(limits) == 1
