@@ -17,7 +17,7 @@ from typing import Literal
 from broker import deadlines, errors
 from broker.api import values
 from broker.api.errors import Closed, Conflict, translated
-from broker.api.group_run import Handler, Retries, RetryPolicy, Work, Workers
+from broker.api.group_run import Handler, RetryPolicy, Work, Workers, retrying
 from broker.api.reader import ranges_of
 from broker.api.values import UNSET, PartitionLike, Place, Start, Timeout, Unset
 from broker.client.cluster import Connect
@@ -330,10 +330,11 @@ class Group(Iterator[Message], SelfClosing):
         with translated(), ExitStack() as stack:
             self._user, self._is_inside, self._is_out = threading.current_thread(), True, True
             stack.callback(self._end_run, self._stream.timeout_s)
-            handle, work = handler, _no_work
+            handle: Handler = handler
+            work: Callable[[], object] = _no_work
             if retry is not None:
-                retries = stack.enter_context(Retries(handler, retry, self._closing.wait))
-                handle, work = retries.handle, retries.work
+                keeping = retrying(handler, retry, self._closing.wait)
+                handle, work = stack.enter_context(keeping)
             if (is_wanted := self._is_wanted) is not None:
                 handle_wanted = handle
                 handle = lambda one: is_wanted(one.value) and handle_wanted(one)  # noqa: E731

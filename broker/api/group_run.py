@@ -5,7 +5,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import InitVar, dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,6 @@ from types import TracebackType
 from typing import NamedTuple
 
 from broker.api.values import number_of
-from broker.closing import SelfClosing
 from broker.consumer.committer import AheadCommits, AssignedPartition
 from broker.consumer.offset_store import position_after
 from broker.protocol.codec import Message
@@ -57,42 +57,34 @@ class RetryPolicy:
 RetryPolicy.__module__ = "pylogctl"  # in its body it would be a field without a type
 
 
-class Retries(SelfClosing):
-    """Keeps messages whose handler fails; a context manager. `pause` waits, True: do not retry."""
+@contextmanager
+def retrying(
+    handler: Handler, policy: RetryPolicy, pause: Callable[[float], bool]
+) -> Iterator[tuple[Handler, Callable[[], object]]]:
+    """Keep messages whose handler fails; give what handles a message, and what tries one again.
 
-    def __init__(
-        self, handler: Handler, policy: RetryPolicy, pause: Callable[[float], bool]
-    ) -> None:
-        wait_ms = round(1000 * policy.backoff)
-        self._store = retry.RetryStore(Path(policy.directory))
-        self._handling = retry.RetryingHandler(
-            lambda message: _call(handler, message),
-            self._store,
+    `pause` waits between attempts in place; it returns True to keep the message now.
+    """
+    wait_ms = round(1000 * policy.backoff)
+
+    def attempt(kept: retry.RetryMessage) -> None:
+        partition, offset, next_offset, inner, payload = kept
+        handler(Message(partition.topic, partition, offset, next_offset, payload, inner))
+
+    with retry.RetryStore(Path(policy.directory)) as store:
+        handling = retry.RetryingHandler(
+            attempt,
+            store,
             retry.InPlace.before(wait_ms, policy.retries),
             retry.RetryPolicy(first_wait_ms=wait_ms, max_attempts=policy.max_attempts),
             pause=pause,
         )
 
-    def close(self) -> None:
-        """Close the store."""
-        self._store.close()
+        def handle(one: Message) -> None:
+            place = one.partition, one.offset, one.next_offset, one.inner
+            handling.handle(retry.RetryMessage(*place, one.value))
 
-    def handle(self, message: Message) -> None:
-        """Handle a message, or keep it."""
-        self._handling.handle(
-            retry.RetryMessage(
-                message.partition, message.offset, message.next_offset, message.inner, message.value
-            )
-        )
-
-    def work(self) -> None:
-        """Try a message that was kept, if one is due."""
-        self._handling.retry_due()
-
-
-def _call(handler: Handler, message: retry.RetryMessage) -> None:
-    partition, offset, next_offset, inner, payload = message
-    handler(Message(partition.topic, partition, offset, next_offset, payload, inner))
+        yield handle, handling.retry_due
 
 
 class Work(NamedTuple):

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -92,6 +92,7 @@ class _Source:
             return error
 
 
+@dataclass(eq=False, repr=False)
 class ClusterReader(SelfClosing):
     """Reads partitions until all have reached their end; a context manager.
 
@@ -110,44 +111,38 @@ class ClusterReader(SelfClosing):
             waited for, as long as others are read.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        connect: Connect,
-        ranges: Mapping[TopicPartition, ReadRange],
-        *,
-        fetch_bytes: int = DEFAULT_FETCH_BYTES,
-        max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
-        min_bytes: int = 1,
-        fetcher_count: int = 1,
-        payload_filter: PayloadFilter | None = None,
-        read_from: str = LEADER,
-        leader_wait_s: float = DEFAULT_LEADER_WAIT_S,
-        ledger: ConsumerLedger | None = None,
-        arrivals: Arrivals | None = None,
-    ) -> None:
-        self._ledger = ledger or ConsumerLedger()
-        self._arrivals = arrivals
-        self._cluster = cluster = locked(cluster)  # the threads of fetchers ask it who leads
-        self._leader_wait_s = leader_wait_s
-        self._replicas = ReadReplicas(cluster, read_from)
+    cluster: Cluster
+    connect: Connect
+    ranges: InitVar[Mapping[TopicPartition, ReadRange]]
+    _: KW_ONLY
+    fetch_bytes: int = DEFAULT_FETCH_BYTES
+    max_wait_ms: int = DEFAULT_MAX_WAIT_MS
+    min_bytes: int = 1
+    fetcher_count: int = 1
+    payload_filter: PayloadFilter | None = None
+    read_from: str = LEADER
+    leader_wait_s: float = DEFAULT_LEADER_WAIT_S
+    ledger: ConsumerLedger = field(default_factory=ConsumerLedger)
+    arrivals: Arrivals | None = None
+
+    def __post_init__(self, ranges: Mapping[TopicPartition, ReadRange]) -> None:
+        self.cluster = locked(self.cluster)  # the threads of fetchers ask it who leads
+        self._replicas = ReadReplicas(self.cluster, self.read_from)
         self._topics = sorted({one.topic for one in ranges})
-        self._connect = connect
         self._readers = {
             partition: PartitionReader(partition, start, end)
             for partition, (start, end) in ranges.items()
         }
-        self._max_wait_ms = max_wait_ms
         self._make_fetcher = partial(
             Fetcher,
-            fetch_bytes=fetch_bytes,
-            max_wait_ms=max_wait_ms,
-            min_bytes=min_bytes,
-            payload_filter=payload_filter,
+            fetch_bytes=self.fetch_bytes,
+            max_wait_ms=self.max_wait_ms,
+            min_bytes=self.min_bytes,
+            payload_filter=self.payload_filter,
             takes_followers=self._replicas.uses_followers,
-            ledger=self._ledger,
+            ledger=self.ledger,
         )
-        self._damaged_reads = DamagedReads(leader_wait_s)
+        self._damaged_reads = DamagedReads(self.leader_wait_s)
         self._sources: list[_Source] = []
         self._placement: Placement[_Source] = Placement()
         self._seen_version = 0  # of `_replicas`
@@ -164,9 +159,9 @@ class ClusterReader(SelfClosing):
         self.is_at_end_of_07 = False
         self._replicas.refresh_if_due(self._topics)
         self._seen_version = self._replicas.version
-        for broker_id, offsets in self._offsets_by_fetcher(fetcher_count):
+        for broker_id, offsets in self._offsets_by_fetcher(self.fetcher_count):
             self._open_first(broker_id, offsets)
-        self._counts = self._ledger.show(self._readers)
+        self._counts = self.ledger.show(self._readers)
 
     def close(self) -> None:
         """End the reading, and close the connections."""
@@ -180,7 +175,7 @@ class ClusterReader(SelfClosing):
                     source.thread.join(deadlines.left_s())
         for source in self._sources:
             source.fetcher.close()
-        self._ledger.hide(self._readers, self._counts)
+        self.ledger.hide(self._readers, self._counts)
 
     def interrupt(self) -> None:
         """End the reading, in any thread: a poll that waits returns, and there are no more."""
@@ -223,9 +218,9 @@ class ClusterReader(SelfClosing):
 
     def _add_arrivals(self) -> None:
         """Read partitions that have come, and those whose brokers are back."""
-        if self._arrivals is None or not self._arrivals.are_due:
+        if self.arrivals is None or not self.arrivals.are_due:
             return
-        found = self._arrivals.look()
+        found = self.arrivals.look()
         readers = new_readers(found, self._counts)
         self._readers.update(readers)
         self._topics = sorted({*self._topics, *(one.topic for one in readers)})
@@ -235,7 +230,7 @@ class ClusterReader(SelfClosing):
             if not self._readers[one].is_done
         }
         for one in found:
-            source = active.get(self._cluster.leader_id(one))
+            source = active.get(self.cluster.leader_id(one))
             if source is not None:
                 self._placement.server_of[one] = source
                 source.call(partial(source.fetcher.seek, one, self._readers[one].offset))
@@ -243,20 +238,20 @@ class ClusterReader(SelfClosing):
             try:
                 self._read_at_leader([one])
             except errors.BrokerUnreachableError as error:
-                self._arrivals.wait_for([one], error)
+                self.arrivals.wait_for([one], error)
             else:
                 source = self._placement.server_of[one]
                 active[source.broker_id] = source
 
     def _wait_for(self, partitions: Sequence[TopicPartition], cause: object) -> bool:
         """Leave partitions until their broker is back; return False if no others are read."""
-        if self._arrivals is None or len(self._placement.server_of) <= len(partitions):
+        if self.arrivals is None or len(self._placement.server_of) <= len(partitions):
             return False
         for one in partitions:
             del self._placement.server_of[one]
             self._placement.recover(one)
             self._readers[one].drop_data()
-        self._arrivals.wait_for(partitions, cause)
+        self.arrivals.wait_for(partitions, cause)
         return True
 
     def _request_rest(self, reader: PartitionReader) -> None:
@@ -282,7 +277,7 @@ class ClusterReader(SelfClosing):
         if source is not None and has_thread:
             source.call(partial(source.fetcher.seek, partition, offset))
             self._request_rest(self._readers[partition])
-        elif source is None and self._arrivals is not None:
+        elif source is None and self.arrivals is not None:
             return  # it is waited for
         elif not self._readers[partition].is_done:
             self._read_at_leader([partition])
@@ -291,19 +286,17 @@ class ClusterReader(SelfClosing):
         """Return the offset of the next good message behind a corrupt one; None if unknown."""
         # the same offset means that the message is to be read again; see `OffsetLister`
         self._tell_follower(partition, offset)
-        with OffsetLister(
-            self._cluster, self._connect, damaged_reads=self._damaged_reads
-        ) as offsets:
+        with OffsetLister(self.cluster, self.connect, damaged_reads=self._damaged_reads) as offsets:
             return offsets.next_good_message(partition, offset)
 
     def _tell_follower(self, partition: TopicPartition, offset: int) -> None:
         """Report a damaged message to the follower that sent it, which is then not read again."""
         broker_id = self._placement.server_of[partition].broker_id
-        if not self._replicas.uses_followers or broker_id == self._cluster.leader_id(partition):
+        if not self._replicas.uses_followers or broker_id == self.cluster.leader_id(partition):
             return
         with (
             suppress(errors.BrokerError),  # the leader has the message as well
-            closing(self._connect(self._cluster.address(broker_id))) as connection,
+            closing(self.connect(self.cluster.address(broker_id))) as connection,
         ):
             connection.call(DigestLogRequest(partition, offset, 1))
 
@@ -318,11 +311,11 @@ class ClusterReader(SelfClosing):
 
     def _open_first(self, broker_id: int, offsets: Mapping[TopicPartition, int]) -> None:
         """Open the first fetcher of partitions."""
-        if all(self._cluster.leader_id(one) == broker_id for one in offsets):
+        if all(self.cluster.leader_id(one) == broker_id for one in offsets):
             self._open(offsets)
             return
         try:
-            self._open(offsets, self._cluster.address(broker_id))
+            self._open(offsets, self.cluster.address(broker_id))
         except errors.BrokerUnreachableError:
             for partition in offsets:
                 self._read_at_leader([partition])
@@ -342,7 +335,7 @@ class ClusterReader(SelfClosing):
         for broker_id, partitions in moving.items():
             former = [(one, self._placement.server_of[one]) for one in partitions]
             try:
-                self._read_at(partitions, self._cluster.address(broker_id))
+                self._read_at(partitions, self.cluster.address(broker_id))
             except errors.BrokerUnreachableError:
                 self._replicas.leave(partitions)  # their present fetchers keep them
                 continue
@@ -365,7 +358,7 @@ class ClusterReader(SelfClosing):
     def _follow(self, chunk: Chunk) -> None:
         """Read a partition at its leader, as the broker asked is not, or does not know it yet."""
         partition, now_s = chunk.partition, time.monotonic()
-        give_up_s = self._placement.failing_since_s(partition, now_s) + self._leader_wait_s
+        give_up_s = self._placement.failing_since_s(partition, now_s) + self.leader_wait_s
         if now_s > give_up_s:
             if not self._wait_for([partition], "no leader"):
                 raise chunk.failure()  # no leader was found in time
@@ -373,7 +366,7 @@ class ClusterReader(SelfClosing):
             return
         wait_s = self._placement.fail(partition, now_s)
         if chunk.error == errors.NotLeaderError.code:
-            self._cluster.note_leader(partition, chunk.high_watermark)
+            self.cluster.note_leader(partition, chunk.high_watermark)
         waits_s = backoff.waits_s()
         while not self._stopped.is_set():
             try:
@@ -386,14 +379,14 @@ class ClusterReader(SelfClosing):
                         break
                     raise
             with suppress(*errors.UNANSWERED):
-                self._cluster.find_leaders([partition.topic])
+                self.cluster.find_leaders([partition.topic])
             deadlines.sleep(next(waits_s))
         self._drop_unused()
 
     def _read_at_leader(self, partitions: Sequence[TopicPartition], wait_s: float = 0.0) -> None:
         """Read partitions, which no fetcher has, at the broker that leads them all."""
         self._replicas.leave(partitions)
-        self._read_at(partitions, self._cluster.leader(partitions[0]), wait_s)
+        self._read_at(partitions, self.cluster.leader(partitions[0]), wait_s)
 
     def _read_at(
         self, partitions: Sequence[TopicPartition], address: BrokerAddress, wait_s: float = 0.0
@@ -414,10 +407,10 @@ class ClusterReader(SelfClosing):
     ) -> _Source:
         """Open a fetcher of partitions at these offsets, by default at the leader of them all."""
         if address is None:
-            address = self._cluster.leader(next(iter(offsets)))
-            connection = self._connect(address)
+            address = self.cluster.leader(next(iter(offsets)))
+            connection = self.connect(address)
         else:
-            connection = self._connect(address)
+            connection = self.connect(address)
             connection.retries_refused = False  # it is no broker that may be starting
         fetcher = self._make_fetcher(
             offsets, connection, is_replaced=lambda: self._is_replaced(source)
@@ -433,7 +426,7 @@ class ClusterReader(SelfClosing):
         if not error.is_retriable:
             raise error
         source.wait_s = self._placement.fail(source, time.monotonic(), since_s=source.asked_s)
-        give_up_s = self._placement.failing_since_s(source, 0.0) + self._leader_wait_s
+        give_up_s = self._placement.failing_since_s(source, 0.0) + self.leader_wait_s
         source.make_calls()
         # if leaders stay unknown, they are requested again after the next attempt
         with (
@@ -455,7 +448,7 @@ class ClusterReader(SelfClosing):
         """Read partitions elsewhere that the broker of a fetcher does not lead any more."""
         fetcher = source.fetcher
         moved: dict[int, list[TopicPartition]] = {}
-        led = led_elsewhere(self._cluster, fetcher.partitions, source.broker_id)
+        led = led_elsewhere(self.cluster, fetcher.partitions, source.broker_id)
         for partition, leader in led.items():
             moved.setdefault(leader, []).append(partition)
         for partitions in moved.values():
@@ -466,7 +459,7 @@ class ClusterReader(SelfClosing):
     def _is_replaced(self, source: _Source) -> bool:
         """Return whether other brokers lead partitions of a fetcher now; in its thread."""
         with suppress(*errors.UNANSWERED):
-            return bool(led_elsewhere(self._cluster, source.fetcher.partitions, source.broker_id))
+            return bool(led_elsewhere(self.cluster, source.fetcher.partitions, source.broker_id))
         return False
 
     def _add(self, chunk: Chunk) -> bool:
@@ -492,7 +485,7 @@ class ClusterReader(SelfClosing):
         # listed anew, as the broker may have led the partition when it was chosen
         leaders: Mapping[TopicPartition, int] = {}
         with suppress(*errors.UNANSWERED):
-            leaders = self._cluster.find_leaders([chunk.partition.topic])
+            leaders = self.cluster.find_leaders([chunk.partition.topic])
         broker_id = self._placement.server_of[chunk.partition].broker_id
         return leaders.get(chunk.partition) != broker_id
 
@@ -510,7 +503,7 @@ class ClusterReader(SelfClosing):
                 self._has_threads = True
                 for source in self._sources:
                     self._start_thread(source)
-            wait_s = max(self._max_wait_ms / 1000, _QUEUE_WAIT_S)
+            wait_s = max(self.max_wait_ms / 1000, _QUEUE_WAIT_S)
             if give_up_s is not None:
                 wait_s = min(wait_s, max(0.0, give_up_s - time.monotonic()))
             try:

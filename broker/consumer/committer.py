@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker.client.counts import ConsumerCounts
 from broker.cluster_state import Creation
@@ -27,62 +27,40 @@ MAX_BATCH = 1000
 _BATCH_S = 0.01
 
 
+@dataclass(eq=False, repr=False, slots=True, kw_only=True)
 class AssignedPartition(PartitionReader):
     """A partition from its assignment to its revocation; a later assignment makes a new object.
 
     Three threads use it, each with attributes of its own: the fetcher thread fetches ahead, the
-    application's thread finishes messages, and the committing thread reads `position`.
+    application's thread finishes messages, and the committing thread reads `position`. A start of
+    -1 is to be found by the fetcher thread.
     """
 
-    __slots__ = (
-        "_inner",
-        "committed",
-        "committed_ahead",
-        "creation",
-        "current_messages",
-        "fetch_offset",
-        "finished",
-        "is_blocked",
-        "is_paused",
-        "is_released",
-        "is_revoked",
-        "next_inner",
-        "seek_offset",
-        "starts_at_beginning",
-        "thread_id",
-    )
+    thread_id: str
+    committed: MessagePosition | None = None  # the position in the store, if it has one
+    creation: Creation | None = None  # of its topic, if known
+    starts_at_beginning: bool = False  # without an offset, whatever the reset is
+    # the offset up to which messages were committed unseen
+    committed_ahead: int = field(default=-1, init=False)
+    finished: int = field(init=False)  # after the last finished message; -1 at first
+    # of the next fetch; None until the fetcher has listed the reset offset
+    fetch_offset: int | None = field(init=False)
+    seek_offset: int | None = field(default=None, init=False)  # set by a seek for the fetcher
+    is_revoked: bool = field(default=False, init=False)  # no more of its messages are handed out
+    is_released: bool = field(default=False, init=False)  # its positions are committed no more
+    # the next message is unreadable, or the offset does not exist
+    is_blocked: bool = field(default=False, init=False)
+    # by the application; nothing of it is fetched or handed out
+    is_paused: bool = field(default=False, init=False)
+    # decoded and being handed out; a revocation empties the list
+    current_messages: list[tuple[int, int, bytes]] = field(default_factory=list, init=False)
+    next_inner: int = field(default=0, init=False)  # index of the next one of them in its wrapper
+    _inner: MessagePosition = field(init=False)
 
-    def __init__(
-        self,
-        partition: TopicPartition,
-        thread_id: str,
-        stored: MessagePosition | None,
-        finished_here: MessagePosition | None = None,  # in an earlier assignment
-        *,
-        creation: Creation | None = None,
-        starts_at_beginning: bool = False,
-    ) -> None:
-        start = stored or MessagePosition(-1)
-        if finished_here and finished_here.offset == start.offset:
-            start = max(start, finished_here)
-        super().__init__(partition, start)
-        self.thread_id = thread_id
-        self.committed = stored  # the position in the store, if it has one
-        self.committed_ahead = -1  # the offset up to which messages were committed unseen
-        self.creation = creation  # of its topic, if known
-        self.starts_at_beginning = starts_at_beginning  # without an offset, whatever the reset is
-        self.finished = start.offset  # after the last finished message; -1 at first
-        # of the next fetch; None until the fetcher has listed the reset offset
-        self.fetch_offset = None if stored is None else stored.offset
-        self.seek_offset: int | None = None  # set by a seek for the fetcher thread
-        self.is_revoked = False  # no more of its messages may be handed out
-        self.is_released = False  # its positions may be committed no more
-        self.is_blocked = False  # the next message is unreadable, or the offset does not exist
-        self.is_paused = False  # by the application; nothing of it is fetched or handed out
-        # decoded and being handed out; a revocation empties the list
-        self.current_messages: list[tuple[int, int, bytes]] = []
-        self.next_inner = 0  # index of the next one of them in its wrapper
-        self._inner = start
+    def __post_init__(self, start: MessagePosition) -> None:
+        PartitionReader.__post_init__(self, start)  # `super` knows no class with slots
+        self.finished, self._inner = start.offset, start
+        self.fetch_offset = None if self.committed is None else self.committed.offset
 
     @property
     def read_up_to(self) -> int:
@@ -113,7 +91,7 @@ class AssignedPartition(PartitionReader):
 
     def restart_at(self, offset: int, inner: int = 0) -> None:
         """Continue at an offset; all messages before it are finished."""
-        super().restart_at(offset, inner)
+        PartitionReader.restart_at(self, offset, inner)
         self.finished = offset
         self._inner = MessagePosition(offset, inner)
         self.committed_ahead = -1
@@ -121,7 +99,7 @@ class AssignedPartition(PartitionReader):
 
     def rewind(self, position: MessagePosition) -> None:
         """Drop what has come and is not handed out: it is fetched again; what is finished stays."""
-        super().restart_at(*position)
+        PartitionReader.restart_at(self, *position)
         self.seek_offset = position.offset
 
 

@@ -320,11 +320,14 @@ class Coordinator(StoppableThread):
             stream = self.choose_stream(partition, threads[partition], loads)
             loads[stream] = loads.get(stream, 0) + 1
             is_recreated = partition in self._recreated
+            stored = None if is_recreated else positions.get(partition)
+            start = stored or MessagePosition(-1)
+            finished = self._finished_here.pop(partition, start)  # in an earlier assignment
             assigned = AssignedPartition(
                 partition,
-                threads[partition],
-                None if is_recreated else positions.get(partition),
-                self._finished_here.pop(partition, None),
+                max(start, finished) if finished.offset == start.offset else start,
+                thread_id=threads[partition],
+                committed=stored,
                 creation=known[partition],
                 starts_at_beginning=is_recreated or partition in view.new,
             )

@@ -195,7 +195,9 @@ def test_fetcher_when_its_topic_is_created_again_then_does_not_read_on_at_the_ol
     partition = TopicPartition("t", 0, 0)
     publish(broker, numbered("former", 10))
     stream = make_stream()
-    assigned = AssignedPartition(partition, "c-0", MessagePosition(0))
+    assigned = AssignedPartition(
+        partition, MessagePosition(0), thread_id="c-0", committed=MessagePosition(0)
+    )
     stream.assign(assigned)
     asked: list[AssignedPartition] = []
 

@@ -29,6 +29,7 @@ from broker.protocol.codec import decode
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
 from broker.tools.mirror import Mirror, Route
+from broker.topic import MessagePosition
 from tests.integration.broker.factories import BrokerFactory, address_of
 from tests.support.waiting import wait_until
 
@@ -68,7 +69,9 @@ class Group:
             for n in range(stream_count)
         ]
         self.owned = [
-            AssignedPartition(TopicPartition("t", 3, index), "thread", None)
+            AssignedPartition(
+                TopicPartition("t", 3, index), MessagePosition(-1), thread_id="thread"
+            )
             for index in range(stream_count)
         ]
         for stream, owned in zip(self.streams, self.owned, strict=True):

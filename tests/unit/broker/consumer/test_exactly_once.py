@@ -58,7 +58,7 @@ class Member:
     def claim(self) -> None:
         """Own the partition, and have what follows the stored position fetched."""
         position = self.store.load([PARTITION]).get(PARTITION, MessagePosition(0))
-        self._owned = AssignedPartition(PARTITION, "g_c-0", position)
+        self._owned = AssignedPartition(PARTITION, position, thread_id="g_c-0", committed=position)
         self.stream.assign(self._owned)
         self.stream.put(self._owned, Chunk(PARTITION, position.offset, LOG[position.offset :]))
 

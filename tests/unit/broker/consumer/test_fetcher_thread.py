@@ -56,6 +56,11 @@ class Lost(Cluster):
         raise BrokerUnreachableError(f"broker {address.id} refuses")
 
 
+def assigned_at_zero() -> AssignedPartition:
+    start = MessagePosition(0)
+    return AssignedPartition(PARTITION, start, thread_id="c-0", committed=start)
+
+
 @pytest.fixture
 def stream() -> ConsumerStream:
     lease = Lease()
@@ -84,9 +89,7 @@ def test_fetcher_when_its_broker_is_lost_then_asks_who_leads_after_each_attempt(
         moved.put(partitions)
 
     thread = FetcherThread(0, lost, lost.connect, settings, lambda _: True, give_away)
-    thread.set_feeds(
-        {PARTITION: Feed(AssignedPartition(PARTITION, "c-0", MessagePosition(0)), stream)}
-    )
+    thread.set_feeds({PARTITION: Feed(assigned_at_zero(), stream)})
     thread.start()
     try:
         assert list(moved.get(timeout=60)) == [PARTITION]
@@ -140,7 +143,7 @@ def test_fetcher_when_interrupted_while_its_broker_hangs_then_does_not_look_agai
 def test_fetcher_when_a_partition_refused_before_is_blocked_then_waits_for_a_change(
     stream: ConsumerStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assigned = AssignedPartition(PARTITION, "c-0", MessagePosition(0))
+    assigned = assigned_at_zero()
 
     class Refusing(Fetcher):
         def poll(self) -> list[Chunk]:

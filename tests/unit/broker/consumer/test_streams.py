@@ -60,7 +60,7 @@ def own(
     partition: TopicPartition = PARTITION,
     at: MessagePosition | None = START,
 ) -> AssignedPartition:
-    owned = AssignedPartition(partition, "g_c-0", at)
+    owned = AssignedPartition(partition, at or MessagePosition(-1), thread_id="g_c-0", committed=at)
     stream.assign(owned)
     return owned
 

@@ -238,7 +238,9 @@ def stream_of(data: bytes, *, timeout_s: float = 60) -> tuple[ConsumerStream, As
         on_restart=lambda _partition, _offset: None,
         next_good_message=lambda _partition, _offset: None,
     )
-    owned = AssignedPartition(PARTITION, "thread", MessagePosition(0))
+    owned = AssignedPartition(
+        PARTITION, MessagePosition(0), thread_id="thread", committed=MessagePosition(0)
+    )
     stream.assign(owned)
     stream.put(owned, Chunk(owned.partition, 0, data))
     return stream, owned
