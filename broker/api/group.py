@@ -117,15 +117,13 @@ class Group(Iterator[Message], SelfClosing):
         self._registry = registry
         self._connect = connect
         self._on_close = on_close
-        config = ConsumerConfig.from_properties(
-            {
-                "groupid": name,
-                "zk.connect": registry.session.connect,
-                "autooffset.outofrange.reset": "smallest",
-                "autocommit.enable": "true" if commit == "after" else "false",
-                "autocommit.interval.ms": str(max(1, round(1000 * settings.commit_every_s))),
-                "consumer.timeout.ms": "-1" if idle_s is None else str(max(1, int(1000 * idle_s))),
-            }
+        config = ConsumerConfig(
+            group=name,
+            zookeeper=registry.session.connect,
+            out_of_range_reset="smallest",
+            auto_commit=commit == "after",
+            auto_commit_interval_ms=max(1, round(1000 * settings.commit_every_s)),
+            consumer_timeout_ms=-1 if idle_s is None else max(1, int(1000 * idle_s)),
         )
         self._connector = ConsumerConnector(
             config,

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from broker import deadlines
 from broker.client.connection import Connection
-from broker.client.read_replicas import InSyncReplicas
 from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -49,6 +48,14 @@ class Patience:
             if error.is_cut_short:
                 self._limit_s = 2 * limit_s
             raise
+
+
+class InSyncReplicas(NamedTuple):
+    """The in-sync replicas of partitions, and the racks of brokers."""
+
+    # broker ids, the leader's among them, of partitions that have replicas
+    replicas: Mapping[TopicPartition, tuple[int, ...]]
+    racks: Mapping[int, str]  # of the brokers that have one, by id
 
 
 class Cluster(Protocol):

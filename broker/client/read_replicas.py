@@ -10,14 +10,13 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from typing import NamedTuple, Protocol
 
 from broker import errors
+from broker.client.cluster import Cluster, InSyncReplicas
 from broker.protocol.checksum import crc32
-from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -25,27 +24,6 @@ logger = logging.getLogger(__name__)
 LEADER = "leader"
 ANY = "any"
 _REFRESH_S = 10.0
-
-
-class InSyncReplicas(NamedTuple):
-    """The in-sync replicas of partitions, and the racks of brokers."""
-
-    # broker ids, the leader's among them, of partitions that have replicas
-    replicas: Mapping[TopicPartition, tuple[int, ...]]
-    racks: Mapping[int, str]  # of the brokers that have one, by id
-
-
-class ReplicatedCluster(Protocol):
-    """The part of a `Cluster` that is needed here."""
-
-    def brokers(self) -> list[BrokerAddress]:
-        """Return the live brokers, by id."""
-
-    def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the last known leader of a partition."""
-
-    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
-        """Return the in-sync replicas of the partitions of topics."""
 
 
 @dataclass(eq=False, repr=False)
@@ -56,7 +34,7 @@ class ReadReplicas:
     rack where a replica is preferred, the leader if it is there.
     """
 
-    cluster: ReplicatedCluster
+    cluster: Cluster
     read_from: str = LEADER
     _: KW_ONLY
     clock_s: Callable[[], float] = time.monotonic

@@ -8,10 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from broker import deadlines, errors
-from broker.client.cluster import BRIEFLY_S, Cluster, Connect
+from broker.client.cluster import BRIEFLY_S, Cluster, Connect, InSyncReplicas
 from broker.client.connection import Connection
 from broker.client.controller_client import ask_any, cluster_metadata
-from broker.client.read_replicas import InSyncReplicas
 from broker.cluster_state import PartitionState
 from broker.ids import NO_LEADER
 from broker.protocol.responses import BrokerAddress

@@ -10,9 +10,8 @@ from functools import partial
 from typing import NamedTuple
 
 from broker import deadlines, errors
-from broker.client.cluster import BRIEFLY_S, Connect
+from broker.client.cluster import BRIEFLY_S, Connect, InSyncReplicas
 from broker.client.connection import FIRST_RESPONSE_S, Connection, addresses_text
-from broker.client.read_replicas import InSyncReplicas
 from broker.ids import NO_LEADER
 from broker.protocol import responses
 from broker.protocol.client_requests import ClusterMetadataRequest, MetadataRequest

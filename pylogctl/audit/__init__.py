@@ -1,7 +1,6 @@
 """`pylogctl audit`: compare message counts along a pipeline.
 
-command.py   `pylogctl audit`: the options of its commands
-document.py  the rows of `pylogctl audit`, and the documents that show them
-options.py   options of the commands that compare counts with those of an audit topic
-run.py       runs `pylogctl audit`: reads counts from an audit topic, compares and renders them
+command.py  `pylogctl audit`: the options of its commands
+options.py  options of the commands that compare counts with those of an audit topic
+run.py      runs `pylogctl audit`: reads counts from an audit topic, compares and renders them
 """

@@ -23,7 +23,7 @@ from broker.log.offline.inspect import RecoveryPlan, SegmentStat
 from broker.log.offline.rewrite import LeftOut
 from broker.log.offline.verify import SegmentProblem
 from broker.topic import TopicPartition
-from pylogctl.audit import document as audit
+from pylogctl.audit import run as audit
 from pylogctl.broker import document as broker
 from pylogctl.cli import properties
 from pylogctl.cli.columns import UNKNOWN, Document, Row

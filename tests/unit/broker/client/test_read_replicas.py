@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 import pytest
 
-from broker.client.read_replicas import InSyncReplicas, ReadReplicas
+from broker.client.cluster import Cluster, InSyncReplicas
+from broker.client.read_replicas import ReadReplicas
 from broker.errors import BrokerUnreachableError, ConfigError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -43,7 +45,7 @@ def cluster() -> KnownCluster:
 
 
 def chosen(cluster: KnownCluster, read_from: str) -> set[int]:
-    replicas = ReadReplicas(cluster, read_from)
+    replicas = ReadReplicas(cast(Cluster, cluster), read_from)
     replicas.refresh_if_due(TOPICS)
     return {replicas.broker_of(one) for one in cluster.isr}
 
@@ -79,7 +81,7 @@ def test_replica_when_it_is_left_then_the_leader_is_read_until_the_next_refresh(
     cluster: KnownCluster,
 ) -> None:
     now_s = [0.0]
-    replicas = ReadReplicas(cluster, "b", clock_s=lambda: now_s[0])
+    replicas = ReadReplicas(cast(Cluster, cluster), "b", clock_s=lambda: now_s[0])
     replicas.refresh_if_due(TOPICS)
     replicas.leave([ONE])
     replicas.refresh_if_due(TOPICS)
@@ -94,7 +96,7 @@ def test_replica_when_it_is_left_then_the_leader_is_read_until_the_next_refresh(
 
 def test_choice_when_the_cluster_does_not_answer_then_it_stays(cluster: KnownCluster) -> None:
     now_s = [0.0]
-    replicas = ReadReplicas(cluster, "b", clock_s=lambda: now_s[0])
+    replicas = ReadReplicas(cast(Cluster, cluster), "b", clock_s=lambda: now_s[0])
     replicas.refresh_if_due(TOPICS)
     before = replicas.broker_of(ONE)
     cluster.is_away, now_s[0] = True, 11.0
@@ -105,4 +107,4 @@ def test_choice_when_the_cluster_does_not_answer_then_it_stays(cluster: KnownClu
 
 def test_choice_when_of_nothing_then_is_refused(cluster: KnownCluster) -> None:
     with pytest.raises(ConfigError):
-        ReadReplicas(cluster, "")
+        ReadReplicas(cast(Cluster, cluster), "")
