@@ -160,13 +160,15 @@ def _next_messages(group: Group) -> Iterator[Message | None] | None:
         with translated():
             if group._commit == "before":
                 return group._next_batch()
-            assigned = group._stream.next_messages()
-            return None if assigned is None else _given_out(group, assigned)
+            found = group._stream.next_messages()
+            return None if found is None else _given_out(group, *found)
     except ConsumerTimeoutError:
         return iter(())
 
 
-def _given_out(group: Group, assigned: AssignedPartition) -> Iterator[Message | None]:
+def _given_out(
+    group: Group, assigned: AssignedPartition, messages: Iterator[tuple[int, int, bytes]]
+) -> Iterator[Message | None]:
     """Give the messages of a chunk, each finished when the next is requested; in the loop.
 
     None while the session with ZooKeeper is not certain to exist.
@@ -174,7 +176,7 @@ def _given_out(group: Group, assigned: AssignedPartition) -> Iterator[Message | 
     partition, is_wanted, lease = assigned.partition, group._is_wanted, group._stream.lease
     topic, inner, now_s = partition.topic, assigned.next_inner, time.monotonic
     uncommitted = group._uncommitted if group._commit == "manual" else {}
-    for offset, next_offset, value in assigned.current_messages:
+    for offset, next_offset, value in messages:
         while now_s() >= lease.until_s:
             yield None
         if assigned.is_revoked:

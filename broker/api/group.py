@@ -260,7 +260,7 @@ class Group(Iterator[Message], SelfClosing):
 
         Each is handed out, and finished, as it is taken from the iterator.
         """
-        found = self._stream.next_messages_ahead()
+        found = self._stream.next_messages()
         if found is None:
             return None
         assigned, messages = found

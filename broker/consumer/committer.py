@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -103,6 +103,10 @@ class AssignedPartition(PartitionReader):
         self.seek_offset = position.offset
 
 
+_Due = dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]
+"""Positions to commit."""
+
+
 @dataclass(eq=False, repr=False)
 class Committer:
     """Writes finished positions to a store, of partitions whose owner nodes still exist.
@@ -142,9 +146,7 @@ class Committer:
             assigned.committed = None  # unknown if the commit fails
             return not self._commit_owned({assigned.partition: (assigned, MessagePosition(offset))})
 
-    def _commit_owned(
-        self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]
-    ) -> set[TopicPartition]:
+    def _commit_owned(self, due: _Due) -> set[TopicPartition]:
         if not due:
             return set()
         started_s, counts, lost = time.monotonic(), self.counts, set(due)
@@ -158,9 +160,7 @@ class Committer:
                 counts.commits += 1
         return lost
 
-    def _commit_or_lose(
-        self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]
-    ) -> set[TopicPartition]:
+    def _commit_or_lose(self, due: _Due) -> set[TopicPartition]:
         with _named_uncommitted(due):
             owned = self.ownership.owned(due)
             if lost := due.keys() - owned:
@@ -186,7 +186,7 @@ class Committer:
                 missing = {one: positions[one] for one in free - stored.keys()}
                 self.store.commit({one: at for one, at in missing.items() if at is not None})
 
-    def _commit(self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]) -> None:
+    def _commit(self, due: _Due) -> None:
         positions = {partition: position for partition, (_, position) in due.items()}
         for partition, (assigned, position) in due.items():
             if position.offset < assigned.committed_ahead:
@@ -219,10 +219,8 @@ class Committer:
         return positions.keys() - owned
 
 
-def _due(
-    assigned: Iterable[AssignedPartition],
-) -> dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]:
-    due = {}
+def _due(assigned: Iterable[AssignedPartition]) -> _Due:
+    due: _Due = {}
     for one in assigned:
         position = one.position
         if position is None or position == one.committed:
@@ -234,9 +232,7 @@ def _due(
 
 
 @contextmanager
-def _named_uncommitted(
-    due: Mapping[TopicPartition, tuple[AssignedPartition, MessagePosition]],
-) -> Iterator[None]:
+def _named_uncommitted(due: _Due) -> Iterator[None]:
     """Add the positions that were not committed to the error of an unreachable ZooKeeper."""
     try:
         yield

@@ -281,7 +281,47 @@ class ConsumerConnector:
     def _join(self, subscription: Subscription, choose_stream: ChooseStream) -> None:
         if self._member is not None or self._is_shut_down:
             raise ConfigError("a connector creates its streams once")
-        self._member = self._make_coordinator(subscription, choose_stream)
+        config, registry = self._config, self._registry
+        membership = Membership(registry.session, config.group, self.consumer_id, subscription)
+        cluster = RegistryCluster(registry, self._connect)
+        replicas = ReadReplicas(cluster, config.read_from)
+        fetch_settings = FetchSettings(
+            config.fetch_bytes,
+            config.max_wait_ms,
+            config.fetch_backoff_ms / 1000,
+            self._start_of,
+            config.out_of_range_reset or config.offset_reset,
+            self._filter,
+            config.fetch_min_bytes,
+        )
+        pool = FetcherPool(
+            lambda broker_id: FetcherThread(
+                broker_id,
+                cluster,
+                self._connect,
+                fetch_settings,
+                lambda assigned: is_current(
+                    registry.session, assigned.partition, assigned.creation
+                ),
+                lambda partitions: pool.regroup(partitions),
+                replicas,
+                self._ledger,
+            ),
+            replicas.broker_of,
+            count=config.num_fetchers,
+        )
+        self._member = Coordinator(
+            membership=membership,
+            store=self._offsets,
+            pool=pool,
+            lease=self._lease,
+            choose_stream=choose_stream,
+            attempts=config.rebalance_retries,
+            backoff_s=config.rebalance_backoff_ms / 1000,
+            commits_on_revoke=self._commits_on_revoke,
+            counts=self._open_counts(),
+            commit_counts=self._open_counts(),
+        )
         try:
             self._member.register()
         except BrokerError:
@@ -333,51 +373,6 @@ class ConsumerConnector:
                 time.sleep(_WITHDRAW_PAUSE_S)
 
         start_once(withdraw, name="group-leaver")
-
-    def _make_coordinator(
-        self, subscription: Subscription, choose_stream: ChooseStream
-    ) -> Coordinator:
-        config, registry = self._config, self._registry
-        membership = Membership(registry.session, config.group, self.consumer_id, subscription)
-        cluster = RegistryCluster(registry, self._connect)
-        replicas = ReadReplicas(cluster, config.read_from)
-        fetch_settings = FetchSettings(
-            config.fetch_bytes,
-            config.max_wait_ms,
-            config.fetch_backoff_ms / 1000,
-            self._start_of,
-            config.out_of_range_reset or config.offset_reset,
-            self._filter,
-            config.fetch_min_bytes,
-        )
-        pool = FetcherPool(
-            lambda broker_id: FetcherThread(
-                broker_id,
-                cluster,
-                self._connect,
-                fetch_settings,
-                lambda assigned: is_current(
-                    registry.session, assigned.partition, assigned.creation
-                ),
-                lambda partitions: pool.regroup(partitions),
-                replicas,
-                self._ledger,
-            ),
-            replicas.broker_of,
-            count=config.num_fetchers,
-        )
-        return Coordinator(
-            membership=membership,
-            store=self._offsets,
-            pool=pool,
-            lease=self._lease,
-            choose_stream=choose_stream,
-            attempts=config.rebalance_retries,
-            backoff_s=config.rebalance_backoff_ms / 1000,
-            commits_on_revoke=self._commits_on_revoke,
-            counts=self._open_counts(),
-            commit_counts=self._open_counts(),
-        )
 
     def _note_restart(self, partition: TopicPartition, offset: int) -> None:
         self._offsets.restart(partition, offset)

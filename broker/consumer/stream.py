@@ -146,23 +146,14 @@ class ConsumerStream:
             self._chunk_of = None
             self._changed.notify_all()
 
-    def next_messages(self) -> AssignedPartition | None:
-        """Return a partition with its `current_messages`, None at the end of the stream.
-
-        For applications that give them out and finish them by themselves, before the next call.
-        A revocation empties the list. Errors are those of `__iter__`.
-        """
-        assigned = self._await_messages()
-        self._messages = _NOTHING
-        return assigned
-
-    def next_messages_ahead(
+    def next_messages(
         self,
     ) -> tuple[AssignedPartition, Iterator[tuple[int, int, bytes]]] | None:
         """Return a partition and its next messages, None at the end of the stream.
 
-        For applications that give them out by `hand_out`. What they do not take from the iterator
-        comes again with the next call. Errors are those of `__iter__`.
+        For applications that give them out by `hand_out`, or finish them by themselves. What they
+        do not take from the iterator, which a revocation ends, comes again with the next call.
+        Errors are those of `__iter__`.
         """
         assigned = self._await_messages()
         return None if assigned is None else (assigned, self._messages)
