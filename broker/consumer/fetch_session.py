@@ -14,15 +14,7 @@ from broker import errors
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
 from broker.patterns import PayloadTest
-from broker.protocol import responses
-from broker.protocol.client_requests import (
-    AnyReplicaReadRequest,
-    FilteredReadRequest,
-    PartitionPosition,
-    PayloadFilter,
-    ReadRequest,
-    SessionReadRequest,
-)
+from broker.protocol import client_requests, responses
 from broker.protocol.fetch_sessions import ReaderSession
 from broker.protocol.layouts import ExtensionRequest
 from broker.protocol.message_set import filter_entries
@@ -109,7 +101,7 @@ class FetchSession:
     max_response_bytes: int = MAX_RESPONSE_BYTES
     max_wait_ms: int = DEFAULT_MAX_WAIT_MS
     min_bytes: int = 1
-    payload_filter: PayloadFilter | None = None
+    payload_filter: client_requests.PayloadFilter | None = None
     takes_followers: bool = False
 
     def __post_init__(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -124,7 +116,7 @@ class FetchSession:
         self._requested_bytes: dict[TopicPartition, int] = {}  # the most it may return
         self._changed = dict.fromkeys(self._positions)  # since the last request of the session
         self._sought: set[TopicPartition] = set()  # since then; the broker has to respond to these
-        self._session: ReaderSession[PartitionPosition] | None = ReaderSession()
+        self._session: ReaderSession[client_requests.PartitionPosition] | None = ReaderSession()
         """What the broker knows; None if it has no room for sessions."""
         self._is_in_session = False  # the request in flight
 
@@ -183,18 +175,18 @@ class FetchSession:
     def request(self, understands: Callable[[type[ExtensionRequest]], bool]) -> ExtensionRequest:
         """Return the next request; `understands` tells what the broker supports."""
         filters = self.payload_filter is not None and not self.takes_followers
-        filters = filters and understands(FilteredReadRequest)
+        filters = filters and understands(client_requests.FilteredReadRequest)
         session = self._session
         is_wanted = session is not None and (session.told or len(self._positions) >= _MANY)
-        if is_wanted and not filters and understands(SessionReadRequest):
+        if is_wanted and not filters and understands(client_requests.SessionReadRequest):
             return self._session_request()
         wanted, rooms = self._next()
         positions = tuple(
-            PartitionPosition(partition, offset, rooms[partition])
+            client_requests.PartitionPosition(partition, offset, rooms[partition])
             for partition, offset in wanted.items()
         )
-        takes_any = self.takes_followers and understands(AnyReplicaReadRequest)
-        kind = AnyReplicaReadRequest if takes_any else ReadRequest
+        takes_any = self.takes_followers and understands(client_requests.AnyReplicaReadRequest)
+        kind = client_requests.AnyReplicaReadRequest if takes_any else client_requests.ReadRequest
         max_wait_ms = self._wait_ms(len(positions))
         read = kind(max_wait_ms, self.min_bytes, self.max_response_bytes, positions)
         self._broker_filters = self._is_in_session = False
@@ -202,7 +194,7 @@ class FetchSession:
             return read
         assert self.payload_filter is not None
         self._broker_filters = True
-        return FilteredReadRequest(read, self.payload_filter)
+        return client_requests.FilteredReadRequest(read, self.payload_filter)
 
     def _wait_ms(self, count: int) -> int:
         if count < len(self._positions):
@@ -210,7 +202,7 @@ class FetchSession:
             return min(self.max_wait_ms, _PAUSED_MAX_WAIT_MS)
         return self.max_wait_ms
 
-    def _session_request(self) -> SessionReadRequest:
+    def _session_request(self) -> client_requests.SessionReadRequest:
         """Return the next request of the session, which names the partitions that have changed."""
         session = self._session
         assert session is not None
@@ -222,15 +214,17 @@ class FetchSession:
             else:
                 room = self._room(partition, offset)
                 max_bytes = max(max_bytes, room)
-                position = PartitionPosition(partition, offset, room)
+                position = client_requests.PartitionPosition(partition, offset, room)
                 session.name(partition, position, is_again=partition in self._sought)
         self._changed.clear()
         self._sought.clear()
         positions, forgotten = session.take_changes()
         self._broker_filters, self._is_in_session = False, True
         self._requested = {}
-        return SessionReadRequest(
-            ReadRequest(self._wait_ms(len(session.told)), self.min_bytes, max_bytes, positions),
+        return client_requests.SessionReadRequest(
+            client_requests.ReadRequest(
+                self._wait_ms(len(session.told)), self.min_bytes, max_bytes, positions
+            ),
             session.id,
             session.epoch,
             self.takes_followers,

@@ -8,15 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from broker.cluster_state import (
-    ClusterSnapshot,
-    LiveBroker,
-    Reassignment,
-    ReplicatedPartition,
-    StoredState,
-    TopicAssignment,
-    UnreadableTopic,
-)
+from broker import cluster_state
 from broker.controller.lost import LostPartitions
 from broker.errors import InvalidReplicationFactorError, InvalidRequestError, UnknownTopicError
 from broker.topic import TopicPartition
@@ -41,24 +33,24 @@ class ControllerContext:
 
     def __init__(self, defaults: ControllerSettings) -> None:
         self._defaults = defaults
-        self.brokers: dict[int, LiveBroker] = {}  # those that are registered
+        self.brokers: dict[int, cluster_state.LiveBroker] = {}  # those that are registered
         self.shutting_down: set[int] = set()
         self.suspected: set[int] = set()  # registered ones that are taken for dead
         self.missed: set[int] = set()  # those that the controller does not reach, maybe alone
         # replicated ones, those that are being deleted too
-        self.topics: dict[str, TopicAssignment] = {}
-        self.states: dict[TopicPartition, StoredState] = {}
+        self.topics: dict[str, cluster_state.TopicAssignment] = {}
+        self.states: dict[TopicPartition, cluster_state.StoredState] = {}
         self.settings: dict[str, Mapping[str, str]] = {}  # by topic
-        self.reassignments: dict[TopicPartition, Reassignment] = {}
+        self.reassignments: dict[TopicPartition, cluster_state.Reassignment] = {}
         # that each broker may copy for all reassignments together; 0: no limit
         self.throttle_bytes_per_s = 0
         # left as they are; only a new controller includes a topic once it can be read
-        self.unreadable: Mapping[str, UnreadableTopic] = {}
+        self.unreadable: Mapping[str, cluster_state.UnreadableTopic] = {}
         # the brokers that may still have logs, for each topic that is being deleted
         self.deletions: dict[str, set[int]] = {}
         self.lost = LostPartitions()
 
-    def load(self, snapshot: ClusterSnapshot) -> None:
+    def load(self, snapshot: cluster_state.ClusterSnapshot) -> None:
         """Take over the registry's data; topics that are being deleted count as existing."""
         self.brokers = {one.id: one for one in snapshot.brokers}
         self.topics = {one.topic: one for one in snapshot.topics}
@@ -87,7 +79,7 @@ class ControllerContext:
         broker = self.brokers.get(broker_id)
         return broker is not None and broker.epoch == broker_epoch
 
-    def brokers_for_new(self, topic: str, factor: int) -> list[LiveBroker]:
+    def brokers_for_new(self, topic: str, factor: int) -> list[cluster_state.LiveBroker]:
         """Return the brokers that new partitions of a topic may be placed on.
 
         A broker that all replicas are being moved away from is about to be removed, so it gets
@@ -110,7 +102,7 @@ class ControllerContext:
 
     # Topics.
 
-    def existing(self, topic: str) -> TopicAssignment:
+    def existing(self, topic: str) -> cluster_state.TopicAssignment:
         """Return a topic; an error if it is being deleted or cannot be read."""
         if topic in self.unreadable:
             raise InvalidRequestError(
@@ -168,7 +160,7 @@ class ControllerContext:
         """Return the leader of a partition that has a state, or `NO_LEADER`."""
         return self.states[partition].state.leader
 
-    def described(self, partition: TopicPartition) -> ReplicatedPartition:
+    def described(self, partition: TopicPartition) -> cluster_state.ReplicatedPartition:
         """Return a partition that has a state as brokers are told of it."""
         topic, change = self.topics[partition.topic], self.reassignments.get(partition)
         min_isr, original = self.min_isr(partition.topic), change and change.original

@@ -12,15 +12,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 
-from broker import errors
-from broker.cluster_state import (
-    UNKNOWN_BROKER_EPOCH,
-    EpochEnd,
-    IsrChange,
-    IsrMember,
-    ReplicatedPartition,
-    creation_key,
-)
+from broker import cluster_state, errors
 from broker.leader_epochs import term_of
 from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition, ReplicaLog
 
@@ -33,7 +25,7 @@ _RETRY_S = 1.0
 class _Progress:
     caught_up_s: float
     log_end_offset: int
-    broker_epoch: int = UNKNOWN_BROKER_EPOCH
+    broker_epoch: int = cluster_state.UNKNOWN_BROKER_EPOCH
     end_offset: int = _UNKNOWN_END
     fetched_s: float = field(init=False)
 
@@ -53,17 +45,17 @@ class _Progress:
         self.log_end_offset = log_end_offset
 
 
-def resignation(info: ReplicatedPartition, me: int) -> IsrChange | None:
+def resignation(info: cluster_state.ReplicatedPartition, me: int) -> cluster_state.IsrChange | None:
     """Return the proposal that makes another in-sync replica lead; None if there is no other."""
     others = [id for id in info.state.isr if id != me]
     if not others:
         return None
-    return IsrChange(
+    return cluster_state.IsrChange(
         info.partition,
         info.state.leader_epoch,
         info.version,
-        tuple(IsrMember(id, UNKNOWN_BROKER_EPOCH) for id in others),
-        creation_key(info.creation_id),
+        tuple(cluster_state.IsrMember(id, cluster_state.UNKNOWN_BROKER_EPOCH) for id in others),
+        cluster_state.creation_key(info.creation_id),
     )
 
 
@@ -80,7 +72,7 @@ class Leader:
     """
 
     me: int
-    info: ReplicatedPartition
+    info: cluster_state.ReplicatedPartition
     log: ReplicaLog
     epoch_start_offset: int
     began_s: float
@@ -91,14 +83,14 @@ class Leader:
     def __post_init__(self) -> None:
         info, log, now_s = self.info, self.log, self.began_s
         self.is_stopped = False
-        self._creation = creation_key(info.creation_id)
+        self._creation = cluster_state.creation_key(info.creation_id)
         self.term = term_of(self._creation, info.state.leader_epoch)  # of the messages it appends
         self._followers: dict[int, _Progress] = {}
         self._add_followers(info.replicas)
         self._counted = frozenset(info.state.isr)
         self._joining: set[int] = set()
         self._leaving: set[int] = set()
-        self._in_flight: IsrChange | None = None
+        self._in_flight: cluster_state.IsrChange | None = None
         self._is_uncertain = False
         self._retry_s = now_s
         self._remote_end: int | None = None
@@ -281,7 +273,7 @@ class Leader:
         epochs = log.epochs
         shared = epochs.end_of(position.last_epoch, end)
         if position.last_epoch < epochs.entries[0].epoch:  # removed by retention: unknown
-            shared = EpochEnd(position.last_epoch, 0)
+            shared = cluster_state.EpochEnd(position.last_epoch, 0)
         if position.last_epoch >= 0 and (
             shared.epoch != position.last_epoch or shared.end_offset < position.offset
         ):
@@ -309,7 +301,7 @@ class Leader:
         self._progress_s = now_s
         return True
 
-    def tick(self, now_s: float) -> IsrChange | None:
+    def tick(self, now_s: float) -> cluster_state.IsrChange | None:
         """Return the change of the in-sync replicas to propose to the controller, if there is one.
 
         Call it regularly, and whenever `has_joining`. One proposal is in flight at a time; its
@@ -333,24 +325,27 @@ class Leader:
         if wanted == isr and not self._is_uncertain:
             return None
         epochs = {id: one.broker_epoch for id, one in self._followers.items()}
-        self._in_flight = IsrChange(
+        self._in_flight = cluster_state.IsrChange(
             self.info.partition,
             self.info.state.leader_epoch,
             self.info.version,
-            tuple(IsrMember(id, epochs.get(id, UNKNOWN_BROKER_EPOCH)) for id in wanted),
+            tuple(
+                cluster_state.IsrMember(id, epochs.get(id, cluster_state.UNKNOWN_BROKER_EPOCH))
+                for id in wanted
+            ),
             self._creation,
         )
         self._count(self._counted.union(wanted))
         return self._in_flight
 
-    def resignation(self) -> IsrChange | None:
+    def resignation(self) -> cluster_state.IsrChange | None:
         """Return the proposal that makes another replica lead, to send in place of `tick`'s.
 
         The log of this one has failed. None if no other replica is in sync.
         """
         return None if self.is_stopped else resignation(self.info, self.me)
 
-    def isr_decided(self, info: ReplicatedPartition) -> None:
+    def isr_decided(self, info: cluster_state.ReplicatedPartition) -> None:
         """Take over the state as the controller has it, of this leader epoch.
 
         An older version, such as that of a late push, changes nothing. A later one ends all
@@ -370,7 +365,7 @@ class Leader:
             self.info = self.info._replace(min_isr=info.min_isr, replicas=(*known, *added))
             self._advance()
 
-    def isr_failed(self, proposal: IsrChange, now_s: float) -> None:
+    def isr_failed(self, proposal: cluster_state.IsrChange, now_s: float) -> None:
         """Note that a proposal was refused or got no response; another one is made after a while.
 
         Even a refused one may still be carried out, by a slow controller that an earlier attempt
