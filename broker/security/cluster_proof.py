@@ -19,11 +19,8 @@ from broker.errors import AuthenticationFailedError, ProtocolError
 from broker.properties import Secret
 from broker.protocol import layouts
 from broker.protocol.primitives import Reader
+from broker.security import mechanisms, principal, scram, users
 from broker.security.cluster_keys import CLUSTER_PROOF, LIFETIME_MS, MAX_KEYS, ClusterKey, OwnBroker
-from broker.security.mechanisms import Channel, ClientExchange, Proved, ServerExchange
-from broker.security.principal import broker_principal
-from broker.security.scram import FAILURES, make_credential, prove, serve_proof
-from broker.security.users import Credential
 
 _ITERATIONS = 4096
 """The fewest that SCRAM knows: more would make guessing slow, and nobody guesses a random key."""
@@ -67,7 +64,7 @@ class BrokerProof:
         self._own = own
         self._at = server_id, listener, endpoint
 
-    def exchange(self, channel: Channel) -> ClientExchange:
+    def exchange(self, channel: mechanisms.Channel) -> mechanisms.ClientExchange:
         """Yield both messages to the broker."""
         own = self._own()
         if not own.keys:
@@ -75,10 +72,10 @@ class BrokerProof:
         key = own.keys[0]
         claim = Claim(*(own.id, own.epoch, own.cluster_id, *self._at, _digest_of(channel), key.id))
         try:
-            yield from prove(
+            yield from scram.prove(
                 CLAIM.encode(claim).hex(), _password_of(key), max_iterations=_ITERATIONS
             )
-        except FAILURES as error:
+        except scram.FAILURES as error:
             raise AuthenticationFailedError(_REFUSED) from error
 
 
@@ -91,30 +88,30 @@ class Door(NamedTuple):
     # returns whether a broker is registered with an epoch; called for one that knows a key
     is_registered: Callable[[int, int], bool]
 
-    def serve(self, channel: Channel) -> ServerExchange:
+    def serve(self, channel: mechanisms.Channel) -> mechanisms.ServerExchange:
         """Take both messages of a client; see `ServerExchange`."""
         claimed: list[Claim] = []
 
-        def credential_of(user: str) -> Credential:
+        def credential_of(user: str) -> users.Credential:
             claim = _decode(user)
             claimed.append(claim)
             return _credential_of(self._key_of(claim, channel))
 
         try:
-            final = yield from serve_proof(credential_of)
-        except FAILURES:
+            final = yield from scram.serve_proof(credential_of)
+        except scram.FAILURES:
             raise AuthenticationFailedError(_REFUSED) from None
         (claim,) = claimed
         if not self.is_registered(claim.broker_id, claim.broker_epoch):
             raise AuthenticationFailedError(_REFUSED)
-        return Proved(
-            broker_principal(claim.broker_id),
+        return mechanisms.Proved(
+            principal.broker_principal(claim.broker_id),
             final,
             LIFETIME_MS,
             lambda: any(one.id == claim.key_id for one in self.own().keys),
         )
 
-    def _key_of(self, claim: Claim, channel: Channel) -> ClusterKey:
+    def _key_of(self, claim: Claim, channel: mechanisms.Channel) -> ClusterKey:
         """Return the key that a client names, if its claim is about this broker and connection."""
         own = self.own()
         here = (own.cluster_id, own.id, self.listener, self.endpoint(), _digest_of(channel))
@@ -135,7 +132,7 @@ def _decode(user: str) -> Claim:
     return found
 
 
-def _digest_of(channel: Channel) -> bytes:
+def _digest_of(channel: mechanisms.Channel) -> bytes:
     return sha256(channel.server_certificate).digest() if channel.server_certificate else b""
 
 
@@ -144,6 +141,6 @@ def _password_of(key: ClusterKey) -> Secret:
 
 
 @lru_cache(MAX_KEYS)
-def _credential_of(key: ClusterKey) -> Credential:
+def _credential_of(key: ClusterKey) -> users.Credential:
     """Return what checks the proof of a key; computed once, so that attempts cost no hashing."""
-    return make_credential(_password_of(key), _ITERATIONS)
+    return scram.make_credential(_password_of(key), _ITERATIONS)

@@ -33,16 +33,12 @@ from broker.server.cluster.shutdown import Shutdown
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.server.network.connection import LingeringClient
 from broker.server.network.socket_server import SocketServer, raise_open_files_limit
-from broker.server.requests.admin import supported_versions
-from broker.server.requests.audit_log import AuditLog
+from broker.server.requests import admin, audit_log, control, creation_limits, judge
 from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.client import Client
-from broker.server.requests.control import ControlHandler
-from broker.server.requests.creation_limits import CreationLimits
 from broker.server.requests.failure_delays import FailureDelays
 from broker.server.requests.forwarder import Forwarder
 from broker.server.requests.handlers import RequestHandlers
-from broker.server.requests.judge import Judge
 from broker.server.requests.pattern_filter import PatternFilter
 from broker.server.requests.read_sessions import new_fetch_sessions
 from broker.server.requests.topic_creations import TopicCreations
@@ -108,7 +104,7 @@ class Broker(BrokerParts):
             endpoints=self.endpoints,
         )
         manager.brokers.proof_to = self.keys.proof_to
-        self.judge = Judge(config.broker_id)
+        self.judge = judge.Judge(config.broker_id)
         self.delays = FailureDelays(clock)
         self.sessions = new_fetch_sessions()
         self.server = server = SocketServer(
@@ -125,8 +121,8 @@ class Broker(BrokerParts):
         self._clocks = Clocks(config.broker_id, manager.brokers, clock, logs.retention)
         view.on_brokers = self._note_brokers
         self.membership = ClusterMembership(logs, manager, view, self.changes, clock, self.keys)
-        self.limits = limits = CreationLimits(config, logs, clock)
-        self.control = ControlHandler(manager, server.errors, limits)
+        self.limits = limits = creation_limits.CreationLimits(config, logs, clock)
+        self.control = control.ControlHandler(manager, server.errors, limits)
         self.creations = TopicCreations(
             config, logs, replicas, manager.brokers, view.snapshot, self.membership, limits
         )
@@ -169,7 +165,7 @@ class Broker(BrokerParts):
             self.recoveries = self.logs.open()
             self.changes.open(self.logs.directories.first_path())
             if self.config.audit_log is not None:
-                audit = AuditLog(self.config.audit_log, self.config.broker_id, self.clock)
+                audit = audit_log.AuditLog(self.config.audit_log, self.config.broker_id, self.clock)
                 audit.start()
                 self.judge.audit = audit
             for directory in self.logs.directories.states():
@@ -395,7 +391,7 @@ class Broker(BrokerParts):
             software=SOFTWARE,
             max_message_bytes=self.config.max_message_bytes,
             max_request_bytes=self.config.max_request_bytes,
-            versions=supported_versions(),
+            versions=admin.supported_versions(),
             time_ms=self.clock.time_ms(),
         )
 

@@ -29,10 +29,7 @@ from broker.controller.pushes import Push
 from broker.controller.states import StateChange
 from broker.controller.suspicion import Office, Suspicion
 from broker.ids import NO_CONTROLLER
-from broker.server.cluster.live_brokers import LiveBrokers
-from broker.server.cluster.peer_watch import PeerWatches, Watcher
-from broker.server.cluster.push_sender import PushAnswer, PushSenders
-from broker.server.cluster.state_change_log import StateChangeLog
+from broker.server.cluster import live_brokers, peer_watch, push_sender, state_change_log
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.stats import ELECTION_BOUNDS_S, WindowedStats
 from broker.threads import LoopThread
@@ -161,8 +158,8 @@ class ControllerThread:
     clock: Clock
     # called with the controller's id, or `NO_CONTROLLER`, whenever it may have changed
     on_controller: Callable[[int], None]
-    changes: StateChangeLog
-    brokers: LiveBrokers
+    changes: state_change_log.StateChangeLog
+    brokers: live_brokers.LiveBrokers
     election_count: int = field(default=0, init=False)  # partitions that got another leader
     # those of them before a session with ZooKeeper ended
     early_election_count: int = field(default=0, init=False)
@@ -186,10 +183,10 @@ class ControllerThread:
         """None out of office; tests and metrics read it without locks."""
         # annotated, as modules that metrics are declared in are checked before this one
         self.events: ControllerEvents = ControllerEvents(clock)
-        self.senders = PushSenders(self._take_answer, clock, self.brokers, config)
-        self._watches = PeerWatches(
+        self.senders = push_sender.PushSenders(self._take_answer, clock, self.brokers, config)
+        self._watches = peer_watch.PeerWatches(
             # that another broker is silent is no evidence if the limit is 0
-            Watcher(
+            peer_watch.Watcher(
                 self._me, self.brokers, clock, config.broker_silence_ms / 1000, self._note_found
             )
         )
@@ -542,7 +539,7 @@ class ControllerThread:
         )
 
     def _take_answer(
-        self, controller: Controller, broker_id: int, push: Push, answer: PushAnswer
+        self, controller: Controller, broker_id: int, push: Push, answer: push_sender.PushAnswer
     ) -> None:
         """Handle a broker's response to a push; called in the sender's thread."""
 

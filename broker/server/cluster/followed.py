@@ -32,12 +32,9 @@ from broker.security.users import SCRAM, Credential
 from broker.threads import StoppableThread
 from broker.topic_settings import TopicOverrides, normalize, parse_overrides
 from broker.units import counted
-from broker.zk import paths
-from broker.zk.registration import open_nodes
+from broker.zk import paths, registration, settings, watched_reads
 from broker.zk.session import Session, SessionState
-from broker.zk.settings import SettingsRegistry, watch_rules
 from broker.zk.values import decode_settings
-from broker.zk.watched_reads import WatchedReads
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +52,7 @@ class ZookeeperFollower(StoppableThread):
         self._session = session
         self._period_s = period_s
         self._changed = threading.Event()
-        self._watched = WatchedReads(session, lambda _path: self._changed.set())
+        self._watched = watched_reads.WatchedReads(session, lambda _path: self._changed.set())
 
     @abstractmethod
     def _read(self) -> None:
@@ -105,7 +102,7 @@ class OpenNodesFollower(ZookeeperFollower):
     def _read(self) -> None:
         if self._session.state is not SessionState.CONNECTED:
             return
-        found = open_nodes(self._session)
+        found = registration.open_nodes(self._session)
         if found != self.found:
             if found:
                 logger.error(
@@ -145,7 +142,7 @@ class RulesFollower(ZookeeperFollower):
         self._read()
 
     def _read(self) -> None:
-        found = watch_rules(self._watched)
+        found = settings.watch_rules(self._watched)
         if found is None:
             if self._value is None:
                 self._note_read(StoredRules(), NO_VERSION)
@@ -250,7 +247,7 @@ class SettingsFollower(ZookeeperFollower):
         super().__init__("settings", session)
         self.problems: Mapping[str, str] = {}  # by path; replaced, never changed in place
         self.applied = Overrides({}, {})
-        self._registry = SettingsRegistry(session)
+        self._registry = settings.SettingsRegistry(session)
         self._broker_id = broker_id
         # the last good settings
         self._file = data_dir / SETTINGS_NAME

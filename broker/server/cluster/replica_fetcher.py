@@ -25,18 +25,8 @@ from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.log.log import Log, whole_entries
-from broker.protocol.client_requests import DigestLogRequest
+from broker.protocol import client_requests, message, primitives, replica_requests
 from broker.protocol.fetch_sessions import ReaderSession
-from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes
-from broker.protocol.primitives import Buffer, Reader
-from broker.protocol.replica_requests import (
-    LEAVES_IN_SYNC,
-    ReplicaFetchRequest,
-    ReplicaParts,
-    ReplicaPiece,
-    ReplicaPosition,
-    SessionFetchRequest,
-)
 from broker.replication.follower import FetchResult, Follower
 from broker.replication.replica_log import FetchAnswer, FetchPosition
 from broker.server.cluster.live_brokers import LiveBrokers
@@ -127,7 +117,7 @@ class ReplicaFetcher(StoppableThread):
         super().__init__(f"replica-fetcher-{self.leader_id}-{self.share}")
         self._followers: list[HostedReplica] = []  # or former ones
         self._known: list[HostedReplica] = []  # those that were looked at
-        self._session: ReaderSession[ReplicaPosition] = ReaderSession()
+        self._session: ReaderSession[replica_requests.ReplicaPosition] = ReaderSession()
         self._asked: dict[TopicPartition, _Asked] = {}  # of all that are fetched
         self._moved: list[HostedReplica] = []  # by the last response, or throttled
         self._arriving = ArrivingParts()
@@ -148,7 +138,7 @@ class ReplicaFetcher(StoppableThread):
         self._failure = ""
         self._is_given_up = False  # the request under way, or else the next one
         # ranges received damaged: the leader is asked to look for damage on its disk
-        self._damaged: list[DigestLogRequest] = []
+        self._damaged: list[client_requests.DigestLogRequest] = []
         self._refusals: dict[TopicPartition, str] = {}
         """Why partitions cannot be copied now, as logged: a full disk is logged once."""
         self.request_count = 0  # fetches that got a response
@@ -238,13 +228,13 @@ class ReplicaFetcher(StoppableThread):
             self._stopping.wait(_RETRY_S)
         self._report_damage(connection)
 
-    def _call(self, connection: Connection) -> Iterator[list[ReplicaPiece]]:
+    def _call(self, connection: Connection) -> Iterator[list[replica_requests.ReplicaPiece]]:
         """Fetch; a leader of an older version is told all positions each time."""
         session = self._session
         epoch = self.table.broker_epoch
-        if connection.understands(SessionFetchRequest):
+        if connection.understands(replica_requests.SessionFetchRequest):
             epochs = epoch, session.id, session.epoch
-            request = SessionFetchRequest(
+            request = replica_requests.SessionFetchRequest(
                 self.config.broker_id, *epochs, *self._limits(), *session.take_changes()
             )
             correlation_id = connection.send_extension(request)
@@ -255,7 +245,9 @@ class ReplicaFetcher(StoppableThread):
         # another partition comes first each time
         positions = [*session.told.values()]
         positions = positions[self._turn :] + positions[: self._turn]
-        older = ReplicaFetchRequest(self.config.broker_id, epoch, *self._limits(), tuple(positions))
+        older = replica_requests.ReplicaFetchRequest(
+            self.config.broker_id, epoch, *self._limits(), tuple(positions)
+        )
         self._moved = [*self._known]
         correlation_id = connection.send_extension(older)
         return self._arriving.receive(connection, *self._arriving.open(connection, correlation_id))
@@ -341,7 +333,9 @@ class ReplicaFetcher(StoppableThread):
                     return
                 # else publishers would wait until it has lagged for long enough
                 self._asked[partition] = asked._replace(is_leaving=True)
-                left = ReplicaPosition(partition, *asked.position, LEAVES_IN_SYNC)
+                left = replica_requests.ReplicaPosition(
+                    partition, *asked.position, replica_requests.LEAVES_IN_SYNC
+                )
                 self._session.name(partition, left)
                 self._moved.append(hosted)
                 return
@@ -349,7 +343,9 @@ class ReplicaFetcher(StoppableThread):
         asked = self._asked[partition] = _Asked(hosted, role, position, is_throttled)
         most_bytes = self._most_bytes(partition, asked)
         self._largest_bytes = max(most_bytes, self._largest_bytes)
-        self._session.name(partition, ReplicaPosition(partition, *position, most_bytes))
+        self._session.name(
+            partition, replica_requests.ReplicaPosition(partition, *position, most_bytes)
+        )
         if is_throttled:
             self._moved.append(hosted)
 
@@ -411,7 +407,7 @@ class ReplicaFetcher(StoppableThread):
             logger.info("broker %(leader)d can be copied from again", {"leader": self.leader_id})
         self._failure = text
 
-    def _take(self, pieces: list[ReplicaPiece]) -> None:
+    def _take(self, pieces: list[replica_requests.ReplicaPiece]) -> None:
         pairs = []
         for piece in pieces:
             partition, size = piece.part.partition, len(piece.part.data)
@@ -447,7 +443,7 @@ class ReplicaFetcher(StoppableThread):
             with suppress(errors.BrokerError):  # sent again if the data is received damaged again
                 connection.call(self._damaged.pop())
 
-    def _take_or_refuse(self, pair: tuple[ReplicaPiece, _Asked]) -> None:
+    def _take_or_refuse(self, pair: tuple[replica_requests.ReplicaPiece, _Asked]) -> None:
         """Handle a piece of one partition."""
         if self._stopping.is_set():
             return  # what comes behind it is discarded, as it begins elsewhere
@@ -458,7 +454,7 @@ class ReplicaFetcher(StoppableThread):
         except errors.ServerError as error:
             if isinstance(error, errors.InvalidMessageError):
                 offset, size = one.position.offset + piece.start, len(part.data)
-                self._damaged.append(DigestLogRequest(part.partition, offset, size))
+                self._damaged.append(client_requests.DigestLogRequest(part.partition, offset, size))
             if self._refusals.get(part.partition) != str(error):
                 self._refusals[part.partition] = str(error)
                 logger.error("cannot copy %s: %s", part.partition, error)
@@ -468,7 +464,7 @@ class ReplicaFetcher(StoppableThread):
             if not piece.start:  # a later one is discarded without an error if this was refused
                 self._refusals.pop(part.partition, None)
 
-    def _take_one(self, piece: ReplicaPiece, asked: _Asked) -> None:
+    def _take_one(self, piece: replica_requests.ReplicaPiece, asked: _Asked) -> None:
         """Handle a piece of one partition."""
         hosted, role, position, *_ = asked
         log, part = hosted.log, piece.part
@@ -545,17 +541,17 @@ def _flush(log: Log) -> None:
         logger.error("%s", error)
 
 
-def _begins_epoch(piece: ReplicaPiece, asked: _Asked) -> bool:
+def _begins_epoch(piece: replica_requests.ReplicaPiece, asked: _Asked) -> bool:
     """Return whether a part has entries of a leader epoch that the log has none of yet."""
     starts = piece.part.epoch_starts
     return bool(starts) and starts[-1].epoch > asked.position.last_epoch
 
 
-def _size_of_first(data: Buffer) -> int:
+def _size_of_first(data: primitives.Buffer) -> int:
     """Return the size of the entry at the start of data that holds only a part of it."""
-    if len(data) < MIN_ENTRY_BYTES:
-        return 2 * MIN_ENTRY_BYTES
-    return entry_bytes(data)
+    if len(data) < message.MIN_ENTRY_BYTES:
+        return 2 * message.MIN_ENTRY_BYTES
+    return message.entry_bytes(data)
 
 
 _PIECE_BYTES = 1 << 20
@@ -567,7 +563,7 @@ class ArrivingParts:
     def __init__(self) -> None:
         self._buffer = memoryview(bytearray(_PIECE_BYTES))
 
-    def open(self, connection: Connection, correlation_id: int) -> tuple[Reader, int]:
+    def open(self, connection: Connection, correlation_id: int) -> tuple[primitives.Reader, int]:
         """Return the start of a response's body, and how many bytes are still to come.
 
         Errors are those of `Connection.receive_extension`.
@@ -578,10 +574,10 @@ class ArrivingParts:
         return connection.open_extension(start, correlation_id), size - len(start)
 
     def receive(
-        self, connection: Connection, start: Reader, left_bytes: int
-    ) -> Iterator[list[ReplicaPiece]]:
+        self, connection: Connection, start: primitives.Reader, left_bytes: int
+    ) -> Iterator[list[replica_requests.ReplicaPiece]]:
         """Yield the pieces of a body as they arrive, views on the buffer until the next ones do."""
-        parts = ReplicaParts(start)
+        parts = replica_requests.ReplicaParts(start)
         body = start.rest
         while True:
             pieces, taken_bytes = parts.take(body, is_end=not left_bytes)

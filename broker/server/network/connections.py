@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock
@@ -84,6 +85,7 @@ class HangUps:
             self._epoll.close()
 
 
+@dataclass(eq=False)
 class Connections:
     """The connections of one processor, for use on its thread.
 
@@ -91,19 +93,16 @@ class Connections:
     `take_hang_ups` returns connections.
     """
 
-    def __init__(
-        self,
-        purgatory: Purgatory[ServerConnection],
-        network: NetworkParts,
-        on_granted: Callable[[ServerConnection], None],
-    ) -> None:
+    purgatory: Purgatory[ServerConnection]  # with the delayed responses of all
+    network: NetworkParts
+    # called, from any thread, when one has room for its frame
+    on_granted: Callable[[ServerConnection], None]
+
+    def __post_init__(self) -> None:
         self.selector = selectors.DefaultSelector()
         self.open: set[ServerConnection] = set()
         self.lingering: list[LingeringClient] = []  # of closed ones, to be told of the end
-        self._purgatory = purgatory  # with the delayed responses of all
-        self._network = network
-        self._on_granted = on_granted  # called, from any thread, when one has room for its frame
-        self._handshakes = Handshakes(network.clock)
+        self._handshakes = Handshakes(self.network.clock)
         self._scratch = bytearray(SCRATCH_BYTES)  # of the TLS connections
         self._has_closed = False  # since the last sweep
         self._hang_ups = HangUps()
@@ -143,7 +142,7 @@ class Connections:
     def _open(
         self, sock: socket.socket, address: str, listener: str, tls: TlsTransport | None
     ) -> ServerConnection:
-        connection = ServerConnection(sock, address, self._network, self._on_granted, listener, tls)
+        connection = ServerConnection(sock, address, self.network, self.on_granted, listener, tls)
         self.open.add(connection)
         try:
             self._register(connection, connection.interest)
@@ -155,7 +154,7 @@ class Connections:
     def refuse(self, sock: socket.socket, address: str) -> None:
         """Close the socket of a client that will not be served."""
         sock.close()
-        self._network.connection_count.leave(address)
+        self.network.connection_count.leave(address)
 
     def update(self, connection: ServerConnection) -> None:
         """Wait for the events that a connection needs next; close it if it is finished."""
@@ -164,7 +163,7 @@ class Connections:
         if connection.fault is not None and connection.is_finished:
             # A client that just left is not logged.
             if not isinstance(connection.fault, (EOFError, ConnectionError)):
-                self._network.peer_log.warn(connection.peer, connection.fault)
+                self.network.peer_log.warn(connection.peer, connection.fault)
             self.close(connection)
             return
         if connection.is_watched or connection.state is not State.READING:
@@ -198,22 +197,22 @@ class Connections:
 
     def sweep(self, now_s: float) -> None:
         """Close connections that are idle, stalled or deserted; call it every few seconds."""
-        unused_s = now_s - UNUSED_S if self._network.connection_count.is_scarce else -math.inf
+        unused_s = now_s - UNUSED_S if self.network.connection_count.is_scarce else -math.inf
         for connection in list(self.open):
             if connection.is_deserted(now_s):
                 self.close(connection)
             elif connection.is_unused_since(unused_s):
                 reason = f"no request in {UNUSED_S:g}s, and few more connections are possible"
-                self._network.peer_log.warn(connection.peer, reason)
+                self.network.peer_log.warn(connection.peer, reason)
                 self.close(connection)
-            elif reason := connection.reason_to_close(now_s, max_idle_s=self._network.max_idle_s):
-                self._network.peer_log.warn(connection.peer, reason)
+            elif reason := connection.reason_to_close(now_s, max_idle_s=self.network.max_idle_s):
+                self.network.peer_log.warn(connection.peer, reason)
                 self.close(connection)
         for waiting in self._handshakes.take_late(now_s - HANDSHAKE_S):
             reason = f"no TLS handshake in {HANDSHAKE_S:g}s"
-            self._network.peer_log.warn(waiting.address, reason)
+            self.network.peer_log.warn(waiting.address, reason)
             self.refuse(waiting.sock, waiting.address)
-        if self._has_closed or self._network.queued_bytes.has_been_emptied():
+        if self._has_closed or self.network.queued_bytes.has_been_emptied():
             self._has_closed = False
             give_back_freed_memory()
 
@@ -230,8 +229,8 @@ class Connections:
             self.lingering.append(client)
         is_tls = connection.tls is not None
         for delayed in connection.close():
-            self._purgatory.remove(delayed)
-        self._network.connection_count.leave(connection.peer)
+            self.purgatory.remove(delayed)
+        self.network.connection_count.leave(connection.peer)
         if is_tls:
             self._end_handshake(connection)
 
@@ -248,7 +247,7 @@ class Connections:
         """Close the clients whose handshakes take long while others wait for their places."""
         for connection in self._handshakes.overdue():
             reason = f"its TLS handshake took more than {SCARCE_S:g}s, and others need its place"
-            self._network.peer_log.warn(connection.peer, reason)
+            self.network.peer_log.warn(connection.peer, reason)
             self.close(connection)
 
     def refuse_waiting(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.cluster_state import IsrDecision
 from broker.errors import NO_ERROR, BrokerError, NotControllerError, TopicExistsError
-from broker.protocol import replica_requests
+from broker.protocol import layouts, replica_requests, requests, responses
 from broker.protocol.cluster_requests import (
     AddPartitionsRequest,
     CreateReplicatedTopicRequest,
@@ -21,20 +21,13 @@ from broker.protocol.cluster_requests import (
     ListUnknownReplicasRequest,
     PartitionOutcome,
 )
-from broker.protocol.layouts import ControllerRequest, Layout
 from broker.protocol.primitives import Reader
-from broker.protocol.requests import RequestHeader
-from broker.protocol.responses import encode_extension_response
 from broker.replica_records import UnknownReplica
 from broker.security.principal import Principal
 from broker.server.cluster.peer_watch import probe_registered
 from broker.server.cluster.replica_manager import ReplicaManager
-from broker.server.requests.creation_limits import CreationLimits, is_refusal
-from broker.server.requests.freed_memory import give_back_freed_memory
-from broker.server.requests.judge import RequestContext, Rights
-from broker.server.requests.metrics import RequestErrors
+from broker.server.requests import creation_limits, freed_memory, judge, metrics, validation
 from broker.server.requests.purgatory import RequestGroup, Response
-from broker.server.requests.validation import RECEIVE_BYTES
 from broker.topic import MAX_PARTITIONS
 
 if TYPE_CHECKING:
@@ -48,8 +41,8 @@ class ControlHandler:
     """Handles requests between brokers and the controller."""
 
     replicas: ReplicaManager
-    refusals: RequestErrors
-    limits: CreationLimits
+    refusals: metrics.RequestErrors
+    limits: creation_limits.CreationLimits
     controller: ControllerRequests | None = None  # None without a registry
 
     def __post_init__(self) -> None:
@@ -61,14 +54,14 @@ class ControlHandler:
         self._orders.shutdown(cancel_futures=True)
         self._probes.shutdown(cancel_futures=True)
 
-    def push(self, body: memoryview, header: RequestHeader) -> Future[list[Response]]:
+    def push(self, body: memoryview, header: requests.RequestHeader) -> Future[list[Response]]:
         """Have a controller's push carried out; return the future response.
 
         A push can name so many partitions that the thread that carries it out decodes it, once its
         header shows that it comes from the controller. `body` is valid until this returns, unless
         it is longer than a receive.
         """
-        if len(body) <= RECEIVE_BYTES:
+        if len(body) <= validation.RECEIVE_BYTES:
             body = memoryview(bytes(body))
         carried_out = self._orders.submit(self._carry_out, body)
         return _respond(carried_out, header, replica_requests.UNKNOWN_REPLICAS)
@@ -78,15 +71,15 @@ class ControlHandler:
             self.replicas.orders.check(replica_requests.decode_push_epochs(body))
             return self.replicas.apply(replica_requests.PushStatesRequest.decode(Reader(body)))
         finally:
-            if len(body) > RECEIVE_BYTES:
-                give_back_freed_memory()
+            if len(body) > validation.RECEIVE_BYTES:
+                freed_memory.give_back_freed_memory()
 
     def handle(
         self,
-        request: ControllerRequest
+        request: layouts.ControllerRequest
         | ListUnknownReplicasRequest
         | replica_requests.ProbeBrokerRequest,
-        context: RequestContext,
+        context: judge.RequestContext,
     ) -> Future[list[Response]]:
         """Have a request carried out by the controller, or as it asks; return the response."""
         outcome: Future[Any]
@@ -113,7 +106,7 @@ class ControlHandler:
 
     def _give_back_refused(self, who: Principal | None, count: int, outcome: Future[Any]) -> None:
         """Uncount partitions that were not created."""
-        if outcome.cancelled() or is_refusal(outcome.exception()):
+        if outcome.cancelled() or creation_limits.is_refusal(outcome.exception()):
             self.limits.give_back(who, count)
 
     def _count_refused(self, outcome: Future[Any]) -> None:
@@ -127,8 +120,8 @@ class ControlHandler:
 
 def _respond(
     outcome: Future[_T],
-    header: RequestHeader,
-    layout: Layout[_T],
+    header: requests.RequestHeader,
+    layout: layouts.Layout[_T],
     shown: Callable[[Any], Any] = lambda found: found,
 ) -> Future[list[Response]]:
     """Return the future response to a request with a future outcome."""
@@ -143,7 +136,7 @@ def _respond(
             return
         try:
             body = layout.encode(shown(done.result()))
-            frame = encode_extension_response(header.correlation_id, body)
+            frame = responses.encode_extension_response(header.correlation_id, body)
         except Exception as bug:  # it costs one connection
             response.set_exception(bug)
             raise
@@ -153,7 +146,7 @@ def _respond(
     return response
 
 
-def _shown(request: object, rights: Rights | None, found: Any) -> Any:
+def _shown(request: object, rights: judge.Rights | None, found: Any) -> Any:
     """Return an outcome without what it tells of topics that are hidden from the client."""
     if rights is None:
         return found

@@ -30,22 +30,11 @@ from broker.protocol.client_requests import (
 )
 from broker.protocol.primitives import INT32, INT64, Buffer
 from broker.server.cluster.storage_faults import unreadable
-from broker.server.requests.broker_parts import BrokerParts
-from broker.server.requests.forwarder import MAX_READ_BYTES
+from broker.server.requests import broker_parts, forwarder, purgatory, read_sessions
 from broker.server.requests.judge import RequestContext, Rights
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.pattern_filter import KEPT_BYTES, Search
-from broker.server.requests.purgatory import (
-    DelayedResponse,
-    DelayKind,
-    Part,
-    RequestGroup,
-    Response,
-    Watched,
-    join_bytes,
-)
 from broker.server.requests.read_loop import ENOUGH, is_enough, read_parts
-from broker.server.requests.read_sessions import ReadSession, SessionPart, session_of
 from broker.topic import TopicPartition, validate_topic_name
 
 SEARCH_DEADLINE_S = 20.0
@@ -60,7 +49,7 @@ _WHOLE_SEGMENT = (1 << 63) - 1
 _POSITION_BYTES = 200
 """Memory of one position of a delayed read."""
 _FETCH_HEADER_BYTES = len(responses.encode_fetch_header(errors.NO_ERROR, 0))
-_Fetched = tuple[bytes, Part | None]
+_Fetched = tuple[bytes, purgatory.Part | None]
 """The header of a fetch's response, and the messages behind it."""
 
 
@@ -90,7 +79,7 @@ class Found(NamedTuple):
     error: errors.ServerError | None = None
 
 
-def watched(found: Sequence[Found]) -> list[Watched]:
+def watched(found: Sequence[Found]) -> list[purgatory.Watched]:
     """Return what a read watches while it waits."""
     logs = [one.log for one in found if one.log is not None]
     return [one.changes if isinstance(one, MissingLog) else one for one in logs]
@@ -111,7 +100,7 @@ def readable_bytes(found: Found) -> int:
     return max(0, min(readable_bytes, position.max_bytes))
 
 
-class _Part(SessionPart):
+class _Part(read_sessions.SessionPart):
     """One position of a consumer, and the log to read it from."""
 
     __slots__ = ("found", "told")
@@ -122,16 +111,16 @@ class _Part(SessionPart):
         self.told = -1  # the high watermark that the consumer was told with this position
 
 
-_Session = ReadSession[_Part]
+_Session = read_sessions.ReadSession[_Part]
 
 
 @dataclass(eq=False, slots=True)
 class FetchHandler:
     """Reads logs for the connections of one thread."""
 
-    broker: BrokerParts
+    broker: broker_parts.BrokerParts
     metrics: ProcessorMetrics
-    wake: Callable[[DelayedResponse], None]  # callable from any thread
+    wake: Callable[[purgatory.DelayedResponse], None]  # callable from any thread
 
     def fetch(
         self,
@@ -139,7 +128,7 @@ class FetchHandler:
         rights: Rights | None,
         *,
         is_multifetch: bool,
-    ) -> Response:
+    ) -> purgatory.Response:
         """Respond to one fetch, or to those of a multifetch, with the readable messages.
 
         The response comes later if a leader has to be asked. In a multifetch, an error of one fetch
@@ -157,8 +146,64 @@ class FetchHandler:
                 here.append(found)
                 room_bytes -= found[1].length if isinstance(found[1], FileSlice) else 0
         if len(here) < len(fetched):
-            return _ForwardedFetch(self, fetched, rights, is_multifetch=is_multifetch)
-        return Response(*_fetch_parts(here, is_multifetch=is_multifetch))
+            return self._forward(fetched, rights, is_multifetch=is_multifetch)
+        return purgatory.Response(*_fetch_parts(here, is_multifetch=is_multifetch))
+
+    def _forward(
+        self,
+        fetched: Sequence[_Fetched | PartitionPosition],
+        rights: Rights | None,
+        *,
+        is_multifetch: bool,
+    ) -> purgatory.Response:
+        """Respond to a fetch or multifetch of which a part is read at leaders."""
+        positions = [one for one in fetched if isinstance(one, PartitionPosition)]
+        result = self.broker.forwarder.read(positions)
+
+        def attempt(is_last: bool) -> list[purgatory.Part] | None:
+            if result.done():
+                read = result.result()
+            elif is_last:  # late, or this broker stops
+                code = errors.LeaderNotAvailableError.code
+                read = [responses.ReadPart(one.partition, code) for one in positions]
+            else:
+                return None
+            forwarded = (self._take(one, rights, is_multifetch=is_multifetch) for one in read)
+            found = [
+                next(forwarded) if isinstance(one, PartitionPosition) else one for one in fetched
+            ]
+            return _fetch_parts(found, is_multifetch=is_multifetch)
+
+        delayed = purgatory.DelayedResponse(
+            attempt,
+            self.broker.clock.monotonic_s() + FORWARD_DEADLINE_S,
+            [],
+            expected_bytes=min(sum(one.max_bytes for one in positions), forwarder.MAX_READ_BYTES),
+            work=result,
+        )
+        result.add_done_callback(lambda _: self.wake(delayed))
+        return delayed
+
+    def _take(
+        self, part: responses.ReadPart, rights: Rights | None, *, is_multifetch: bool
+    ) -> _Fetched:
+        """Return the response to one fetch from what its leader has sent."""
+        topic = part.partition.topic
+        if rights is not None and rights.refusal(topic) is not None:
+            return responses.encode_fetch_header(errors.NO_ERROR, 0), None  # taken away meanwhile
+        if part.error != errors.NO_ERROR:
+            text = f"{part.partition} cannot be read at its leader"
+            error = errors.error_for_code(part.error, text)
+            self.metrics.topics[topic].failed_fetch += 1
+            return self._refused(error, is_multifetch=is_multifetch)
+        self.metrics.topics[topic].bytes_out += len(part.message_set)
+        header = responses.encode_fetch_header(errors.NO_ERROR, len(part.message_set))
+        return header, part.message_set
+
+    def _refused(self, error: errors.ServerError, *, is_multifetch: bool) -> _Fetched:
+        self.note_refused(error.code)
+        code = _code_for_07(error, is_multifetch=is_multifetch)
+        return responses.encode_fetch_header(code, 0), None
 
     def _fetch_one(
         self,
@@ -172,12 +217,9 @@ class FetchHandler:
         try:
             found = self._slice(request, room_bytes, rights)
         except errors.ServerError as error:
-            self.note_refused(error.code)
             if self.broker.logs.table.get(request.topic, request.index):
                 self.metrics.topics[request.topic].failed_fetch += 1
-            return responses.encode_fetch_header(
-                _code_for_07(error, is_multifetch=is_multifetch), 0
-            ), None
+            return self._refused(error, is_multifetch=is_multifetch)
         if isinstance(found, PartitionPosition):
             return found
         if found is None:
@@ -218,17 +260,17 @@ class FetchHandler:
 
     def offsets(
         self, request: requests.OffsetsRequest, rights: Rights | None
-    ) -> Response | Future[Response | None]:
+    ) -> purgatory.Response | Future[purgatory.Response | None]:
         """Respond to an offsets request; with a future if the leader has to be asked."""
         if request.max_offsets < 0:
             raise errors.ProtocolError(f"{request.max_offsets} offsets were asked for")
         if rights is not None and rights.refusal(request.topic) is not None:
             self._check_hidden(request.topic, request.index)
             offsets = _offsets_without_log(request.time_ms)
-            return Response(responses.encode_offsets_response(offsets))
+            return purgatory.Response(responses.encode_offsets_response(offsets))
         log = self.broker.logs.table.get(request.topic, request.index)
         if log is not None:
-            return Response(
+            return purgatory.Response(
                 responses.encode_offsets_response(
                     log.offsets_before(request.time_ms, request.max_offsets)
                 )
@@ -238,9 +280,13 @@ class FetchHandler:
         if request.topic in self.broker.replicas.topics:
             partition = self.broker.at_home(request.topic, request.index)
             return self.broker.forwarder.offsets(partition, request.time_ms, request.max_offsets)
-        return Response(responses.encode_offsets_response(_offsets_without_log(request.time_ms)))
+        return purgatory.Response(
+            responses.encode_offsets_response(_offsets_without_log(request.time_ms))
+        )
 
-    def list_segments(self, request: ListSegmentsRequest, context: RequestContext) -> Response:
+    def list_segments(
+        self, request: ListSegmentsRequest, context: RequestContext
+    ) -> purgatory.Response:
         """Respond as to an offsets request, for a partition of any home that this broker leads."""
         partition, time_ms, max_offsets = request.partition, request.time_ms, request.max_offsets
         if max_offsets < 0:
@@ -255,20 +301,22 @@ class FetchHandler:
             offsets = log.offsets_before(time_ms, max_offsets)
         return context.respond(responses.SEGMENT_STARTS.encode(offsets))
 
-    def read(self, request: ReadRequest, context: RequestContext) -> Response:
+    def read(self, request: ReadRequest, context: RequestContext) -> purgatory.Response:
         """Respond to a read now, or when enough is readable or its wait is over."""
         found = self.find_all(request, context.rights)
         if request.max_wait_ms <= 0 or self.is_enough(request, found):
-            return Response(*self.read_parts(request, context, found))
+            return purgatory.Response(*self.read_parts(request, context, found))
         expected_bytes = len(found) * _POSITION_BYTES
         return _DelayedRead(self, request, context, watched(found), expected_bytes)
 
-    def read_in_session(self, request: SessionReadRequest, context: RequestContext) -> Response:
+    def read_in_session(
+        self, request: SessionReadRequest, context: RequestContext
+    ) -> purgatory.Response:
         """Do as `read` for positions that the broker keeps, with messages and news of them."""
         rights, sessions = context.rights, self.broker.sessions
         scan_s = self.broker.replicas.scan_s  # for what no log tells, as of a lost lead
         read, now_s = request.read, self.broker.clock.monotonic_s()
-        session: _Session = session_of(
+        session: _Session = read_sessions.session_of(
             sessions, request.session_id, request.session_epoch, context.client
         )
         with session.lock:
@@ -282,7 +330,7 @@ class FetchHandler:
         if named or request.forgotten:
             sessions.fit(session)
 
-        def attempt(is_last: bool) -> list[Part] | None:
+        def attempt(is_last: bool) -> list[purgatory.Part] | None:
             with session.lock:
                 session.take_moved()
                 due = [*session.due]
@@ -294,13 +342,13 @@ class FetchHandler:
 
         parts = attempt(read.max_wait_ms <= 0)
         if parts is not None:
-            return Response(*parts)
-        return DelayedResponse(
+            return purgatory.Response(*parts)
+        return purgatory.DelayedResponse(
             attempt,
             self.deadline_of(read),
             [session.listeners],
             expected_bytes=len(session.due) * _POSITION_BYTES,
-            kind=DelayKind.READ,
+            kind=purgatory.DelayKind.READ,
         )
 
     def _look_up(
@@ -318,7 +366,7 @@ class FetchHandler:
 
     def _respond_in_session(
         self, session: _Session, request: SessionReadRequest, context: RequestContext
-    ) -> list[Part]:
+    ) -> list[purgatory.Part]:
         """Return the response with what is due, as far as there is room; the rest stays due."""
         is_full = False
 
@@ -411,14 +459,14 @@ class FetchHandler:
 
     def read_parts(
         self, request: ReadRequest, context: RequestContext, found: list[Found]
-    ) -> list[Part]:
+    ) -> list[purgatory.Part]:
         """Return the response to a read, with what is readable now."""
         max_bytes = min(request.max_bytes, _MOST_READ_BYTES)
         return read_parts(context.header.correlation_id, found, max_bytes, self.read_one)
 
     def note_refused(self, code: int) -> None:
         """Count a read, or one position of it, that is refused."""
-        self.metrics.errors.note(RequestGroup.FETCH, code)
+        self.metrics.errors.note(purgatory.RequestGroup.FETCH, code)
 
     def read_one(
         self, found: Found, room_bytes: int, has_messages: bool
@@ -475,9 +523,9 @@ def _offsets_without_log(time_ms: int) -> list[int]:
     return [0] if time_ms in (requests.LATEST_TIME, requests.EARLIEST_TIME) else []
 
 
-def _fetch_parts(fetched: Sequence[_Fetched], *, is_multifetch: bool) -> list[Part]:
+def _fetch_parts(fetched: Sequence[_Fetched], *, is_multifetch: bool) -> list[purgatory.Part]:
     """Return the parts of the response to a fetch or multifetch."""
-    parts: list[Part] = []
+    parts: list[purgatory.Part] = []
     part_bytes = 0
     for header, messages in fetched:
         parts.append(header)
@@ -487,7 +535,7 @@ def _fetch_parts(fetched: Sequence[_Fetched], *, is_multifetch: bool) -> list[Pa
             part_bytes += messages.length if isinstance(messages, FileSlice) else len(messages)
     if is_multifetch:
         parts.insert(0, responses.encode_multifetch_header(part_bytes))
-    return join_bytes(parts)
+    return purgatory.join_bytes(parts)
 
 
 def _code_for_07(error: errors.ServerError, *, is_multifetch: bool) -> int:
@@ -506,80 +554,7 @@ def _code_for_07(error: errors.ServerError, *, is_multifetch: bool) -> int:
     return error.code if error.code in (1, 3) else errors.UnknownServerError.code
 
 
-class _ForwardedFetch(DelayedResponse):
-    """The response to a fetch or multifetch of 0.7 of which a part is read at leaders."""
-
-    __slots__ = ("_fetched", "_handler", "_is_multifetch", "_result", "_rights")
-
-    def __init__(
-        self,
-        handler: FetchHandler,
-        fetched: Sequence[_Fetched | PartitionPosition],
-        rights: Rights | None,
-        *,
-        is_multifetch: bool,
-    ) -> None:
-        self._rights = rights
-        positions = [one for one in fetched if isinstance(one, PartitionPosition)]
-        wanted_bytes = sum(one.max_bytes for one in positions)
-        super().__init__(
-            self._try,
-            handler.broker.clock.monotonic_s() + FORWARD_DEADLINE_S,
-            [],
-            expected_bytes=min(wanted_bytes, MAX_READ_BYTES),
-        )
-        self._handler = handler
-        self._fetched = fetched
-        self._is_multifetch = is_multifetch
-        result = handler.broker.forwarder.read(positions)
-        self._result: Future[list[responses.ReadPart]] | None = result
-        result.add_done_callback(lambda _: handler.wake(self))
-
-    def forget(self) -> None:
-        """Stop watching, and cancel the read for a client that is gone."""
-        super().forget()
-        if self._result is not None:
-            self._result.cancel()
-        self._result = None  # a cycle of references would keep the messages in memory
-        self._fetched = []
-
-    def _try(self, is_last: bool) -> list[Part] | None:
-        assert self._result is not None
-        if self._result.done():
-            return self._parts(self._result.result())
-        if not is_last:
-            return None
-        code = errors.LeaderNotAvailableError.code  # late, or this broker stops
-        positions = [one for one in self._fetched if isinstance(one, PartitionPosition)]
-        return self._parts([responses.ReadPart(one.partition, code) for one in positions])
-
-    def _parts(self, read: Sequence[responses.ReadPart]) -> list[Part]:
-        forwarded = iter(read)
-        fetched = [
-            self._take(next(forwarded)) if isinstance(one, PartitionPosition) else one
-            for one in self._fetched
-        ]
-        return _fetch_parts(fetched, is_multifetch=self._is_multifetch)
-
-    def _take(self, part: responses.ReadPart) -> _Fetched:
-        """Return the response to one fetch from what its leader has sent."""
-        if self._rights is not None and self._rights.refusal(part.partition.topic) is not None:
-            return responses.encode_fetch_header(errors.NO_ERROR, 0), None  # taken away meanwhile
-        counters = self._handler.metrics.topics[part.partition.topic]
-        if part.error != errors.NO_ERROR:
-            error = errors.error_for_code(
-                part.error, f"{part.partition} cannot be read at its leader"
-            )
-            counters.failed_fetch += 1
-            self._handler.note_refused(error.code)
-            code = _code_for_07(error, is_multifetch=self._is_multifetch)
-            return responses.encode_fetch_header(code, 0), None
-        counters.bytes_out += len(part.message_set)
-        header = responses.encode_fetch_header(errors.NO_ERROR, len(part.message_set))
-        return header, part.message_set
-
-
-class _DelayedRead(DelayedResponse):
+class _DelayedRead(purgatory.DelayedResponse):
     """The response to a read that waits until enough is readable."""
 
     __slots__ = ("_context", "_handler", "_request")
@@ -589,7 +564,7 @@ class _DelayedRead(DelayedResponse):
         handler: FetchHandler,
         request: ReadRequest,
         context: RequestContext,
-        logs: Sequence[Watched],
+        logs: Sequence[purgatory.Watched],
         expected_bytes: int,
     ) -> None:
         super().__init__(
@@ -598,13 +573,13 @@ class _DelayedRead(DelayedResponse):
             logs,
             from_offset=_offset_to_reach(request),
             expected_bytes=expected_bytes,
-            kind=DelayKind.READ,
+            kind=purgatory.DelayKind.READ,
         )
         self._handler = handler
         self._request = request
         self._context = context
 
-    def _try(self, is_last: bool) -> list[Part] | None:
+    def _try(self, is_last: bool) -> list[purgatory.Part] | None:
         found = self._find(is_last)
         if found is None:
             return None
@@ -625,7 +600,7 @@ class _DelayedRead(DelayedResponse):
 class FilteredRead(_DelayedRead):
     """The response to a filtered read: waits for messages as any read, then for the search."""
 
-    __slots__ = ("_compiled", "_result", "_searched", "_turn_of", "_wait_until_s")
+    __slots__ = ("_compiled", "_searched", "_turn_of", "_wait_until_s")
 
     def __init__(
         self, handler: FetchHandler, request: FilteredReadRequest, context: RequestContext
@@ -636,7 +611,6 @@ class FilteredRead(_DelayedRead):
         self._turn_of = context.client.turn_of
         self._wait_until_s = self.deadline_s  # for messages
         self._searched: list[tuple[Found, Search | None]] = []
-        self._result: Future[None] | None = None
         # before any wait: an invalid pattern is refused at once, not only when messages come
         pattern_filter = handler.broker.pattern_filter
         self._compiled = pattern_filter.compile(request.payload_filter, self._turn_of)
@@ -645,16 +619,12 @@ class FilteredRead(_DelayedRead):
     def forget(self) -> None:
         """Stop watching, and cancel the search for a client that is gone."""
         super().forget()
-        if self._result is not None:
-            self._result.cancel()
         self._compiled.cancel()
-        # A cycle of references would keep the entries found in memory.
-        self._result = None
-        self._searched = []
+        self._searched = []  # a cycle of references would keep the entries found in memory
 
-    def _try(self, is_last: bool) -> list[Part] | None:
+    def _try(self, is_last: bool) -> list[purgatory.Part] | None:
         now_s = self._handler.broker.clock.monotonic_s()
-        if self._result is None and self._compiled.done():
+        if self.work is None and self._compiled.done():
             try:
                 is_wanted = self._compiled.result()
             except errors.InvalidPatternError as error:
@@ -663,24 +633,24 @@ class FilteredRead(_DelayedRead):
                 return self._refused(errors.InvalidPatternError(f"of the broker: {error}"))
             found = self._find(is_last or now_s >= self._wait_until_s)
             return None if found is None else self._start(found, is_wanted)
-        if self._result is not None and self._result.done():
-            self._result.result()
+        if self.work is not None and self.work.done():
+            self.work.result()
             self._searched = [self._judged_again(*one) for one in self._searched]
             return self._parts()
         if not is_last or now_s < self.deadline_s:
             return None  # or the broker stops: the client asks again when it is back
-        if self._result is None and self.deadline_s == self._wait_until_s:
+        if self.work is None and self.deadline_s == self._wait_until_s:
             self.deadline_s = now_s + SEARCH_DEADLINE_S  # for the turn in which to compile
             return None
         text = f"{SEARCH_DEADLINE_S:g} s were not enough for this search and those before it"
         return self._refused(errors.RequestTimedOutError(text))
 
-    def _refused(self, error: errors.ServerError) -> list[Part]:
+    def _refused(self, error: errors.ServerError) -> list[purgatory.Part]:
         self._handler.note_refused(error.code)
         correlation_id = self._context.header.correlation_id
         return [responses.encode_extension_error(correlation_id, error.code, str(error))]
 
-    def _start(self, found: list[Found], is_wanted: PayloadTest) -> list[Part] | None:
+    def _start(self, found: list[Found], is_wanted: PayloadTest) -> list[purgatory.Part] | None:
         """Start the search of the readable messages; return the response if there are none."""
         handler = self._handler
         self._searched = [self._search_of(one) for one in found]
@@ -688,10 +658,10 @@ class FilteredRead(_DelayedRead):
         if not searches:
             return self._parts()
         self.deadline_s = handler.broker.clock.monotonic_s() + SEARCH_DEADLINE_S
-        self._result = handler.broker.pattern_filter.submit(
+        self.work = handler.broker.pattern_filter.submit(
             searches, is_wanted, self._request.max_bytes, self._turn_of
         )
-        self._result.add_done_callback(lambda _: handler.wake(self))
+        self.work.add_done_callback(lambda _: handler.wake(self))
         return None
 
     def _judged_again(self, found: Found, search: Search | None) -> tuple[Found, Search | None]:
@@ -716,7 +686,7 @@ class FilteredRead(_DelayedRead):
             return found, None
         return found, Search(log.partition, messages, position.offset, position.max_bytes)
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[purgatory.Part]:
         body: list[Buffer] = [INT32.pack(len(self._searched))]
         for one in self._searched:
             body += self._encode(*one)

@@ -22,7 +22,7 @@ from typing import TypeVar
 from broker import errors
 from broker.client.connection import Connection
 from broker.clock import Clock
-from broker.protocol import responses
+from broker.protocol import layouts, message, primitives, responses
 from broker.protocol.client_requests import (
     Acks,
     ListSegmentsRequest,
@@ -31,9 +31,6 @@ from broker.protocol.client_requests import (
     PublishRequest,
     ReadRequest,
 )
-from broker.protocol.layouts import ExtensionRequest
-from broker.protocol.message import entry_bytes, has_length
-from broker.protocol.primitives import Reader
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.server.cluster.replica_table import ReplicaTable
 from broker.server.requests.purgatory import Response
@@ -210,14 +207,14 @@ class Forwarder:
     ) -> responses.ReadPart:
         """Return a part with its first message whole, if the client asked for as much."""
         found = part.message_set
-        if has_length(found) and entry_bytes(found) <= len(found):
+        if message.has_length(found) and message.entry_bytes(found) <= len(found):
             return part
         if len(found) in (0, position.max_bytes):
             return part
         # a part ending in its first message would tell the client that its fetch size is too small
-        if room_bytes <= 0 or not has_length(found):
+        if room_bytes <= 0 or not message.has_length(found):
             return part._replace(message_set=b"")
-        wanted_bytes = min(entry_bytes(found), position.max_bytes, self.max_message_bytes)
+        wanted_bytes = min(message.entry_bytes(found), position.max_bytes, self.max_message_bytes)
         asked = position._replace(max_bytes=wanted_bytes)
         (part,) = self._read_at(leader_id, [asked], wanted_bytes)
         return part
@@ -231,7 +228,7 @@ class Forwarder:
             raise errors.LeaderNotAvailableError(f"no broker that is live leads {partition}")
         return leader_id
 
-    def _repeated(self, leader_id: int, request: ExtensionRequest) -> Reader:
+    def _repeated(self, leader_id: int, request: layouts.ExtensionRequest) -> primitives.Reader:
         """Return the body of a leader's response to a request that may be sent twice."""
         connection = self._connect(leader_id)
         return connection.repeat_if_lost(lambda: _call(connection, request))
@@ -252,7 +249,7 @@ def _has_new_leader(error: errors.BrokerError) -> bool:
     return isinstance(error, errors.NotLeaderError | errors.OffsetNotAvailableError)
 
 
-def _call(connection: Connection, request: ExtensionRequest) -> Reader:
+def _call(connection: Connection, request: layouts.ExtensionRequest) -> primitives.Reader:
     """Return the body of the response; a connection that failed is closed."""
     try:
         return connection.call(request)

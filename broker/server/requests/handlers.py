@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,12 +32,9 @@ from broker.protocol.layouts import EXTENSION_REQUESTS, ControllerRequest
 from broker.protocol.primitives import INT16, Reader
 from broker.protocol.responses import encode_extension_error
 from broker.security.cluster_keys import CLUSTER_PROOF
+from broker.server.requests import authentication, broker_parts, creation_limits, failure_delays
 from broker.server.requests.admin import AdminHandler, request_name
-from broker.server.requests.authentication import AuthState
-from broker.server.requests.broker_parts import BrokerParts
 from broker.server.requests.client import Client
-from broker.server.requests.creation_limits import is_refusal
-from broker.server.requests.failure_delays import FIRST_DELAY_S, MAX_DELAY_S, MAX_WAIT_S
 from broker.server.requests.fetch import FetchHandler, FilteredRead
 from broker.server.requests.judge import LIMITED, NEEDS, RequestContext, Rights
 from broker.server.requests.metrics import ProcessorMetrics, request_group
@@ -58,35 +56,31 @@ TURN_S = 0.005
 """How long requests of one connection are handled in one turn; the last may exceed it."""
 
 
+@dataclass(eq=False)
 class RequestHandlers:
     """Handles the frames of the connections of one thread."""
 
-    def __init__(
-        self,
-        broker: BrokerParts,
-        metrics: ProcessorMetrics,
-        turn_bytes: int | None,
-        wake: Callable[[DelayedResponse], None],
-    ) -> None:
-        """Make them with the thread's metrics and validation budget, None for no limit.
+    broker: broker_parts.BrokerParts
+    metrics: ProcessorMetrics
+    turn_bytes: int | None  # the validation budget; None for no limit
+    wake: Callable[[DelayedResponse], None]
+    """Has a delayed response attempted again; callable from any thread."""
 
-        `wake` has a delayed response attempted again; callable from any thread.
-        """
-        self._broker = broker
-        self._metrics = metrics
+    def __post_init__(self) -> None:
+        broker, metrics = self.broker, self.metrics
         self._judge = broker.judge
         self._validator = Validator(
-            broker.config.max_message_bytes, turn_bytes=turn_bytes, refused=metrics.refused_sets
+            broker.config.max_message_bytes, self.turn_bytes, metrics.refused_sets
         )
         self._produce = ProduceHandler(broker, metrics, self._validator)
-        self._fetch = FetchHandler(broker, metrics, wake)
+        self._fetch = FetchHandler(broker, metrics, self.wake)
         self._admin = AdminHandler(broker, metrics.errors)
         self._routes = self._make_routes()
 
     def _make_routes(self) -> dict[Any, Callable[[Any, RequestContext], _Outcome]]:
         """Return what handles each of our requests, by class."""
-        fetch, admin, control = self._fetch, self._admin, self._broker.control
-        replica_read = ReplicaReadHandler(self._broker, self._metrics).read
+        fetch, admin, control = self._fetch, self._admin, self.broker.control
+        replica_read = ReplicaReadHandler(self.broker, self.metrics).read
         by_controller = (one for one in NEEDS if issubclass(one, ControllerRequest))
         return {
             ours.ReadRequest: fetch.read,
@@ -114,16 +108,16 @@ class RequestHandlers:
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Use other limits from now on; callable from any thread."""
-        self._validator.set_limit(config.max_message_bytes)
+        self._validator.max_message_bytes = config.max_message_bytes
 
     def handle_all(self, frames: Frames, client: Client, arrived_s: float) -> list[Outcome]:
         """Return the outcomes of frames that a worker handles."""
         began_s = time.perf_counter()
-        self._metrics.offloaded_count += 1
+        self.metrics.offloaded_count += 1
         found = [outcome for _, outcome in self.handle(frames, client, arrived_s)]
-        self._metrics.forget_topics()  # a worker has no turns to do it in
+        self.metrics.forget_topics()  # a worker has no turns to do it in
         worked_s = time.perf_counter() - began_s
-        self._metrics.busy_s += worked_s
+        self.metrics.busy_s += worked_s
         client.worked_s = worked_s
         return found
 
@@ -141,7 +135,7 @@ class RequestHandlers:
                 if position and (self._validator.is_turn_used_up or started_s > end_s):
                     yield position, YieldTurn()
                     return
-                if client.authentication.state is not AuthState.ANONYMOUS:
+                if client.authentication.state is not authentication.AuthState.ANONYMOUS:
                     client.authentication.check(_type_of(frames[position]))
                 if position >= single_end and (appends := decode_single_appends(frames, position)):
                     rights = self._judge.judge(PublishRequest, client)  # of produce, too
@@ -200,7 +194,7 @@ class RequestHandlers:
     ) -> float:
         """Count requests that are handled, together, and their times; return the time."""
         ended_s = time.perf_counter()
-        metrics = self._metrics
+        metrics = self.metrics
         metrics.requests[request_type] += count
         is_complete = True
         if outcome is not None:
@@ -217,7 +211,7 @@ class RequestHandlers:
         """Count a request that another thread handles; its times follow in `finish`."""
         reader = Reader(frame)
         request_type = reader.int16()
-        self._metrics.requests[request_type] += 1
+        self.metrics.requests[request_type] += 1
         correlation_id = None
         if request_type >= requests.FIRST_EXTENSION_TYPE:
             correlation_id = requests.RequestHeader.decode(reader).correlation_id
@@ -225,7 +219,7 @@ class RequestHandlers:
 
     def finish(self, work: Work) -> list[Response | CloseConnection]:
         """Return the outcome of a request that another thread has handled."""
-        times = self._metrics.times[work.group]
+        times = self.metrics.times[work.group]
         times.record(work.arrived_s, work.started_s, time.perf_counter(), 1, True)
         try:
             found: list[Response] = work.future.result()
@@ -259,14 +253,14 @@ class RequestHandlers:
     def _close(self, group: RequestGroup, error: errors.BrokerError) -> CloseConnection:
         """Return the refusal of one of 0.7's requests."""
         if isinstance(error, errors.ServerError):
-            self._metrics.errors.note(group, error.code)
+            self.metrics.errors.note(group, error.code)
         return CloseConnection(error, is_bad_frame=False)
 
     def _refuse(
         self, group: RequestGroup, correlation_id: int, error: errors.ServerError
     ) -> Response:
         """Return the refusal of one of our requests."""
-        self._metrics.errors.note(group, error.code)
+        self.metrics.errors.note(group, error.code)
         return Response(encode_extension_error(correlation_id, error.code, str(error)))
 
     def _handle_one(self, frame: memoryview, client: Client) -> _Outcome | None:
@@ -313,7 +307,7 @@ class RequestHandlers:
             client.has_published |= kind is PublishRequest  # also one that is refused below
             self._judge.check_order(client, kind, reader.rest)
             if kind is replica_requests.PushStatesRequest:
-                return self._broker.control.push(reader.rest, header)
+                return self.broker.control.push(reader.rest, header)
             if kind is AuthenticateRequest:
                 return self._authenticate(kind.decode(reader), header, client)
             if issubclass(kind, ControllerRequest):
@@ -340,7 +334,7 @@ class RequestHandlers:
         self, request: Any, client: Client, rights: Rights | None, outcome: Future[Any]
     ) -> None:
         """Have a creation audited that nothing refused: refused ones have no end."""
-        if not outcome.cancelled() and not is_refusal(outcome.exception()):
+        if not outcome.cancelled() and not creation_limits.is_refusal(outcome.exception()):
             self._judge.note_allowed(request, client, rights)
 
     def _authenticate(
@@ -355,7 +349,7 @@ class RequestHandlers:
         outcome.set_running_or_notify_cancel()  # completed even if the client leaves
 
         is_broker = request.mechanism == CLUSTER_PROOF
-        delays, logins = self._broker.delays, self._broker.logins
+        delays, logins = self.broker.delays, self.broker.logins
 
         def take() -> None:
             try:
@@ -363,14 +357,14 @@ class RequestHandlers:
                 if answer.is_done:
                     if not is_broker:
                         delays.forget(client.address, client.named_user)
-                    self._broker.admit(client)
+                    self.broker.admit(client)
             except errors.ServerError as error:
                 self._judge.note_failed_login(client, request, error)
                 refuse = partial(outcome.set_exception, error)
                 if not isinstance(error, errors.AuthenticationFailedError):
                     refuse()
                 elif is_broker:  # no user's failure
-                    delays.run_later(FIRST_DELAY_S, refuse)
+                    delays.run_later(failure_delays.FIRST_DELAY_S, refuse)
                 else:
                     delays.after_failure(client.address, client.named_user, refuse)
             except Exception as bug:  # it costs one connection
@@ -385,7 +379,7 @@ class RequestHandlers:
             wait_s = delays.take_turn(
                 client.address, client.named_user, is_taken=bool(request.step)
             )
-            if wait_s > MAX_WAIT_S:
+            if wait_s > failure_delays.MAX_WAIT_S:
                 refuse_late(is_last=is_last)
             elif wait_s and request.step:
                 delays.run_later(wait_s, lambda: logins.submit(logged(take)))
@@ -396,7 +390,7 @@ class RequestHandlers:
             """Refuse a login without a turn later, unless it has one then: a user got in."""
             if not is_last:
                 again = logged(partial(take_in_turn, is_last=True))
-                delays.run_later(MAX_DELAY_S, lambda: logins.submit(again))
+                delays.run_later(failure_delays.MAX_DELAY_S, lambda: logins.submit(again))
                 return
             client.authentication.fail()
             error = errors.AuthenticationStateError(
@@ -413,7 +407,7 @@ class RequestHandlers:
         else:
             client.name_user(request)
             turn = delays.take_turn(client.address, client.named_user, is_taken=False)
-            if turn > MAX_WAIT_S:
+            if turn > failure_delays.MAX_WAIT_S:
                 refuse_late()  # without work for the threads of logins
             else:
                 logins.submit(logged(take))

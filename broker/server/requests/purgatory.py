@@ -12,9 +12,10 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from broker.log.segment import FileSlice
 from broker.protocol.primitives import Buffer
@@ -127,6 +128,7 @@ class DelayedResponse(Response):
         expected_bytes: an estimate of `bytes_in_memory`.
         lingers: the connection is kept until the broker is down, to send this at the end.
         awaits_flush: it waits for a flush that is under way, and for nothing else.
+        work: of another thread for this response only, cancelled if the client leaves.
     """
 
     __slots__ = (
@@ -144,6 +146,7 @@ class DelayedResponse(Response):
         "lingers",
         "logs",
         "number",
+        "work",
     )
 
     def __init__(
@@ -157,6 +160,7 @@ class DelayedResponse(Response):
         lingers: bool = False,
         awaits_flush: bool = False,
         kind: DelayKind = DelayKind.OTHER,
+        work: Future[Any] | None = None,
     ) -> None:
         super().__init__(expected_bytes=expected_bytes)
         self.kind = kind
@@ -167,6 +171,7 @@ class DelayedResponse(Response):
         self.from_offset = from_offset
         self.lingers = lingers
         self.awaits_flush = awaits_flush
+        self.work = work
         self.number = -1  # in the purgatory
         self.is_woken = False  # and not taken yet
         self._attempt = attempt
@@ -215,6 +220,9 @@ class DelayedResponse(Response):
         self._remove_listener()
         self._wakeup = None
         self._attempt = _attempt_nothing  # the former may refer to this, or to much else
+        if self.work is not None:
+            self.work.cancel()
+            self.work = None  # a cycle of references would keep its outcome in memory
 
 
 def _attempt_nothing(is_last: bool) -> list[Part] | None:

@@ -27,12 +27,9 @@ from broker.protocol.replica_requests import (
 from broker.replication.leader import Leader
 from broker.replication.replica_log import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.server.cluster.replica_table import HostedReplica
-from broker.server.requests import purgatory
-from broker.server.requests.broker_parts import BrokerParts
-from broker.server.requests.judge import RequestContext
+from broker.server.requests import broker_parts, judge, purgatory, read_sessions
 from broker.server.requests.metrics import ProcessorMetrics
 from broker.server.requests.read_loop import ENOUGH, is_enough, read_parts
-from broker.server.requests.read_sessions import ReadSession, SessionPart, session_of
 
 _POSITION_BYTES = 300
 """Memory of one position of a delayed read."""
@@ -40,7 +37,7 @@ _Read = tuple[bytes, FileSlice | None]
 _FENCES = (errors.FencedEpochError, errors.UnknownEpochError)
 
 
-class _Part(SessionPart):
+class _Part(read_sessions.SessionPart):
     """One position that a follower has named, and the outcome of noting its progress."""
 
     __slots__ = ("diverging", "error", "fetch_position", "hosted", "leader", "position", "told")
@@ -63,7 +60,7 @@ class _Part(SessionPart):
             self.watch(self.hosted.log.append_listeners, self.hosted.log)
 
 
-_Session = ReadSession[_Part]
+_Session = read_sessions.ReadSession[_Part]
 
 
 @dataclass(eq=False, slots=True)
@@ -74,11 +71,11 @@ class ReplicaReadHandler:
     settings say: one that does not fetch again in time leaves the in-sync set.
     """
 
-    broker: BrokerParts
+    broker: broker_parts.BrokerParts
     metrics: ProcessorMetrics
 
     def read(
-        self, request: ReplicaFetchRequest | SessionFetchRequest, context: RequestContext
+        self, request: ReplicaFetchRequest | SessionFetchRequest, context: judge.RequestContext
     ) -> purgatory.Response:
         """Note a follower's progress, and respond when there are messages or news for it."""
         if isinstance(request, SessionFetchRequest):
@@ -97,11 +94,11 @@ class ReplicaReadHandler:
         return self._respond(request, attempt, now_s, logs, len(parts))
 
     def _read_in_session(
-        self, request: SessionFetchRequest, context: RequestContext
+        self, request: SessionFetchRequest, context: judge.RequestContext
     ) -> purgatory.Response:
         """Do as `read` for all positions of a session, but respond with news only."""
         now_s = self.broker.clock.monotonic_s()
-        session: _Session = session_of(
+        session: _Session = read_sessions.session_of(
             self.broker.sessions,
             *(request.session_id, request.session_epoch, context.client),
             *(request.replica_id, request.broker_epoch),

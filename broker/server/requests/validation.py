@@ -9,13 +9,11 @@ other connections.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 
 from broker.errors import InvalidMessageError, MessageSizeTooLargeError
-from broker.protocol import codec
-from broker.protocol.compression import UnfoldsTooFarError
-from broker.protocol.message import Fault, Scan
+from broker.protocol import codec, compression, message, primitives
 from broker.protocol.message_set import count_messages, describe_fault
-from broker.protocol.primitives import Buffer
 
 RECEIVE_BYTES = 1 << 20
 """The most bytes of a receive: the next receive overwrites a body up to this length."""
@@ -36,63 +34,59 @@ class ValidationBudgetExceededError(Exception):
     """A request needs more validation than a turn allows; a worker without a budget must do it."""
 
 
-ValidMessages = tuple[Buffer, int]
+ValidMessages = tuple[primitives.Buffer, int]
 """Whole, valid entries, and how many messages they hold, wrapped ones counted singly."""
 
 
+@dataclass(eq=False)
 class Validator:
     """Validates message sets within a budget."""
 
-    def __init__(
-        self, max_message_bytes: int, *, turn_bytes: int | None, refused: Counter[str] | None = None
-    ) -> None:
-        self._refused = Counter() if refused is None else refused  # sets, by `REFUSAL_REASONS`
-        self._max_message_bytes = max_message_bytes  # of an outer payload
-        self._turn_bytes = turn_bytes  # of a turn, and of a request; None for no limit
-        self._turn_left_bytes = self._request_left_bytes = turn_bytes
+    max_message_bytes: int  # of an outer payload; any thread may change it
+    turn_bytes: int | None  # of a turn, and of a request; None for no limit
+    refused: Counter[str] = field(default_factory=Counter)  # sets, by `REFUSAL_REASONS`
 
-    def set_limit(self, max_message_bytes: int) -> None:
-        """Change the largest outer payload allowed, from any thread."""
-        self._max_message_bytes = max_message_bytes
+    def __post_init__(self) -> None:
+        self.begin_turn()
 
     def begin_turn(self) -> None:
         """Start a processor's turn with a connection."""
-        self._turn_left_bytes = self._request_left_bytes = self._turn_bytes
+        self._turn_left_bytes = self._request_left_bytes = self.turn_bytes
 
     def begin_request(self) -> None:
         """Start one request, or several that are validated together."""
-        self._request_left_bytes = self._turn_bytes
+        self._request_left_bytes = self.turn_bytes
 
     @property
     def is_turn_used_up(self) -> bool:
         """Return whether other connections must be served before more is validated."""
         return self._turn_left_bytes is not None and self._turn_left_bytes <= 0
 
-    def validate(self, topic: str, message_set: Buffer) -> ValidMessages:
+    def validate(self, topic: str, message_set: primitives.Buffer) -> ValidMessages:
         """Validate one set; a partial message at its end is left out, unless it is the first."""
         self._spend(len(message_set))
         found = codec.scan(message_set)
-        is_cut = found.fault is Fault.PARTIAL and found.valid_bytes
+        is_cut = found.fault is message.Fault.PARTIAL and found.valid_bytes
         if found.fault and not is_cut:
-            self._refused["crc" if found.fault is Fault.CRC else "other"] += 1
+            self.refused["crc" if found.fault is message.Fault.CRC else "other"] += 1
             raise InvalidMessageError(describe_fault(found.fault, found.valid_bytes))
-        if found.max_payload_bytes > self._max_message_bytes:
-            self._refused["size"] += 1
+        if found.max_payload_bytes > self.max_message_bytes:
+            self.refused["size"] += 1
             raise MessageSizeTooLargeError(
                 f"a message of {found.max_payload_bytes} bytes for topic '{topic}' is above "
-                f"max.message.size={self._max_message_bytes}",
-                self._max_message_bytes,
+                f"max.message.size={self.max_message_bytes}",
+                self.max_message_bytes,
             )
         try:
             count = (
                 self._count_messages(message_set, found) if found.wrappers else found.entry_count
             )
         except InvalidMessageError:
-            self._refused["other"] += 1
+            self.refused["other"] += 1
             raise
         return memoryview(message_set)[: found.valid_bytes], count
 
-    def validate_together(self, message_set: Buffer, set_count: int) -> int | None:
+    def validate_together(self, message_set: primitives.Buffer, set_count: int) -> int | None:
         """Validate joined sets, each of whole entries by their lengths; return their messages.
 
         None if not all are valid and small enough, or if each must be validated by itself for the
@@ -101,7 +95,7 @@ class Validator:
         try:
             self._spend(len(message_set))
             found = codec.scan(message_set)
-            if found.fault or found.max_payload_bytes > self._max_message_bytes:
+            if found.fault or found.max_payload_bytes > self.max_message_bytes:
                 return None
             if not found.wrappers:
                 return found.entry_count
@@ -111,11 +105,11 @@ class Validator:
         except (InvalidMessageError, ValidationBudgetExceededError):
             return None
 
-    def _count_messages(self, message_set: Buffer, found: Scan) -> int:
+    def _count_messages(self, message_set: primitives.Buffer, found: message.Scan) -> int:
         """Count the messages of a set with wrappers, within the budget."""
         try:
             counted = count_messages(message_set, found, max_bytes=self._request_left_bytes)
-        except UnfoldsTooFarError as error:
+        except compression.UnfoldsTooFarError as error:
             if self._request_left_bytes is None:
                 raise
             raise ValidationBudgetExceededError from error

@@ -34,7 +34,7 @@ from broker.security.scram import ScramClient
 from broker.security.users import SCRAM
 from broker.server.broker import Broker
 from broker.server.network import processor
-from broker.server.requests import authentication, failure_delays, handlers
+from broker.server.requests import authentication, failure_delays
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, read_request
 from tests.support.logins import PASSWORD
@@ -75,7 +75,6 @@ def test_logins_when_an_address_has_failed_then_only_its_next_ones_wait(
 ) -> None:
     for name in ("FIRST_DELAY_S", "MAX_DELAY_S", "MAX_WAIT_S"):
         monkeypatch.setattr(failure_delays, name, 3600.0)
-    monkeypatch.setattr(handlers, "MAX_WAIT_S", 3600.0)
     waiting = running_broker.delays._due
     first, second, other = (
         connect(running_broker, address=f"127.0.0.{number}") for number in (2, 2, 3)
@@ -119,9 +118,8 @@ def test_logins_when_very_many_connections_try_passwords_then_few_are_judged(
 def test_logins_when_one_password_was_mistyped_then_all_others_of_the_user_there_get_in(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (failure_delays, handlers):
-        for name in ("MAX_DELAY_S", "MAX_WAIT_S"):
-            monkeypatch.setattr(module, name, 1.0)
+    for name in ("MAX_DELAY_S", "MAX_WAIT_S"):
+        monkeypatch.setattr(failure_delays, name, 1.0)
     fail_to_log_in(connect(running_broker))
     peers = [connect(running_broker) for _ in range(100)]  # ten of them have a turn in 1 s
     exchanges = [begin(one) for one in peers]
