@@ -6,7 +6,7 @@ errors.py    the last error of each route of a mirror, stored in the source's Zo
 facing.py    mirrors that face each other, which would copy the same messages for ever: how each
              is found
 metrics.py   metrics of a running mirror, as Prometheus reads them
-options.py   the options that commands of `pylogctl mirror` share, and those of `mirror run`
+options.py   the options of the commands of `pylogctl mirror`
 plan.py      the topics that a mirror selects, their names in the target, and how much of them
              is mirrored
 run.py       one run of `pylogctl mirror run`: a service that mirrors until a signal ends it

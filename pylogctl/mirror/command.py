@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pylogctl.cli import options as shared
 from pylogctl.cli.context import at_cluster
-from pylogctl.cli.declarations import limits, selection
 from pylogctl.cli.environment import Environment, ExitStatus
-from pylogctl.mirror.options import DEFAULT_GROUP, Map, MirrorGroup, Patterns, RunChoice
+from pylogctl.mirror.options import RunChoice, StatusChoice, VerifyChoice
 
 app = shared.App()
 
@@ -20,9 +19,6 @@ _PLAN = (shared.SUMMARY[0], *shared.OUTPUT[1:])
 )
 def run(
     env: Environment,
-    patterns: Patterns = shared.ALL_TOPICS,
-    topic_map: Map = None,
-    group: MirrorGroup = DEFAULT_GROUP,
     *,
     choice: RunChoice,
     from_cluster: shared.FromOption = None,
@@ -44,7 +40,7 @@ def run(
 
     source_env = at_cluster(env, from_cluster, takes_brokers=False)
     target_env = at_cluster(env, to_cluster)
-    return run_mirror(env, source_env, target_env, patterns, topic_map, group, choice)
+    return run_mirror(env, source_env, target_env, choice)
 
 
 @app.command(
@@ -52,16 +48,7 @@ def run(
     exits=(ExitStatus.CONFIG, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
 )
 def status(
-    env: Environment,
-    patterns: Patterns = shared.ALL_TOPICS,
-    group: MirrorGroup = DEFAULT_GROUP,
-    interval: float | None = limits.option(
-        "--interval DUR", "Sample twice, this long apart, and show rates."
-    ),
-    fail_above: int | None = limits.option(
-        "--fail-above SIZE", "Status 12 if the lag is larger than this."
-    ),
-    from_cluster: shared.FromOption = None,
+    env: Environment, *, choice: StatusChoice, from_cluster: shared.FromOption = None
 ) -> None:
     """Show the lag of a mirror, by the offsets committed in the source.
 
@@ -74,8 +61,7 @@ def status(
     """
     from pylogctl.mirror.plan import show_status
 
-    source_env = at_cluster(env, from_cluster, takes_brokers=False)
-    show_status(env, source_env, patterns, group, interval, fail_above)
+    show_status(env, at_cluster(env, from_cluster, takes_brokers=False), choice)
 
 
 @app.command(
@@ -84,17 +70,8 @@ def status(
 )
 def verify(
     env: Environment,
-    patterns: Patterns = shared.ALL_TOPICS,
-    topic_map: Map = None,
-    offset: list[str] | None = shared.offset_option(
-        "Offsets to compare in the source, START or START:END. Default: start:end."
-    ),
-    target_offset: list[str] | None = selection.option(
-        "--target-offset SPEC", "Offsets to compare in the target. Default: start:end."
-    ),
-    exact: bool = limits.flag(
-        "--exact", "Status 8 also if the target has surplus messages, such as duplicates."
-    ),
+    *,
+    choice: VerifyChoice,
     from_cluster: shared.FromOption = None,
     to_cluster: shared.ToOption = None,
 ) -> None:
@@ -106,13 +83,6 @@ def verify(
     $ pylogctl mirror verify --from zk1:2181 --to zk2:2181
     $ pylogctl mirror verify --from brokers=b1:9092 --to brokers=b2:9092 -o @-1d
     """
-    from pylogctl.mirror.plan import make_selection
     from pylogctl.mirror.verify import verify as verify_topics
 
-    verify_topics(
-        env,
-        make_selection(patterns.include, patterns.exclude, topic_map or []),
-        (at_cluster(env, from_cluster), offset),
-        (at_cluster(env, to_cluster), target_offset),
-        exact=exact,
-    )
+    verify_topics(env, choice, at_cluster(env, from_cluster), at_cluster(env, to_cluster))

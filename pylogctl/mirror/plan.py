@@ -24,6 +24,7 @@ from pylogctl.cli.render import render
 from pylogctl.cli.selection import TopicPatterns, group_pattern
 from pylogctl.mirror.document import PLAN, STATUS, Errors, PlanRow, StatusRow
 from pylogctl.mirror.errors import RouteError, load_errors
+from pylogctl.mirror.options import StatusChoice
 
 
 class MirrorSelection(NamedTuple):
@@ -128,15 +129,9 @@ def take_sample(session: Session, group: str, side: Side, topics: Iterable[str])
     return MirrorSample(time.monotonic(), found)
 
 
-def show_status(
-    env: Environment,
-    source_env: Environment,
-    patterns: TopicPatterns,
-    group: str,
-    interval_s: float | None,
-    fail_above: int | None,
-) -> None:
+def show_status(env: Environment, source_env: Environment, choice: StatusChoice) -> None:
     """Sample once, or twice with an interval, and render how far each topic is mirrored."""
+    patterns, group, fail_above = choice.patterns, choice.group, choice.fail_above
     selection = make_selection(patterns.include, patterns.exclude, [])
     with open_registry(source_env) as registry:
         source = Side(RegistryCluster(registry), connector(source_env))
@@ -153,8 +148,8 @@ def show_status(
         if not patterns.include:
             topics = [topic for topic in topics if topic in snapshot.topics]
         samples = [take_sample(registry.session, group, source, topics)]
-        if interval_s is not None:
-            time.sleep(interval_s)
+        if choice.interval is not None:
+            time.sleep(choice.interval)
             samples.append(take_sample(registry.session, group, source, topics))
         partitions = [one.partition for one in samples[-1].partitions]
         errors = load_errors(registry.session, group, partitions)

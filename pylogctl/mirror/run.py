@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,6 @@ from pylogctl.cli.logs import set_up_logging
 from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.cli.security import zookeeper_properties
-from pylogctl.cli.selection import TopicPatterns
 from pylogctl.mirror.document import SUMMARY, SummaryRow
 from pylogctl.mirror.errors import published_errors
 from pylogctl.mirror.facing import Presence, registry_of
@@ -68,9 +66,6 @@ def run(
     env: Environment,
     source_env: Environment,
     target_env: Environment,
-    patterns: TopicPatterns,
-    topic_map: Sequence[str] | None,
-    group: str,
     choice: RunChoice,
 ) -> ExitStatus:
     """Mirror until a signal asks to stop, then complete the requests in flight.
@@ -82,12 +77,10 @@ def run(
         env: for output.
         source_env: names the registry of the cluster to read from.
         target_env: names the cluster to write to.
-        patterns: choose topics.
-        topic_map: substitutions that make the names of target topics.
-        group: the mirror's, in the source.
-        choice: how to mirror.
+        choice: what to mirror, and how.
     """
-    selection = make_selection(patterns.include, patterns.exclude, topic_map or [])
+    patterns, group = choice.patterns, choice.group
+    selection = make_selection(patterns.include, patterns.exclude, choice.topic_map or [])
     config = consumer_config(source_env, group)
     if env.settings.dry_run:
         show_plan(env, source_env, target_env, selection)

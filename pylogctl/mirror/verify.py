@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from broker.client.selection import causes_of_absence, partitions_of
 from broker.client.side import Side
@@ -14,19 +14,19 @@ from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.comparison import Ranges, compare_topics
 from pylogctl.mirror.document import VERIFY, VerifyRow
-from pylogctl.mirror.plan import MirrorSelection
-
-Given = tuple[Environment, Sequence[str] | None]  # a cluster, and `--offset` for it
+from pylogctl.mirror.options import VerifyChoice
+from pylogctl.mirror.plan import make_selection
 
 
 def verify(
-    env: Environment, selection: MirrorSelection, source: Given, target: Given, *, exact: bool
+    env: Environment, choice: VerifyChoice, source_env: Environment, target_env: Environment
 ) -> None:
-    """Compare the selected topics; raise if messages are missing, with `exact` if any surplus."""
-    (source_env, _), (target_env, _) = source, target
+    """Compare the chosen topics; raise if messages are missing, with `--exact` if any surplus."""
+    patterns = choice.patterns
+    selection = make_selection(patterns.include, patterns.exclude, choice.topic_map or [])
     spans = [
         make_span(env, texts or [], from_beginning=False, exit_at_end=True)
-        for _, texts in (source, target)
+        for texts in (choice.offset, choice.target_offset)
     ]
     with open_side(source_env) as source_side, open_side(target_env) as target_side:
         names = {topic: selection.rename(topic) for topic in selection.topics(source_side)}
@@ -40,7 +40,7 @@ def verify(
     render(env, VERIFY, rows)
     missing = sum(row.missing for row in rows)
     surplus = sum(row.surplus for row in rows)
-    if missing or (exact and surplus):
+    if missing or (choice.exact and surplus):
         raise CliError(
             ExitStatus.CORRUPT,
             f"the target lacks {count_text(missing)} and has {surplus} more than the source",
