@@ -121,12 +121,8 @@ class PreparedLoad:
             (StoredFile(staged, one) for one in sorted(written)), request.file_bytes
         )
         files = joined_files(engine, groups, staged, written)
-        manifest = self.plan.manifest(
-            request.layout,
-            (started_ms, self.clock.time_ms()),
-            [one.part for one in results],
-            files,
-        )
+        times_ms, parts = (started_ms, self.clock.time_ms()), [one.part for one in results]
+        manifest = self.plan.manifest(request.layout, times_ms, parts, files)
         self.output.commit(staged, manifest, self.plan.retiring)
         return manifest
 

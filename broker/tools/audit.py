@@ -191,17 +191,9 @@ class AuditCounter:
     ) -> AuditEvent:
         """Make an event; caller holds `_lock`."""
         sequence, self._sequence = self._sequence, self._sequence + 1
-        return AuditEvent(
-            self.source_id,
-            sequence,
-            self.host,
-            self.tier,
-            topic,
-            start_ms,
-            start_ms + self.window_ms,
-            message_count,
-            payload_bytes,
-        )
+        counter, span = (self.source_id, sequence), (start_ms, start_ms + self.window_ms)
+        counts = message_count, payload_bytes
+        return AuditEvent(*counter, self.host, self.tier, topic, *span, *counts)
 
 
 class Sends(Protocol):

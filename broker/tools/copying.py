@@ -185,15 +185,9 @@ class Copy:
     def _send(self, reader: PartitionReader, cut: MessageSlice, largest_bytes: int) -> None:
         if self.limits.pacer is not None:
             self.limits.pacer.wait_for(cut.message_count, len(cut.message_set))
-        mirrored_set = MirroredSet(
-            reader.partition,
-            self.copied[reader.partition].target,
-            cut.message_set,
-            cut.message_count,
-            largest_bytes,
-            reader.offset + cut.taken_bytes,
-            self._confirm,
-        )
+        source, target = reader.partition, self.copied[reader.partition].target
+        facts = cut.message_count, largest_bytes, reader.offset + cut.taken_bytes
+        mirrored_set = MirroredSet(source, target, cut.message_set, *facts, self._confirm)
         self._sent_count += cut.message_count
         self._produce(lambda: self.producer.send(mirrored_set))
         self.advance(cut.taken_bytes)

@@ -364,17 +364,8 @@ class Mirror:
             with self._lock:
                 self._in_flight[mirrored.source] -= 1
 
-        self._put(
-            MirroredSet(
-                source,
-                target,
-                message_set,
-                good.message_count,
-                good.largest_bytes,
-                assigned.offset,
-                acknowledged,
-            )
-        )
+        facts = good.message_count, good.largest_bytes, assigned.offset
+        self._put(MirroredSet(source, target, message_set, *facts, acknowledged))
 
     def _pass_over(self, stream: ConsumerStream, assigned: AssignedPartition, problem: str) -> None:
         """Skip the corrupt message that comes next, once all before it are acknowledged."""

@@ -95,15 +95,8 @@ def exposition(
     sent: ProducerCounts,
 ) -> str:
     """Return the metrics of a mirror's routes in Prometheus' format, with facts by source."""
-    return exposition_text(
-        [
-            Reading(MIRROR, sent),
-            *(
-                Reading(ROUTE, _Route(route, ends, lags_s), tuple(_labels(route)))
-                for route in routes
-            ),
-        ]
-    )
+    found = [Reading(ROUTE, _Route(one, ends, lags_s), tuple(_labels(one))) for one in routes]
+    return exposition_text([Reading(MIRROR, sent), *found])
 
 
 def _labels(route: RouteStatus) -> Iterator[str]:

@@ -197,13 +197,6 @@ def _tell(env: Environment, group: str, mirror: Mirror, seconds: float) -> None:
         if last is not None and last.error_ms is not None:
             env.note(f"last error, of {last.source} at {format_time(last.error_ms)}: {last.error}")
         return
-    row = SummaryRow(
-        group,
-        mirror.message_count,
-        mirror.size_bytes,
-        round(seconds, 3),
-        None if last is None else last.error,
-        None if last is None else last.error_ms,
-        mirror.corrupt_count,
-    )
-    render(env, SUMMARY, [row])
+    why, when = (None, None) if last is None else (last.error, last.error_ms)
+    sums = mirror.message_count, mirror.size_bytes, round(seconds, 3)
+    render(env, SUMMARY, [SummaryRow(group, *sums, why, when, mirror.corrupt_count)])

@@ -73,14 +73,7 @@ def _verify_topic(
         sides = (source[1], ranges[0]), (target[1], ranges[1])
         found = compare_topics(*sides, meter.advance)
     missing, surplus = found.missing_count, found.surplus_count
-    return VerifyRow(
-        source[0],
-        target[0],
-        found.source.message_count,
-        found.target.message_count,
-        missing,
-        surplus,
-        f"{found.source.checksum:016x}",
-        f"{found.target.checksum:016x}",
-        "missing" if missing else "surplus" if surplus else "ok",
-    )
+    counts = found.source.message_count, found.target.message_count, missing, surplus
+    digests = f"{found.source.checksum:016x}", f"{found.target.checksum:016x}"
+    status = "missing" if missing else "surplus" if surplus else "ok"
+    return VerifyRow(source[0], target[0], *counts, *digests, status)

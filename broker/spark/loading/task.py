@@ -116,8 +116,6 @@ class RangeRows:
     reported as omitted is a `LogCorruptError`. The columns are those of `_ROWS`.
     """
 
-    part: PartitionLoad
-
     def __init__(self, task: ReadTask, settings: RowSettings) -> None:
         self._task = task
         self._source = task.range
@@ -126,7 +124,7 @@ class RangeRows:
         self._registry: SchemaRegistry | None = None
         if settings.schemas is not None:
             self._registry = SchemaRegistry(settings.schemas, settings.avro_reader)
-        self._message_count = self._payload_bytes = self._crc_sum = 0
+        self.part = PartitionLoad(self._source.partition, self._source.start, self._source.end)
         self._undecodable = OmissionReport(None)
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -136,15 +134,8 @@ class RangeRows:
             chain.add(batch)
             yield from self._convert(batch)
         chain.finish(report.omissions, self._has_no_message)
-        self.part = PartitionLoad(
-            self._source.partition,
-            self._source.start,
-            self._source.end,
-            self._message_count,
-            self._payload_bytes,
-            self._crc_sum,
-            tuple(bounded((*report.omissions, *self._undecodable.omissions))),
-        )
+        left_out = bounded((*report.omissions, *self._undecodable.omissions))
+        self.part = replace(self.part, left_out=tuple(left_out))
 
     def _has_no_message(self, gap: ByteRange) -> bool:
         """Return whether bytes are valid without having a message: wrappers can be empty."""
@@ -159,9 +150,13 @@ class RangeRows:
         if self._registry is not None:
             batch, records = self._decodable(batch, self._registry)
         value = batch.column("value")
-        self._message_count += batch.num_rows
-        self._payload_bytes += pc.sum(pc.binary_length(value)).as_py() or 0
-        self._crc_sum += pc.sum(batch.column("crc")).as_py() or 0
+        payload_bytes = pc.sum(pc.binary_length(value)).as_py() or 0
+        self.part = replace(
+            self.part,
+            message_count=self.part.message_count + batch.num_rows,
+            payload_bytes=self.part.payload_bytes + payload_bytes,
+            crc_sum=self.part.crc_sum + (pc.sum(batch.column("crc")).as_py() or 0),
+        )
         rows = batch
         if self._registry is not None and records is not None:
             rows = _with_records(batch, records, self._registry.value_type)

@@ -78,15 +78,9 @@ class Omission:
     @classmethod
     def from_document(cls, document: Mapping[str, Any], partition: TopicPartition) -> Omission:
         """Return the omission that `to_document` was called on."""
-        return cls(
-            Cause(document["cause"]),
-            partition,
-            document["start"],
-            document["end"],
-            document["text"],
-            document.get("count", 1),
-            document.get("omitted_bytes"),
-        )
+        start, end, text = document["start"], document["end"], document["text"]
+        more = document.get("count", 1), document.get("omitted_bytes")
+        return cls(Cause(document["cause"]), partition, start, end, text, *more)
 
     def is_followed_by(self, other: Omission) -> bool:
         """Return whether another omission has the same cause, and starts where this one ends."""
