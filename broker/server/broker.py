@@ -24,11 +24,8 @@ from broker.security.principal import Principal
 from broker.security.rules import NO_VERSION, RuleSet, StoredRules, parse_super_users
 from broker.security.users import SCRAM, SCRAM_PLUS, Users
 from broker.security.warnings import warnings_of
-from broker.server.cluster.cluster_keys import ClusterKeyStore
+from broker.server.cluster import cluster_keys, cluster_view, peer_watch, replica_manager
 from broker.server.cluster.cluster_membership import ClusterMembership
-from broker.server.cluster.cluster_view import ClusterView
-from broker.server.cluster.peer_watch import Clocks
-from broker.server.cluster.replica_manager import ReplicaManager
 from broker.server.cluster.shutdown import Shutdown
 from broker.server.cluster.state_change_log import StateChangeLog
 from broker.server.network.connection import LingeringClient
@@ -87,7 +84,7 @@ class Broker(BrokerParts):
         self.changes = StateChangeLog(config.broker_id, clock)
         """The controller's decisions, and how this broker carried them out."""
         self.logs = logs = LogManager(config, clock)
-        self.replica_manager = manager = ReplicaManager(
+        self.replica_manager = manager = replica_manager.ReplicaManager(
             config, logs, clock, self._note_states, self.changes.note
         )
         self.replicas = replicas = manager.table
@@ -96,7 +93,7 @@ class Broker(BrokerParts):
         logs.on_directory_failure = self._note_directory_failure
         self._users = Users()
         self._mechanisms = _mechanisms(config, self._users)
-        self.keys = ClusterKeyStore(
+        self.keys = cluster_keys.ClusterKeyStore(
             config,
             clock,
             epoch=lambda: replicas.broker_epoch,
@@ -115,10 +112,10 @@ class Broker(BrokerParts):
         )
         self.workers, self.listers, self.logins = server.workers, server.listers, server.logins
         self.admit: Callable[[Client], None] = server.admit
-        self.view = view = ClusterView(config.zookeeper_connect, self.address())
+        self.view = view = cluster_view.ClusterView(config.zookeeper_connect, self.address())
         manager.brokers.on_noted.append(view.set_racks)
         manager.brokers.endpoints_of = view.endpoints_of
-        self._clocks = Clocks(config.broker_id, manager.brokers, clock, logs.retention)
+        self._clocks = peer_watch.Clocks(config.broker_id, manager.brokers, clock, logs.retention)
         view.on_brokers = self._note_brokers
         self.membership = ClusterMembership(logs, manager, view, self.changes, clock, self.keys)
         self.limits = limits = creation_limits.CreationLimits(config, logs, clock)

@@ -7,7 +7,7 @@ counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.metrics import ManagedObject, Reading, counter, gauge, times
@@ -22,16 +22,12 @@ if TYPE_CHECKING:
     from broker.server.cluster.push_sender import PushTimes
 
 
-def replica_records(replicas: Iterable[HostedReplica], now_s: float) -> list[dict[str, Any]]:
-    """Return the state of each replica.
+def replica_record(hosted: HostedReplica, now_s: float) -> dict[str, Any]:
+    """Return the state of a replica.
 
     `lags` is in bytes, None before a follower's first fetch; `stalled_ms` is how long messages have
     waited at the leader without an advance of the high watermark, None of a follower.
     """
-    return [_record(one, now_s) for one in replicas]
-
-
-def _record(hosted: HostedReplica, now_s: float) -> dict[str, Any]:
     replica, log = hosted.replica, hosted.log
     role = replica.role
     record: dict[str, Any] = {

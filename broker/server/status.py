@@ -284,9 +284,8 @@ class BrokerStatus:
         return found
 
     def _replica_records(self) -> list[dict[str, Any]]:
-        return replication_status.replica_records(
-            self.broker.replicas.all(), self.broker.clock.monotonic_s()
-        )
+        now_s, replicas = self.broker.clock.monotonic_s(), self.broker.replicas.all()
+        return [replication_status.replica_record(one, now_s) for one in replicas]
 
     def _state(self) -> dict[str, Any]:
         address, config = self.broker.address(), self.broker.config

@@ -20,10 +20,7 @@ from broker.errors import ConfigError, RegistryUnreachableError, ServerError, To
 from broker.log.manager import LogManager
 from broker.protocol.responses import BrokerAddress
 from broker.security.rules import StoredRules
-from broker.server.cluster.cluster_keys import ClusterKeyStore
-from broker.server.cluster.cluster_view import ClusterView, follow_registry
-from broker.server.cluster.replica_manager import ReplicaManager
-from broker.server.cluster.state_change_log import StateChangeLog
+from broker.server.cluster import cluster_keys, cluster_view, replica_manager, state_change_log
 from broker.threads import StoppableThread
 from broker.topic import unregistrable_in
 
@@ -42,11 +39,11 @@ class ClusterMembership:
     """What stands in ZooKeeper of one broker; `view` is what its clients are told."""
 
     logs: LogManager
-    replicas: ReplicaManager
-    view: ClusterView
-    changes: StateChangeLog
+    replicas: replica_manager.ReplicaManager
+    view: cluster_view.ClusterView
+    changes: state_change_log.StateChangeLog
     clock: Clock
-    keys: ClusterKeyStore
+    keys: cluster_keys.ClusterKeyStore
     _feed: WatchedRegistry | None = field(default=None, init=False)
     # without replicas, created here, and not here any more
     _lost_topics: set[str] = field(default_factory=set, init=False)
@@ -190,7 +187,7 @@ class ClusterMembership:
         for topic in topics.names():
             self._register_topic(registry, topic, is_new=False)
         registry.await_registered(config.zk_connection_timeout_ms / 1000)
-        self._feed = follow_registry(registry, self.view)
+        self._feed = cluster_view.follow_registry(registry, self.view)
         self._feed.start()
         return self._join_controllers(config, registry)
 

@@ -18,7 +18,7 @@ from broker.protocol.replica_requests import UNKNOWN_REPLICAS, PushStatesRequest
 from broker.replica_records import UnknownReplica
 from broker.server.cluster.live_brokers import LiveBrokers
 from broker.stats import ELECTION_BOUNDS_S, SharedStats, WindowedStats
-from broker.threads import LoopThread
+from broker.threads import StoppableThread
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _OnAnswer = Callable[[Controller, int, Push, PushAnswer], None]
 
 
 @dataclass(eq=False)
-class PushSender:
+class PushSender(StoppableThread):
     """Sends pushes to one broker, in one of its registrations, each until it gets a response.
 
     Pushes that come while a request is under way, or cannot be delivered, are joined.
@@ -58,17 +58,16 @@ class PushSender:
     timeout_s: float  # to carry out a push
 
     def __post_init__(self) -> None:
+        super().__init__(f"controller-to-{self.broker.id}")
         self._waiting: Push | None = None
         self._waiting_since_s: float | None = None
         self._sent_since_s: float | None = None  # of the push that is under way
-        self._changed = threading.Condition()  # guards the fields above and the one below
-        self._is_stopped = False
+        self._changed = threading.Condition()  # guards the fields above
         self._reported_error = ""
         self._connection = self.brokers.connect_to(
             self.broker, timeout_s=self.timeout_s, client_id=f"controller-{self.controller.me}"
         )
-        self._thread = LoopThread(self._run, name=f"controller-to-{self.broker.id}")
-        self._thread.start()
+        self.start()
 
     def send(self, push: Push) -> None:
         """Have a push sent after earlier ones."""
@@ -86,18 +85,15 @@ class PushSender:
         now_s = self.clock.monotonic_s()
         return PushTimes(self.stats, max(0.0, now_s - min(since)) if since else 0.0)
 
-    def request_stop(self) -> None:
+    def stop(self) -> None:
         """End, also in the middle of a request."""
         with self._changed:
-            self._is_stopped = True
+            super().stop()
             self._changed.notify()
         self._connection.interrupt()
 
-    def join(self) -> None:
-        """Wait for the end of the thread."""
-        self._thread.join()
-
-    def _run(self) -> None:
+    def _loop(self) -> None:
+        """Send until the thread is stopped."""
         while (push := self._next()) is not None:
             try:
                 body = self._connection.call(self._request(push))
@@ -127,21 +123,21 @@ class PushSender:
 
     def _next(self) -> Push | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._is_stopped or self._waiting is not None)
+            self._changed.wait_for(lambda: self._stopping.is_set() or self._waiting is not None)
             push, self._waiting = self._waiting, None
             self._sent_since_s, self._waiting_since_s = self._waiting_since_s, None
-            return None if self._is_stopped else push
+            return None if self._stopping.is_set() else push
 
     def _wait_to_retry(self, push: Push, error: Exception) -> None:
         with self._changed:
-            if not self._is_stopped and str(error) != self._reported_error:
+            if not self._stopping.is_set() and str(error) != self._reported_error:
                 self._reported_error = str(error)
                 logger.warning(
                     "broker %(peer)d is told again and again: %(error)s",
                     {"peer": self.broker.id, "error": error},
                 )
-            if not self._is_stopped:
-                self._changed.wait_for(lambda: self._is_stopped, _PUSH_AGAIN_S)
+            if not self._stopping.is_set():
+                self._changed.wait_for(self._stopping.is_set, _PUSH_AGAIN_S)
             self._waiting = push if self._waiting is None else _joined(push, self._waiting)
             self._waiting_since_s, self._sent_since_s = self._sent_since_s, None
 
@@ -169,7 +165,7 @@ class PushSenders:
         """Send what brokers have not been told; end the senders to brokers that are gone."""
         pushes, live = controller.pushes.take(), controller.context.brokers
         for broker_id in self._senders.keys() - live.keys():
-            self._senders.pop(broker_id).request_stop()
+            self._senders.pop(broker_id).stop()
         for broker_id, push in pushes.items():
             self._sender_to(live[broker_id], controller).send(push)
 
@@ -180,7 +176,7 @@ class PushSenders:
     def stop(self) -> None:
         """End all senders, and wait for the end of their threads."""
         for sender in self._senders.values():
-            sender.request_stop()
+            sender.stop()
         for sender in self._senders.values():
             sender.join()
         self._senders = {}
@@ -192,7 +188,7 @@ class PushSenders:
         if sender is not None and (
             sender.controller is not controller or sender.broker.epoch != broker.epoch
         ):
-            sender.request_stop()
+            sender.stop()
             sender = None
         if sender is None:
             period_s = self.config.monitoring_period_ms / 1000

@@ -121,9 +121,8 @@ class StateChangeLog:
     def _opened(self, directory: Path) -> JsonLines:
         found = JsonLines(self._newest(directory), self.max_file_bytes, self._roll)
         try:
-            found.truncate(
-                self._end - self._start
-            )  # a write may have failed in the middle of a line
+            # a write may have failed in the middle of a line
+            found.truncate(self._end - self._start)
         except OSError:
             found.close()
             raise
