@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
@@ -120,13 +120,13 @@ def absent_brokers(side: Side) -> dict[int, BrokerError]:
     }
 
 
+@dataclass(eq=False)
 class Ordering:
     """Keeps changes for one round, and returns them in order."""
 
-    def __init__(self) -> None:
-        # A change is returned once every broker was asked after it was read: the decision that led
-        # to it is known then, whichever broker was asked first.
-        self._held: list[LoggedChange] = []
+    # A change is returned once every broker was asked after it was read: the decision that led
+    # to it is known then, whichever broker was asked first.
+    _held: list[LoggedChange] = field(default_factory=list, init=False)
 
     def take(self, changes: Iterable[LoggedChange]) -> list[LoggedChange]:
         """Return the changes of earlier rounds, and those of this one that come before them."""
@@ -143,19 +143,16 @@ class Ordering:
         return held
 
 
+@dataclass(eq=False)
 class FollowedBrokers:
-    """Reads the new changes of all brokers of a cluster, including those that are down.
+    """Reads the new changes of all brokers of a cluster, including those that are down."""
 
-    `warn` is told once that a broker stops responding, `note` that it is back.
-    """
-
-    def __init__(self, side: Side, warn: Tell, note: Tell) -> None:
-        self._side = side
-        self._warn = warn
-        self._note = note
-        self._followed: dict[int, ChangeReader] = {}
-        self._find_at_s = 0.0
-        self._find_problem = ""
+    side: Side
+    warn: Tell  # is told once that a broker stops responding
+    note: Tell  # is told that it is back
+    _followed: dict[int, ChangeReader] = field(default_factory=dict, init=False)
+    _find_at_s: float = field(default=0.0, init=False)
+    _find_problem: str = field(default="", init=False)
 
     def close(self) -> None:
         """Close the connections."""
@@ -183,7 +180,7 @@ class FollowedBrokers:
                 self._find()
             except BrokerError as error:
                 if not self._find_problem:
-                    self._warn(f"{error}; going on with the brokers that are known")
+                    self.warn(f"{error}; going on with the brokers that are known")
                 self._find_problem = str(error)
             else:
                 self._find_problem = ""
@@ -192,11 +189,11 @@ class FollowedBrokers:
         return self._read_known()
 
     def _find(self) -> None:
-        found = {one.id: one for one in self._side.brokers()}
+        found = {one.id: one for one in self.side.brokers()}
         for broker_id, broker in found.items():
             known = self._followed.get(broker_id)
             if known is None:
-                reader = ChangeReader(self._side.connect, broker, self._warn)
+                reader = ChangeReader(self.side.connect, broker, self.warn)
                 self._followed[broker_id] = reader
             elif known.broker != broker:
                 known.move(broker)
@@ -214,12 +211,12 @@ class FollowedBrokers:
                 changes += one.read()
             except BrokerError as error:
                 if one.problem is None:
-                    self._warn(f"{error}; its changes are shown when it is back")
+                    self.warn(f"{error}; its changes are shown when it is back")
                 one.problem = error
                 pause_s = _RETRY_S if one.is_listed else _AWAY_RETRY_S
                 one.retry_at_s = time.monotonic() + pause_s
                 continue
             if one.problem is not None:
-                self._note(f"broker {broker_id} is back")
+                self.note(f"broker {broker_id} is back")
             one.problem = None
         return changes

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from broker import deadlines
+from broker import deadlines, errors
 from broker.admin.brokers import request_status
 from broker.admin.recovery import find_unknown
 from broker.admin.topics import TopicInfo, shape_of
@@ -16,14 +16,6 @@ from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
 from broker.client.side import Side
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    BrokerUnreachableError,
-    ClusterAuthorizationError,
-    RequestTimeoutError,
-    UnsupportedVersionError,
-)
 from broker.ids import NO_CONTROLLER, NO_LEADER
 from broker.protocol.extension_requests import StatusParts
 from broker.protocol.responses import (
@@ -140,7 +132,7 @@ def describe_cluster(side: Side) -> ClusterMetadataResponse:
         return found
     answers = []
     for broker in brokers:
-        with suppress(UnsupportedVersionError):
+        with suppress(errors.UnsupportedVersionError):
             answers.append(cluster_metadata([broker], side.connect, None))
     return merged(answers)._replace(cluster_id="", brokers=tuple(brokers))
 
@@ -158,7 +150,9 @@ def merged(answers: Sequence[ClusterMetadataResponse]) -> ClusterMetadataRespons
         racks |= one.racks
         for topic in one.topics:
             partitions.setdefault(topic.topic, []).extend(topic.partitions)
-    topics = [TopicMetadata(name, NO_ERROR, tuple(some)) for name, some in partitions.items()]
+    topics = [
+        TopicMetadata(name, errors.NO_ERROR, tuple(some)) for name, some in partitions.items()
+    ]
     first = answers[0]
     return ClusterMetadataResponse(
         "", first.broker_id, first.controller_id, tuple(sorted(brokers)), racks, tuple(topics)
@@ -169,7 +163,7 @@ def list_brokers(side: Side) -> list[BrokerInfo]:
     """Return the live brokers, and those that replicas are assigned to, by id."""
     try:
         return broker_infos(describe_cluster(side))
-    except UnsupportedVersionError:
+    except errors.UnsupportedVersionError:
         return [
             BrokerInfo(one.id, one.text, "", True, False, *(None,) * 4) for one in side.brokers()
         ]
@@ -182,7 +176,7 @@ def check_health(side: Side, registry: Registry | None = None) -> Health:
     """
     asked: set[int] = set()
     told = Statuses()
-    silent: dict[int, BrokerError] = {}
+    silent: dict[int, errors.BrokerError] = {}
 
     def connect_unless_silent(address: BrokerAddress) -> Connection:
         if address.id in silent:
@@ -197,8 +191,8 @@ def check_health(side: Side, registry: Registry | None = None) -> Health:
             with deadlines.Limit(deadlines.left_s() / 2):  # others have time to respond
                 _, document, error = request_status(side.connect, address, StatusParts(0))
             if error is not None:
-                told.errors[address.id] = error
-                if isinstance(error, BrokerUnreachableError | RequestTimeoutError):
+                told.failures[address.id] = error
+                if isinstance(error, errors.BrokerUnreachableError | errors.RequestTimeoutError):
                     silent[address.id] = error
             elif document is not None:  # a 0.7 broker has none
                 told.known[address.id] = document
@@ -226,18 +220,14 @@ def check_health(side: Side, registry: Registry | None = None) -> Health:
 
 def broker_infos(metadata: ClusterMetadataResponse) -> list[BrokerInfo]:
     """Return the live brokers, and those that replicas are assigned to, by id."""
-    leads: Counter[int] = Counter()
-    preferred: Counter[int] = Counter()
-    replicas: Counter[int] = Counter()
-    in_sync: Counter[int] = Counter()
-    for one in metadata.partitions:
-        leads[one.leader] += 1
-        preferred[one.replicas[0]] += 1
-        replicas.update(one.replicas)
-        in_sync.update(one.isr)
+    partitions = metadata.partitions
+    leads = Counter(one.leader for one in partitions)
+    preferred = Counter(one.replicas[0] for one in partitions)
+    replicas = Counter(id for one in partitions for id in one.replicas)
+    in_sync = Counter(id for one in partitions for id in one.isr)
     addresses = {broker.id: broker.text for broker in metadata.brokers}
     offline: dict[int, list[str]] = {}
-    for one in metadata.partitions:
+    for one in partitions:
         for id in one.replicas if one.leader == NO_LEADER else ():
             if id not in addresses:
                 offline.setdefault(id, []).append(str(one.partition))
@@ -302,12 +292,14 @@ class Statuses:
     """The status of each broker that tells it, and why others do not, by broker id."""
 
     known: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-    errors: dict[int, BrokerError] = field(default_factory=dict)
+    failures: dict[int, errors.BrokerError] = field(default_factory=dict)
 
     @property
     def hidden(self) -> tuple[str, ...]:
         """Return for a check which brokers do not tell this user their status."""
-        refused = {id: isinstance(e, ClusterAuthorizationError) for id, e in self.errors.items()}
+        refused = {
+            id: isinstance(e, errors.ClusterAuthorizationError) for id, e in self.failures.items()
+        }
         return tuple(_not_allowed(id) for id, is_refused in refused.items() if is_refused)
 
 
@@ -315,8 +307,8 @@ def storage_check(told: Statuses) -> HealthCheck:
     """Check the disks of brokers by their status; one that tells none has failed."""
     found = [
         (id, f"does not tell: {error}")
-        for id, error in told.errors.items()
-        if not isinstance(error, ClusterAuthorizationError)
+        for id, error in told.failures.items()
+        if not isinstance(error, errors.ClusterAuthorizationError)
     ]
     for id, status in told.known.items():
         lost = [one["error"] for one in status["directories"] if one["error"]]
@@ -363,9 +355,9 @@ def lost_check(connect: Connect, brokers: Sequence[BrokerAddress]) -> HealthChec
     for broker in brokers:
         try:
             topics |= {one.record.partition.topic for one in find_unknown(connect, broker)[1]}
-        except ClusterAuthorizationError:
+        except errors.ClusterAuthorizationError:
             hidden.append(_not_allowed(broker.id))
-        except BrokerError as error:
+        except errors.BrokerError as error:
             failures.append(str(error))
     return _check("lost by ZooKeeper", FAIL, (*sorted(topics), *failures), tuple(hidden))
 

@@ -133,27 +133,22 @@ def trigger_rebalance(session: Session, group: str) -> None:
 
 
 def await_rebalance(
-    read: Callable[[], tuple[GroupSnapshot, LivePartitions]],
-    *,
-    timeout_s: float,
-    quiet_s: float = _QUIET_S,
-    clock_s: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
+    read: Callable[[], tuple[GroupSnapshot, LivePartitions]], *, timeout_s: float
 ) -> tuple[GroupSnapshot, list[GroupProblem]]:
-    """Wait until every partition has had the same live owner for `quiet_s`, or the time is up."""
-    started_s = clock_s()
+    """Wait until every partition has had the same live owner for a while, or the time is up."""
+    started_s = time.monotonic()
     before: Mapping[TopicPartition, Owner] | None = None
     since_s = started_s
     while True:
         snapshot, live = read()
-        now_s = clock_s()
+        now_s = time.monotonic()
         problems = problems_of(snapshot, live)
         if snapshot.owners != before:
             before, since_s = snapshot.owners, now_s
-        is_quiet = now_s - since_s >= quiet_s
+        is_quiet = now_s - since_s >= _QUIET_S
         if (is_quiet and not problems) or now_s - started_s >= timeout_s:
             return snapshot, problems
-        sleep(_POLL_S)
+        time.sleep(_POLL_S)
 
 
 def expected_owners(snapshot: GroupSnapshot, live: LivePartitions) -> dict[TopicPartition, str]:

@@ -10,11 +10,12 @@ Whatever the size of a tree, memory holds the values of some nodes at a time.
 from __future__ import annotations
 
 import base64
+import heapq
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 
 from broker import errors
@@ -251,20 +252,15 @@ def compare(left: Iterable[NodeRecord], right: Iterable[NodeRecord]) -> Iterator
 
     `ArgumentError` if one is not.
     """
-    lefts, rights = _in_order(left), _in_order(right)
-    one, other = next(lefts, None), next(rights, None)
-    while one or other:
-        if other is None or (one is not None and _steps(one) < _steps(other)):
-            assert one is not None
-            yield NodeDifference(one.path, one, None)
-            one = next(lefts, None)
-        elif one is None or _steps(other) < _steps(one):
-            yield NodeDifference(other.path, None, other)
-            other = next(rights, None)
-        else:
-            if one != other:
-                yield NodeDifference(one.path, one, other)
-            one, other = next(lefts, None), next(rights, None)
+    both = heapq.merge(_of_side(0, left), _of_side(1, right), key=lambda one: _steps(one[1]))
+    for path, some in groupby(both, key=lambda one: one[1].path):
+        found = dict(some)
+        if found.get(0) != found.get(1):
+            yield NodeDifference(path, found.get(0), found.get(1))
+
+
+def _of_side(side: int, records: Iterable[NodeRecord]) -> Iterator[tuple[int, NodeRecord]]:
+    return ((side, one) for one in _in_order(records))
 
 
 def _in_order(records: Iterable[NodeRecord]) -> Iterator[NodeRecord]:

@@ -132,10 +132,10 @@ class Access(ClosedAtEnd, AnyClient):
             yield
 
     @contextmanager
-    def _asking(self, timeout: Timeout, wait_s: float = 0.0) -> Iterator[Side]:
+    def _asking(self, timeout: Timeout) -> Iterator[Side]:
         """Run a call on the cluster as it is reached within the call's timeout."""
         with self._call(timeout):
-            yield self._side(timeout, wait_s)
+            yield self._side(timeout)
 
     @contextmanager
     def _waiting(self, timeout: Timeout) -> Iterator[float | None]:

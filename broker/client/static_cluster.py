@@ -41,6 +41,11 @@ class _Answer(NamedTuple):
     topics: tuple[responses.TopicMetadata, ...]  # those requested
     racks: Mapping[int, str] = {}  # of the brokers that have one, by id; never changed
 
+    @property
+    def partitions(self) -> list[responses.PartitionMetadata]:
+        """Return the partitions of all topics."""
+        return [one for topic in self.topics for one in topic.partitions]
+
 
 class _Listed:
     """An address with a connection for metadata requests; `index` is its position in the list."""
@@ -127,9 +132,8 @@ class StaticCluster:
         ]
         self._connect_timeout_s: float | None = None
         self._last: _Listed | None = None  # whose response was of the whole cluster
-        self._learned: dict[
-            responses.BrokerAddress, _Listed
-        ] = {}  # brokers that are not in the list
+        # brokers that are not in the list
+        self._learned: dict[responses.BrokerAddress, _Listed] = {}
         self._own_addresses: dict[int, responses.BrokerAddress] = {}  # in the response of `_last`
         self._leaders: dict[str, dict[TopicPartition, int]] = {}
         self._has_answer = False
@@ -345,10 +349,7 @@ class StaticCluster:
 
     def _partitions(self, topic: str) -> list[responses.PartitionMetadata]:
         validate_topic_name(topic)
-        answers = self._answers((topic,))
-        return sorted(
-            one for answer in answers for found in answer.topics for one in found.partitions
-        )
+        return sorted(one for answer in self._answers((topic,)) for one in answer.partitions)
 
     def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
         """Return the home brokers of each topic's partitions that have no leader."""
@@ -442,8 +443,7 @@ class StaticCluster:
         return {
             one.partition: one.leader
             for answer in self._answers(tuple(topics))
-            for found in answer.topics
-            for one in found.partitions
+            for one in answer.partitions
             if one.leader != NO_LEADER
         }
 
@@ -453,8 +453,7 @@ class StaticCluster:
         racks: dict[int, str] = {}
         for answer in self._answers(tuple(topics)):
             racks.update(answer.racks)
-            for found in answer.topics:
-                replicas.update((one.partition, one.isr) for one in found.partitions)
+            replicas.update((one.partition, one.isr) for one in answer.partitions)
         return InSyncReplicas(replicas, racks)
 
     def has_replicas(self, partition: TopicPartition) -> bool:

@@ -67,9 +67,8 @@ class ProducerConfig(ZooKeeperConfig, ClientSecurity):
         "topic.metadata.refresh.interval.ms",
         "with broker.list: ask for partitions after this time; negative: after failures only",
     )
-    num_retries: int = setting(
-        2_147_483_647, "num.retries", "attempts after a failure, at most", 0
-    )  # delivery.timeout.ms ends them
+    # delivery.timeout.ms ends them
+    num_retries: int = setting(2_147_483_647, "num.retries", "attempts after a failure, at most", 0)
     retry_backoff_ms: int = setting(20, "retry.backoff.ms", "before the second of them", 0)
     reconnect_requests: int = setting(30_000, "reconnect.interval", "requests; 0 for no limit", 0)
     reconnect_ms: int = setting(

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.errors import InvalidMessageError
 from broker.protocol import _codec, message
-from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
 from broker.protocol.message import Fault
 from broker.protocol.primitives import Buffer
 from broker.protocol.read_message import Message as Message
@@ -77,20 +76,6 @@ def count_delimiters(text: Buffer, delimiter: bytes) -> int:
     return bytes(text).count(delimiter)
 
 
-def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
-    """Return the payloads inside a wrapper."""
-    return message.unfold_with(_codec.payloads, codec, payload)
-
-
-def count_unfolded(
-    codec: Codec, payload: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
-) -> tuple[int, int]:
-    """Return how many messages `unfold` would return, and their size."""
-    return message.count_with(scan, codec, payload, max_bytes)
-
-
-def _open(codec: int, payload: Buffer) -> list[bytes] | None:
-    try:
-        return message.unfold_with(_codec.payloads, codec, payload)
-    except InvalidMessageError:
-        return None
+unfold = partial(message.unfold_with, _codec.payloads)
+count_unfolded = partial(message.count_with, scan)
+_open = message.opener(_codec.payloads)

@@ -15,13 +15,13 @@ import struct
 import sys
 from array import array
 from collections.abc import Collection, Iterable
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 from zlib import crc32
 
-from broker.errors import InvalidMessageError, MessageSizeTooLargeError
+from broker.errors import MessageSizeTooLargeError
 from broker.protocol import message
-from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
 from broker.protocol.message import LENGTH_BYTES, Columns, CrcCheck, Fault, codec_at, entry_end
 from broker.protocol.primitives import INT16, INT32, INT64, Buffer
 from broker.protocol.read_message import Message as Message
@@ -570,25 +570,9 @@ def count_delimiters(text: Buffer, delimiter: bytes) -> int:
     return bytes(text).count(delimiter)
 
 
-def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
-    """Return the payloads inside a wrapper, those of nested wrappers included."""
-    # `InvalidMessageError`: see `message.unfold_with`
-    return message.unfold_with(_payloads, codec, payload)
-
-
-def count_unfolded(
-    codec: Codec, payload: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
-) -> tuple[int, int]:
-    """Return how many messages `unfold` would return, and their size decompressed."""
-    # raises as `message.count_with`
-    return message.count_with(scan, codec, payload, max_bytes)
-
-
-def _open(codec: int, payload: Buffer) -> list[bytes] | None:
-    try:
-        return message.unfold_with(_payloads, codec, payload)
-    except InvalidMessageError:
-        return None
+unfold = partial(message.unfold_with, _payloads)
+count_unfolded = partial(message.count_with, scan)
+_open = message.opener(_payloads)
 
 
 def decode_columns(

@@ -169,28 +169,22 @@ def _sized_decompress(
     return bytes(unfolded)
 
 
-def _lz4() -> Any:
-    from cramjam import lz4
+def _cramjam() -> Any:
+    import cramjam  # late: few programs compress
 
-    return lz4
-
-
-def _zstd() -> Any:
-    from cramjam import zstd
-
-    return zstd
+    return cramjam
 
 
 _COMPRESS: dict[Codec, Callable[[Buffer], bytes]] = {
     Codec.NONE: bytes,
     Codec.GZIP: _gzip_compress,
     Codec.SNAPPY: _snappy_compress,
-    Codec.LZ4: lambda data: _sized_compress(_lz4().compress, data),
-    Codec.ZSTD: lambda data: _sized_compress(_zstd().compress, data),
+    Codec.LZ4: lambda data: _sized_compress(_cramjam().lz4.compress, data),
+    Codec.ZSTD: lambda data: _sized_compress(_cramjam().zstd.compress, data),
 }
 _DECOMPRESS: dict[Codec, Callable[[Buffer, int], bytes]] = {
     Codec.GZIP: _gzip_decompress,
     Codec.SNAPPY: _snappy_decompress,
-    Codec.LZ4: lambda data, most: _sized_decompress(_lz4().decompress_into, data, most),
-    Codec.ZSTD: lambda data, most: _sized_decompress(_zstd().decompress_into, data, most),
+    Codec.LZ4: lambda data, most: _sized_decompress(_cramjam().lz4.decompress_into, data, most),
+    Codec.ZSTD: lambda data, most: _sized_decompress(_cramjam().zstd.decompress_into, data, most),
 }

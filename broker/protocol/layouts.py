@@ -48,13 +48,11 @@ INT16: Layout[int] = _number("h")
 INT32: Layout[int] = _number("i")
 INT64: Layout[int] = _number("q")
 STRING = Layout(encode_short_string, Reader.short_string, 2)
-TOPIC = Layout(
-    encode_short_string, requests.decode_valid_topic, 2
-)  # validated, as it is used as a key
+# validated, as it is used as a key
+TOPIC = Layout(encode_short_string, requests.decode_valid_topic, 2)
 PARTITION = Layout(requests.encode_partition, requests.decode_partition, 10)
-VALID_PARTITION = Layout(
-    requests.encode_partition, requests.decode_valid_partition, 10
-)  # its topic is validated
+# its topic is validated
+VALID_PARTITION = Layout(requests.encode_partition, requests.decode_valid_partition, 10)
 # a sentence for people, cut if it is too long
 TEXT = Layout(lambda text: encode_short_string(clip(text)), Reader.short_string, 2)
 

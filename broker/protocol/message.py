@@ -294,8 +294,24 @@ def unfold_with(payloads_of: _PayloadsOf, codec: int, payload: Buffer) -> list[b
     return unfold(codec, payload, 1)
 
 
+def opener(payloads_of: _PayloadsOf) -> Opener:
+    """Return `unfold_with` of an engine as a function that returns None for invalid wrappers."""
+
+    def open_(codec: int, payload: Buffer) -> list[bytes] | None:
+        try:
+            return unfold_with(payloads_of, codec, payload)
+        except InvalidMessageError:
+            return None
+
+    return open_
+
+
 def count_with(
-    scan: Callable[[Buffer], Scan], codec: int, payload: Buffer, max_bytes: int
+    scan: Callable[[Buffer], Scan],
+    codec: int,
+    payload: Buffer,
+    *,
+    max_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> tuple[int, int]:
     """Return how many messages `unfold_with` would return, and their size decompressed.
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter
 from typing import Any, ClassVar, Final, final
 
 from broker.topic import TopicPartition
 
 
 @final
+@dataclass(slots=True, unsafe_hash=True, repr=False)
 class Message:
     """A message as it was read; it cannot be changed or subclassed, and is equal by its fields.
 
@@ -26,47 +27,20 @@ class Message:
     # The compiled codec has a class of the same face, which `adopt` completes; `json` and `text`
     # are the same functions there.
 
-    __slots__ = ("inner", "next_offset", "offset", "partition", "topic", "value")
-    __match_args__ = ("topic", "partition", "offset", "next_offset", "value", "inner")
-
     topic: Final[str]
     partition: Final[TopicPartition]
     offset: Final[int]
     next_offset: Final[int]
     value: Final[bytes]
-    inner: Final[int]
+    inner: Final[int] = 0
 
     key: ClassVar[bytes | None] = None
     timestamp: ClassVar[datetime | None] = None
     headers: ClassVar[tuple[tuple[str, bytes], ...]] = ()
 
-    def __init__(
-        self,
-        topic: str,
-        partition: TopicPartition,
-        offset: int,
-        next_offset: int,
-        value: bytes,
-        inner: int = 0,
-    ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.offset = offset
-        self.next_offset = next_offset
-        self.value = value
-        self.inner = inner
-
     def __repr__(self) -> str:
         shown = self.value if len(self.value) <= 40 else self.value[:40] + b".."
         return f"Message({self.topic}[{self.partition.name}] at {self.offset}: {shown!r})"
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return bool(_fields_of(self) == _fields_of(other))
-
-    def __hash__(self) -> int:
-        return hash(_fields_of(self))
 
     def text(self, encoding: str = "utf-8") -> str:
         """Return the value as text; `UnicodeDecodeError` if it is none."""
@@ -77,9 +51,6 @@ class Message:
         import json  # late: many programs need none
 
         return json.loads(self.value)
-
-
-_fields_of = attrgetter(*Message.__match_args__)
 
 
 def adopt(compiled: type) -> None:

@@ -307,9 +307,8 @@ class PushStatesRequest(ControlRequest):
     is_full: bool  # `partitions` has all there are; those not listed exist no more
     # the most the broker may copy to added replicas; 0 for no limit
     throttle_bytes_per_s: Int64 = field(default=0, kw_only=True)
-    brokers: Annotated[
-        tuple[LiveBroker, ...], layouts.array(_LIVE_BROKER)
-    ]  # all that are registered
+    # all that are registered
+    brokers: Annotated[tuple[LiveBroker, ...], layouts.array(_LIVE_BROKER)]
     # those that have changed; the brokers that are their replicas act on them
     partitions: Annotated[
         tuple[ReplicatedPartition, ...], layouts.array(REPLICATED_PARTITION, _read_partition_count)

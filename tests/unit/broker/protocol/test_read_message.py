@@ -85,7 +85,7 @@ def test_message_when_one_field_differs_then_is_not_equal(
     message = engine.Message("t", PARTITION, 0, 11, b"x")
 
     assert message != engine.Message(*other)
-    assert message != ("t", PARTITION, 0, 11, b"x", 0)
+    assert message != ("t", PARTITION, 0, 11, b"x", 0)  # type: ignore[comparison-overlap]
 
 
 def test_message_when_made_by_hand_then_needs_its_fields(engine: Engine) -> None:
