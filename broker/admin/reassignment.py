@@ -13,28 +13,12 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from broker import deadlines, errors
-from broker.admin.replicas import (
-    ASK_AGAIN_S,
-    Replicas,
-    ask_until_answered,
-    raise_refused,
-    replicas_of,
-    request_outcomes,
-)
+from broker.admin import replicas
 from broker.admin.topics import PartitionInfo, TopicFacts
 from broker.client.side import Side
 from broker.controller.assignment import validate_target
 from broker.errors import InvalidReplicationFactorError
-from broker.protocol.cluster_requests import (
-    REASSIGNMENTS,
-    THROTTLE_STAYS,
-    ListedReassignments,
-    ListReassignmentsRequest,
-    PartitionOutcome,
-    PartitionReassignment,
-    ReassignRequest,
-    ReplicaTarget,
-)
+from broker.protocol import cluster_requests
 from broker.protocol.responses import PartitionMetadata
 from broker.records import UNTOLD, ByteRate, Bytes, Fit, Integer, Rank, Title
 from broker.topic import TopicPartition
@@ -83,7 +67,7 @@ class Progress(NamedTuple):
     failures: list[errors.BrokerError]
     throttle_bytes_per_s: int
     # for `arriving`
-    known: Replicas
+    known: replicas.Replicas
     ends: Mapping[TopicPartition, int | None]
     began_s: float  # on the monotonic clock
 
@@ -101,7 +85,7 @@ def make_plan(
     Brokers in `broker_ids` may have replicas (all live ones if empty), those in `without` none. A
     `replication_factor` of None keeps that of each partition.
     """
-    known = {one: found.replicas for one, found in replicas_of(side, topics).items()}
+    known = {one: found.replicas for one, found in replicas.replicas_of(side, topics).items()}
     for partition, change in list_reassignments(side).changes:
         if partition in known:  # until the change ends, it has the original replicas, too
             known[partition] = change.target
@@ -135,7 +119,7 @@ def _ids(broker_ids: Collection[int], separator: str = ", ") -> str:
     return separator.join(map(str, sorted(broker_ids)))
 
 
-def moves_of(plan: Plan, known: Replicas) -> tuple[Move, ...]:
+def moves_of(plan: Plan, known: replicas.Replicas) -> tuple[Move, ...]:
     """Return what a plan moves, by partition."""
     return tuple(Move(one, known[one].replicas, plan[one]) for one in sorted(plan))
 
@@ -143,7 +127,7 @@ def moves_of(plan: Plan, known: Replicas) -> tuple[Move, ...]:
 def cancel(side: Side, topic: str) -> list[TopicPartition]:
     """Cancel the changes of a topic's replicas, and return the partitions that had one."""
     give_up_s = side.give_up_s
-    replicas_of(side, [topic])  # raises if there are none
+    replicas.replicas_of(side, [topic])  # raises if there are none
     changes = list_reassignments(side).changes
     plan = plan_cancellation(changes, [topic])
     if plan:
@@ -154,7 +138,7 @@ def cancel(side: Side, topic: str) -> list[TopicPartition]:
             raise errors.RequestTimeoutError(
                 f"the change of {waiting[0]} is cancelled, and brokers do not show it yet"
             )
-        raise_refused(outcomes, done)
+        replicas.raise_refused(outcomes, done)
     return sorted(plan)
 
 
@@ -166,21 +150,21 @@ def _await_shown(side: Side, targets: Plan, give_up_s: float) -> list[TopicParti
     topics = sorted({one.topic for one in targets})
 
     def waiting() -> list[TopicPartition]:
-        known = replicas_of(side, topics) if topics else {}
+        known = replicas.replicas_of(side, topics) if topics else {}
         return sorted(
             one
             for one, target in targets.items()
             if one not in known or known[one].replicas != target
         )
 
-    return deadlines.remaining(waiting, give_up_s, ASK_AGAIN_S)
+    return deadlines.remaining(waiting, give_up_s, replicas.ASK_AGAIN_S)
 
 
 def validate_plan(side: Side, plan: Plan) -> None:
     """Validate a plan as the controller would: `WrongPartitionError` or `ConflictError`."""
     metadata = side.metadata(())
     live = {one.id for one in metadata.brokers}
-    known = replicas_of(side, sorted({one.topic for one in plan}))
+    known = replicas.replicas_of(side, sorted({one.topic for one in plan}))
     for partition, target in sorted(plan.items()):
         found = known.get(partition)
         if found is None:
@@ -194,22 +178,22 @@ def validate_plan(side: Side, plan: Plan) -> None:
 
 def request_reassignment(
     side: Side, plan: Plan, *, throttle: int | None = None
-) -> list[PartitionOutcome]:
+) -> list[cluster_requests.PartitionOutcome]:
     """Have the controller begin to move partitions; return the outcome for each.
 
     An empty target cancels the change of a partition. After a lost response, what has been carried
     out is not requested again: the next controller would refuse a broker that was lost as well.
     A `throttle` of None leaves that as it is.
     """
-    limit = THROTTLE_STAYS if throttle is None else throttle
+    limit = cluster_requests.THROTTLE_STAYS if throttle is None else throttle
 
-    def request_of(left: Iterable[TopicPartition]) -> ReassignRequest:
-        targets = tuple(ReplicaTarget(one, plan[one]) for one in left)
-        return ReassignRequest(targets, throttle_bytes_per_s=limit)
+    def request_of(left: Iterable[TopicPartition]) -> cluster_requests.ReassignRequest:
+        targets = tuple(cluster_requests.ReplicaTarget(one, plan[one]) for one in left)
+        return cluster_requests.ReassignRequest(targets, throttle_bytes_per_s=limit)
 
     if not plan or throttle is not None:  # by itself: a lost response leaves none of the plan
-        ask_until_answered(side, request_of(()))
-    return request_outcomes(
+        replicas.ask_until_answered(side, request_of(()))
+    return replicas.request_outcomes(
         side, plan, request_of, lambda left, side: _not_begun(side, {p: plan[p] for p in left})
     )
 
@@ -217,7 +201,7 @@ def request_reassignment(
 def _not_begun(side: Side, plan: Plan) -> list[TopicPartition]:
     """Return what of a plan is neither under way nor done."""
     changes = list_reassignments(side).changes
-    known = replicas_of(side, sorted({one.topic for one in plan}))
+    known = replicas.replicas_of(side, sorted({one.topic for one in plan}))
     # those of before the request, unless it was carried out
     present = {one: found.replicas for one, found in known.items()}
     present |= {one: change.target for one, change in changes}
@@ -229,12 +213,16 @@ def _not_begun(side: Side, plan: Plan) -> list[TopicPartition]:
     ]
 
 
-def list_reassignments(side: Side) -> ListedReassignments:
+def list_reassignments(side: Side) -> cluster_requests.ListedReassignments:
     """Return the reassignments that are under way, and their throttle."""
-    return REASSIGNMENTS.decode(ask_until_answered(side, ListReassignmentsRequest()))
+    return cluster_requests.REASSIGNMENTS.decode(
+        replicas.ask_until_answered(side, cluster_requests.ListReassignmentsRequest())
+    )
 
 
-def plan_cancellation(changes: Sequence[PartitionReassignment], topics: Collection[str]) -> Plan:
+def plan_cancellation(
+    changes: Sequence[cluster_requests.PartitionReassignment], topics: Collection[str]
+) -> Plan:
     """Return a plan that cancels the changes of some topics, or all that are under way."""
     return {one.partition: () for one in changes if not topics or one.partition.topic in topics}
 
@@ -274,13 +262,13 @@ def _await_ended(side: Side, targets: Plan) -> None:
                     f"{len(under_way)} of {len(targets)} partitions are still being copied after "
                     f"{side.timeout_s:g}s; that goes on"
                 )
-        time.sleep(ASK_AGAIN_S)
+        time.sleep(replicas.ASK_AGAIN_S)
 
 
 def progress(side: Side, topics: Sequence[str]) -> Progress:
     """Return how far the reassignments under way are, of `topics` or all."""
     throttle, changes = list_reassignments(side)
-    known = replicas_of(side, topics or sorted({one.partition.topic for one in changes}))
+    known = replicas.replicas_of(side, topics or sorted({one.partition.topic for one in changes}))
     changes = tuple(sorted(one for one in changes if one.partition in known))
     known = {one.partition: known[one.partition] for one in changes}
     began_s = time.monotonic()
@@ -317,7 +305,10 @@ def arriving(side: Side, found: Progress) -> dict[int, float]:
 
 
 def _move_progress(
-    change: PartitionReassignment, known: PartitionMetadata, facts: PartitionInfo, throttle: int
+    change: cluster_requests.PartitionReassignment,
+    known: PartitionMetadata,
+    facts: PartitionInfo,
+    throttle: int,
 ) -> MoveProgress:
     original, target = change.reassignment
     missing = tuple(one for one in target if one not in known.isr)
@@ -370,9 +361,9 @@ def plan_replicas(
         )
     loads: Counter[int] = Counter()
     targets: dict[TopicPartition, list[int]] = {}
-    for partition, replicas in sorted(present.items()):
-        kept = [one for one in replicas if one in racks]
-        targets[partition] = kept[: replication_factor or len(replicas)]
+    for partition, former in sorted(present.items()):
+        kept = [one for one in former if one in racks]
+        targets[partition] = kept[: replication_factor or len(former)]
         loads.update(targets[partition])
     for partition, target in targets.items():
         wanted = replication_factor or len(present[partition])

@@ -15,7 +15,6 @@ from broker.api.errors import Closed, NoZooKeeper, translated
 from broker.api.values import UNSET, Timeout, Unset, seconds_of
 from broker.client import backoff
 from broker.client.cluster import Cluster, Connect
-from broker.client.connection import Connection
 from broker.client.counts import ClientCounts
 from broker.client.side import Side
 from broker.errors import BrokerError, RegistryUnreachableError
@@ -155,13 +154,8 @@ class Access(ClosedAtEnd, AnyClient):
             limit_s = max(0.0, call.started_s + limit_s - time.monotonic())
         response_s = max(limit_s - wait_s, 0.001)  # a socket with 0 would not block
 
-        def connect(address: BrokerAddress) -> Connection:
-            connection = self._connect(address)
-            connection.timeout_s = response_s
-            connection.connect_timeout_s = min(response_s, connection.connect_timeout_s)
-            return connection
-
-        return Side(self._cluster, connect, limit_s)
+        make = self._connect
+        return Side(self._cluster, lambda at: make(at).limited_to(response_s), limit_s)
 
     def _seconds(self, timeout: Timeout) -> float | None:
         """Return the seconds that a call may take, by default the client's; None for no limit."""

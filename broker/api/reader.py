@@ -18,7 +18,6 @@ from broker.api import values
 from broker.api.errors import Closed, Error, translated
 from broker.api.values import Batch, PartitionLike, Place, Start, Stop
 from broker.client.cluster import Cluster, Connect
-from broker.client.connection import Connection
 from broker.client.counts import ConsumerLedger
 from broker.client.selection import Selected, causes_of_absence, find_partitions, partitions_away
 from broker.closing import SelfClosing
@@ -264,7 +263,7 @@ class Reader(Iterator[Message], SelfClosing):
         idle_ms = math.inf if order.idle_s is None else 1000 * order.idle_s
         self._source = ClusterReader(
             cluster,
-            lambda address: _with_timeout(connect(address), response_s),
+            lambda address: connect(address).limited_to(response_s),
             ranges,
             payload_filter=order.payload_filter,
             max_wait_ms=int(min(_MAX_WAIT_MS, 1000 * response_s / 2, idle_ms)),
@@ -449,12 +448,6 @@ class Batches(Iterator[Batch], SelfClosing):
     def close(self) -> None:
         """End the iteration and close its connections; from any thread."""
         self._reader.close()
-
-
-def _with_timeout(connection: Connection, timeout_s: float) -> Connection:
-    connection.timeout_s = timeout_s
-    connection.connect_timeout_s = min(timeout_s, connection.connect_timeout_s)
-    return connection
 
 
 def _ready(

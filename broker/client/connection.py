@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from broker import deadlines, errors
 from broker.client import backoff
@@ -211,6 +211,12 @@ class Connection:
         """Wait until an open connection ends, on which no response is awaited; or for a time."""
         if self._socket is not None:
             self._poll.poll(1000 * timeout_s)
+
+    def limited_to(self, timeout_s: float) -> Self:
+        """Let responses, and the connecting, take this long at most; return the connection."""
+        self.timeout_s = timeout_s
+        self.connect_timeout_s = min(timeout_s, self.connect_timeout_s)
+        return self
 
     def close(self) -> None:
         """Close the connection; the next request opens it again."""
@@ -534,18 +540,15 @@ def _parse_broker(item: str) -> responses.BrokerAddress:
     if not colon or not broker_id.isdecimal():
         broker_id, host = "-1", rest
     host = host.removeprefix("[").removesuffix("]")
+    problem = ""
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise errors.ProtocolError(
-            f"'{item}' is no broker address; valid: HOST[:PORT], ID:HOST:PORT"
-        )
-    if "/" in host:
-        raise errors.ProtocolError(
-            f"'{item}' is no broker address: give HOST:PORT, without a scheme"
-        )
-    if item.isdecimal():
-        raise errors.ProtocolError(
-            f"'{item}' is no broker address: give localhost:{host} for a port"
-        )
+        problem = "; valid: HOST[:PORT], ID:HOST:PORT"
+    elif "/" in host:
+        problem = ": give HOST:PORT, without a scheme"
+    elif item.isdecimal():
+        problem = f": give localhost:{host} for a port"
+    if problem:
+        raise errors.ProtocolError(f"'{item}' is no broker address{problem}")
     return responses.BrokerAddress(int(broker_id), host, int(port))
 
 

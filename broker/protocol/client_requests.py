@@ -22,6 +22,7 @@ from broker.protocol import layouts, requests
 from broker.protocol.codec import publish_responses
 from broker.protocol.layouts import ControlRequest, ExtensionRequest, Int32, Int64, ValidPartition
 from broker.protocol.primitives import INT8, INT16, INT32, Buffer, Reader, encode_short_string
+from broker.protocol.requests import decode_partition, encode_partition, read_item_count
 from broker.protocol.responses import HELLO, LISTED_OFFSETS, LOG_DIGEST, SEGMENT_STARTS
 from broker.topic import TopicPartition
 
@@ -125,11 +126,7 @@ class PublishRequest(ExtensionRequest):
         parts: list[Buffer] = [INT16.pack(self.acks), INT32.pack(self.timeout_ms)]
         parts.append(INT32.pack(len(self.sets)))
         for partition, message_set in self.sets:
-            parts += (
-                requests.encode_partition(partition),
-                INT32.pack(len(message_set)),
-                message_set,
-            )
+            parts += encode_partition(partition), INT32.pack(len(message_set)), message_set
         return parts
 
     @classmethod
@@ -139,9 +136,9 @@ class PublishRequest(ExtensionRequest):
         if acks not in tuple(Acks):
             raise ProtocolError(f"acks is {acks}; 0, 1, -1 and -2 are defined")
         timeout_ms = reader.int32()
-        count = requests.read_item_count(reader, 14)
+        count = read_item_count(reader, 14)
         sets = tuple(
-            PartitionSet(requests.decode_partition(reader), reader.data(reader.int32()))
+            PartitionSet(decode_partition(reader), reader.data(reader.int32()))
             for _ in range(count)
         )
         return cls(Acks(acks), timeout_ms, sets)
@@ -233,19 +230,16 @@ class ReadRequest(ExtensionRequest):
         parts = [_WAIT_AND_BYTES.pack(self.max_wait_ms, self.min_bytes, self.max_bytes)]
         parts.append(INT32.pack(len(self.positions)))
         for partition, offset, max_bytes in self.positions:
-            parts += (
-                requests.encode_partition(partition),
-                _OFFSET_AND_BYTES.pack(offset, max_bytes),
-            )
+            parts += encode_partition(partition), _OFFSET_AND_BYTES.pack(offset, max_bytes)
         return b"".join(parts)
 
     @classmethod
     def decode(cls, reader: Reader) -> Self:
         """Read the body."""
         max_wait_ms, min_bytes, max_bytes = reader.fields(_WAIT_AND_BYTES)
-        count = requests.read_item_count(reader, 22)
+        count = read_item_count(reader, 22)
         positions = tuple(
-            PartitionPosition(requests.decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
+            PartitionPosition(decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
             for _ in range(count)
         )
         return cls(max_wait_ms, min_bytes, max_bytes, positions)
@@ -351,7 +345,7 @@ class SinglePublish:
                 INT16.pack(acks),
                 INT32.pack(timeout_ms),
                 INT32.pack(1),
-                requests.encode_partition(partition),
+                encode_partition(partition),
             )
         )
         self._layout = struct.Struct(f">ihhi{len(self._middle)}si")
@@ -378,7 +372,7 @@ class SinglePublishResponse:
     __slots__ = ("_layout", "_middle", "_size")
 
     def __init__(self, partition: TopicPartition) -> None:
-        self._middle = INT32.pack(1) + requests.encode_partition(partition) + INT16.pack(NO_ERROR)
+        self._middle = INT32.pack(1) + encode_partition(partition) + INT16.pack(NO_ERROR)
         self._layout = struct.Struct(f">hi{len(self._middle)}sqqh")
         self._size = INT32.pack(self._layout.size)
 

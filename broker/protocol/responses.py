@@ -23,6 +23,8 @@ _HEADER = struct.Struct(">ihi")
 _ERROR_AND_ID = struct.Struct(">hi")
 # error, high watermark and log start offset of a partition, and the size of its set
 _PART = struct.Struct(">hqqi")
+# error, high watermark, log start offset and next offset of a filtered part
+_FILTERED = struct.Struct(">hqqq")
 
 
 def encode_fetch_header(error: int, set_bytes: int) -> bytes:
@@ -143,7 +145,7 @@ class HelloResponse(NamedTuple):
 
 HELLO = layouts.record(HelloResponse)
 NO_TERM = -1  # the term of a set that was not appended
-_OFFSET_AND_TERM = struct.Struct(">qq")
+_PUBLISHED = struct.Struct(">hqq")  # error, base offset, term
 
 
 class Published(NamedTuple):
@@ -162,8 +164,7 @@ def encode_publish_response(results: list[Published]) -> bytes:
     for partition, error, base_offset, text, term in results:
         parts += (
             encode_partition(partition),
-            INT16.pack(error),
-            _OFFSET_AND_TERM.pack(base_offset, term),
+            _PUBLISHED.pack(error, base_offset, term),
             encode_short_string(primitives.clip(text)),
         )
     return b"".join(parts)
@@ -175,8 +176,8 @@ def decode_publish_response(reader: Reader) -> list[Published]:
 
 
 def _decode_published(reader: Reader) -> Published:
-    partition, error = decode_partition(reader), reader.int16()
-    base_offset, term = reader.fields(_OFFSET_AND_TERM)
+    partition = decode_partition(reader)
+    error, base_offset, term = reader.fields(_PUBLISHED)
     return Published(partition, error, base_offset, reader.short_string(), term)
 
 
@@ -236,10 +237,7 @@ def encode_filtered_part_header(part: FilteredPart, run_count: int) -> bytes:
     return b"".join(
         (
             encode_partition(part.partition),
-            INT16.pack(part.error),
-            INT64.pack(part.high_watermark),
-            INT64.pack(part.log_start_offset),
-            INT64.pack(part.next_offset),
+            _FILTERED.pack(*part[1:5]),
             encode_short_string(primitives.clip(part.text)),
             INT32.pack(run_count),
         )
@@ -253,21 +251,13 @@ def encode_run(run: Run) -> bytes:
 
 def decode_filtered_read_response(reader: Reader) -> list[FilteredPart]:
     """Read the body of the response to a filtered read; the entries are views on it."""
-    return [
-        FilteredPart(
-            decode_partition(reader),
-            reader.int16(),
-            reader.int64(),
-            reader.int64(),
-            reader.int64(),
-            reader.short_string(),
-            tuple(
-                Run(reader.int64(), reader.data(reader.int32()))
-                for _ in range(reader.count(INT32, 12))
-            ),
-        )
-        for _ in range(reader.count(INT32, 42))
-    ]
+    parts = []
+    for _ in range(reader.count(INT32, 42)):
+        head = decode_partition(reader), *reader.fields(_FILTERED), reader.short_string()
+        count = reader.count(INT32, 12)
+        runs = tuple(Run(reader.int64(), reader.data(reader.int32())) for _ in range(count))
+        parts.append(FilteredPart._make((*head, runs)))
+    return parts
 
 
 class BrokerAddress(NamedTuple):

@@ -157,11 +157,8 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 def error_response(request: Request, error: ProblemError) -> Response:
     """Return a problem document, for browsers outside the API a page."""
     problem = msgspec.structs.replace(error.problem, instance=request.state.request_id)
-    if not request.url.path.startswith("/api/") and _wants_page(request):
+    is_page = "text/html" in request.headers.get("accept", "")
+    if is_page and not request.url.path.startswith("/api/"):
         return HTMLResponse(rendering.render_error(problem), problem.status, error.headers)
     body = msgspec.json.encode(problem)
     return Response(body, problem.status, error.headers, MEDIA_TYPE)
-
-
-def _wants_page(request: Request) -> bool:
-    return "text/html" in request.headers.get("accept", "")

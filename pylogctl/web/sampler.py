@@ -10,26 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from broker.admin import lag as group_lag
 from broker.admin.brokers import request_status
 from broker.admin.cluster import Health
-from broker.admin.lag import (
-    Lag,
-    LagSample,
-    LagStatus,
-    PartitionLag,
-    age_s,
-    consume_rate,
-    eta_s,
-    window_status,
-    within_window,
-    worst,
-)
 from broker.api.client import Client
 from broker.api.errors import NoZooKeeper
-from broker.client.connection import Connection, parse_broker_list
+from broker.client.connection import parse_broker_list
 from broker.errors import BrokerError, UnsupportedVersionError
 from broker.protocol.extension_requests import StatusParts
-from broker.protocol.responses import BrokerAddress
 from broker.threads import LoopThread
 from broker.topic import TopicPartition
 
@@ -78,8 +66,8 @@ class Sampler:
         self._lock = threading.Lock()  # guards what follows
         self._series: dict[str, array[float]] = {}  # time and value of each point
         self._newest: dict[str, float] = {}
-        self._windows: dict[tuple[str, TopicPartition], tuple[LagSample, ...]] = {}
-        self._lags: dict[str, Lag] = {}
+        self._windows: dict[tuple[str, TopicPartition], tuple[group_lag.LagSample, ...]] = {}
+        self._lags: dict[str, group_lag.Lag] = {}
         self._before: dict[int, tuple[float, _Counters]] = {}  # only for the thread
         self.problem = ""  # of the last look; empty if there was none
         self.health: Health | None = None  # None also if no broker tells it
@@ -104,31 +92,31 @@ class Sampler:
         with self._lock:
             return {name: one for name, one in self._newest.items() if name.startswith(prefix)}
 
-    def lags(self) -> dict[str, Lag]:
+    def lags(self) -> dict[str, group_lag.Lag]:
         """Return the lag of each group at the last look, judged over some minutes."""
         with self._lock:
             return dict(self._lags)
 
-    def judged(self, lag: Lag) -> Lag:
+    def judged(self, lag: group_lag.Lag) -> group_lag.Lag:
         """Return a lag with each partition judged by what the last looks have seen of it."""
         with self._lock:
             partitions = tuple(self._judged(lag.group, one) for one in lag.partitions)
-        return replace(lag, partitions=partitions, status=worst(one.status for one in partitions))
-
-    def _connect(self, address: BrokerAddress) -> Connection:
-        connection = self._client._connect(address)
-        connection.timeout_s = connection.connect_timeout_s = _TIMEOUT_S
-        return connection
+        return replace(
+            lag, partitions=partitions, status=group_lag.worst(one.status for one in partitions)
+        )
 
     def look(self) -> None:
         """Look once at brokers and groups."""
         problems: list[str] = []
         found: dict[str, float] = {}
+        connect = self._client._connect
         for broker in self._client.brokers(timeout=_TIMEOUT_S):
             if broker.address is None:
                 continue
             (address,) = parse_broker_list(broker.address)
-            document, error = request_status(self._connect, address, _PARTS)[1:]
+            _, document, error = request_status(
+                lambda at: connect(at).limited_to(_TIMEOUT_S), address, _PARTS
+            )
             if error is not None:
                 problems.append(f"broker {broker.id}: {error}")
             elif document is not None:
@@ -248,28 +236,28 @@ class Sampler:
                 )
                 yield f"{name}/{request}_{part}_ms", total / count if count else 0.0
 
-    def _keep_samples(self, lag: Lag) -> None:
+    def _keep_samples(self, lag: group_lag.Lag) -> None:
         time_ms = round(lag.time.timestamp() * 1000)
         for one in lag.partitions:
             if one.offset is None or one.end is None or one.committed is None:
                 continue
             committed_ms = round(one.committed.timestamp() * 1000)
             key = lag.group, one.partition
-            new = LagSample(time_ms, one.offset, one.end, committed_ms)
+            new = group_lag.LagSample(time_ms, one.offset, one.end, committed_ms)
             kept = (*self._windows.get(key, ()), new)
-            self._windows[key] = tuple(within_window(kept, _WINDOW_MS))
+            self._windows[key] = tuple(group_lag.within_window(kept, _WINDOW_MS))
 
-    def _judged(self, group: str, one: PartitionLag) -> PartitionLag:
+    def _judged(self, group: str, one: group_lag.PartitionLag) -> group_lag.PartitionLag:
         samples = self._windows.get((group, one.partition), ())
-        if one.status not in (LagStatus.LAG, LagStatus.OK) or not samples:
+        if one.status not in (group_lag.LagStatus.LAG, group_lag.LagStatus.OK) or not samples:
             return one
-        rate = consume_rate(samples)
+        rate = group_lag.consume_rate(samples)
         return replace(
             one,
-            status=window_status(samples, window_ms=_WINDOW_MS),
+            status=group_lag.window_status(samples, window_ms=_WINDOW_MS),
             bytes_per_s=rate,
-            eta_s=None if one.lag_bytes is None else eta_s(one.lag_bytes, rate),
-            age_s=age_s(samples),
+            eta_s=None if one.lag_bytes is None else group_lag.eta_s(one.lag_bytes, rate),
+            age_s=group_lag.age_s(samples),
         )
 
 

@@ -15,7 +15,7 @@ ONE = TopicPartition("t", 0, 0)
 TOPICS = ["t"]
 
 
-class KnownCluster:
+class KnownCluster(Cluster):
     """A cluster of brokers 0 to 2 in racks a, b and b, where broker 0 leads everything."""
 
     def __init__(self) -> None:
@@ -28,6 +28,15 @@ class KnownCluster:
 
     def brokers(self) -> list[BrokerAddress]:
         return [BrokerAddress(one, "h", 9092) for one in self.live]
+
+    def topics(self) -> list[str]:
+        return TOPICS
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        return sorted(self.isr)
+
+    def leader(self, partition: TopicPartition) -> BrokerAddress:
+        return self.brokers()[0]
 
     def leader_id(self, partition: TopicPartition) -> int:
         return 0
