@@ -212,13 +212,8 @@ def await_applied(side: Side, target: Target, wanted: Mapping[str, str]) -> list
         def look(broker: BrokerAddress = broker) -> NotApplied | None:
             response = request_status(side.connect, broker, StatusParts.SETTINGS)
             if (error := response.error) is not None:
-                late.append(
-                    NotApplied(
-                        broker.id,
-                        f"broker {broker.id} does not say whether it is applied: {error}",
-                        error,
-                    )
-                )
+                text = f"broker {broker.id} does not say whether it is applied: {error}"
+                late.append(NotApplied(broker.id, text, error))
                 return None
             found = None if response.document is None else settings_in(response.document)
             if found is None or _is_applied(found, target, wanted):

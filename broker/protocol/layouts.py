@@ -230,14 +230,17 @@ class Fields:
         return dict(zip(self.names, self.values(reader), strict=True))
 
 
-def record(kind: Callable[..., T], /, **fields: Layout[Any]) -> Layout[T]:
+def record(kind: Callable[..., T], /, *layouts: Layout[Any], **fields: Layout[Any]) -> Layout[T]:
     """Return the layout of a value with fields, which `kind` makes from keyword arguments.
 
+    `layouts` are those of the fields of a NamedTuple, in their order; `fields` have another order.
     Without any given, its fields are laid out as they are annotated.
     """
+    named_tuple: Any = kind
+    if layouts:
+        fields = dict(zip(named_tuple._fields, layouts, strict=True))
     fields = fields or _layouts_of(kind)
     laid_out = Fields(**fields)
-    named_tuple: Any = kind
     if getattr(named_tuple, "_fields", ()) == laid_out.names:  # by position is faster
         are_numbers = all(len(one.numbers) == 1 for one in fields.values())
         return Layout(

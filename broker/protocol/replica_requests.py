@@ -258,12 +258,7 @@ def _read_partition_count(reader: Reader, item_bytes: int) -> int:
 RECORD = layouts.mapped(layouts.DATA, ReplicaRecord.encode, ReplicaRecord.decode)
 UNKNOWN_REPLICAS = layouts.response_list(
     layouts.record(
-        UnknownReplica,
-        record=RECORD,
-        is_live=layouts.BOOL,
-        last_epoch=layouts.INT32,
-        log_start_offset=layouts.INT64,
-        log_end_offset=layouts.INT64,
+        UnknownReplica, RECORD, layouts.BOOL, layouts.INT32, layouts.INT64, layouts.INT64
     )
 )
 
@@ -286,10 +281,7 @@ _LIVE_BROKER = layouts.record(
 )
 _STOPPED_REPLICA = layouts.record(
     StoppedReplica,
-    partition=layouts.PARTITION,
-    creation_id=layouts.STRING,
-    leader_epoch=layouts.INT32,
-    deletes_log=layouts.mapped(layouts.INT32, int, bool),
+    *(layouts.PARTITION, layouts.STRING, layouts.INT32, layouts.mapped(layouts.INT32, int, bool)),
 )
 
 
@@ -328,10 +320,7 @@ def decode_push_epochs(body: Buffer) -> PushEpochs:
 ISR_DECISIONS = layouts.response_list(
     layouts.record(
         IsrDecision,
-        partition=layouts.PARTITION,
-        error=layouts.INT16,
-        text=layouts.TEXT,
-        decided=layouts.optional(REPLICATED_PARTITION),
+        *(layouts.PARTITION, layouts.INT16, layouts.TEXT, layouts.optional(REPLICATED_PARTITION)),
     )
 )
 
@@ -342,9 +331,7 @@ _ISR_CHANGE = layouts.record(
     leader_epoch=layouts.INT32,
     version=layouts.INT32,
     creation=layouts.INT32,
-    isr=layouts.array(
-        layouts.record(IsrMember, broker_id=layouts.INT32, broker_epoch=layouts.INT64)
-    ),
+    isr=layouts.array(layouts.record(IsrMember, layouts.INT32, layouts.INT64)),
 )
 
 
@@ -362,11 +349,9 @@ class ChangeIsrRequest(ControllerRequest):
 
 SHUTDOWN_PROGRESS = layouts.record(
     ShutdownProgress,
-    moved=PARTITIONS,
-    left=layouts.array(layouts.PARTITION, layouts.any_count),
-    unmoved=layouts.array(
-        layouts.record(Unmoved, partition=layouts.PARTITION, reason=layouts.TEXT), layouts.any_count
-    ),
+    PARTITIONS,
+    layouts.array(layouts.PARTITION, layouts.any_count),
+    layouts.array(layouts.record(Unmoved, layouts.PARTITION, layouts.TEXT), layouts.any_count),
 )
 
 

@@ -127,11 +127,9 @@ async def produce(call: Call, new: docs.NewMessages, topic: str) -> Struct:
                     if isinstance(delivery, BrokerError):
                         raise delivery
                     receipt = delivery.result()
+                    results.append(docs.Sent(receipt.partition.name, receipt.offset, ""))
                 except BrokerError as error:
                     results.append(docs.Sent(None, None, str(error)))
-                else:
-                    sent = docs.Sent(receipt.partition.name, receipt.offset, "")
-                    results.append(sent)
         return docs.SentList(any(one.problem for one in results), results)
 
     return await call.change(f"send {len(payloads)} messages to topic {topic!r}", work)

@@ -78,9 +78,7 @@ async def show_messages(call: Call, topic: str) -> Response:
         limit=limit,
         rows=[_row(one, wanted) for one in _newest_first(found.rows)],
         summary=_summary(found),
-        problems=[
-            one for one in (_STOPPED[found.stopped], "" if chosen else _left_out(every)) if one
-        ],
+        problems=list(filter(None, (_STOPPED[found.stopped], "" if chosen else _left_out(every)))),
         is_by_time="@" in place,
         nothing=_nothing(found, contains),
         older_url=link(url, **kept, before=paging.cursor_of(found.start))
