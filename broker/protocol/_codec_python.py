@@ -570,6 +570,7 @@ def count_delimiters(text: Buffer, delimiter: bytes) -> int:
     return bytes(text).count(delimiter)
 
 
+# what they raise: see there
 unfold = partial(message.unfold_with, _payloads)
 count_unfolded = partial(message.count_with, scan)
 _open = message.opener(_payloads)
