@@ -158,16 +158,11 @@ class PreparedTableLoad:
         }
         tasks, schema = self.plan.read.tasks, _schema_of(request)
         tables.make_table(self.spark, request.target, schema, _PARTITIONED_BY)
-        rows = self.spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(
-            partial(
-                _make_rows,
-                tasks=tasks,
-                settings=request.row_settings(request.options),
-                load=self.plan.number,
-                parts=parts,
-            ),
-            schema,
+        settings = request.row_settings(request.options)
+        make = partial(
+            _make_rows, tasks=tasks, settings=settings, load=self.plan.number, parts=parts
         )
+        rows = self.spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(make, schema)
         tables.append_once(rows, request.target, self.plan.number, json.dumps(note), self.base)
         self._check_committed(note_id)
         times_ms = started_ms, self.clock.time_ms()

@@ -187,20 +187,10 @@ class RetryStore(SelfClosing):
         Raises:
             RetryStoreError: it could not be written; do not count the message as finished.
         """
-        partition = message.partition
-        values = (
-            partition.topic,
-            partition.home,
-            partition.index,
-            message.offset,
-            message.next_offset,
-            message.inner,
-            hashlib.blake2b(message.payload, digest_size=16).digest(),
-            message.payload,
-            attempts,
-            next_attempt_ms,
-            error[:_ERROR_LENGTH_MAX],
-        )
+        partition, *position, payload = message
+        digest = hashlib.blake2b(payload, digest_size=16).digest()
+        attempt = attempts, next_attempt_ms, error[:_ERROR_LENGTH_MAX]
+        values = (*partition, *position, digest, payload, *attempt)
         with self._using():
             return self._database.execute(_INSERT, values).rowcount > 0
 

@@ -117,15 +117,9 @@ def take_sample(session: Session, group: str, side: Side, topics: Iterable[str])
     wanted = [one for topic in topics for one in side.cluster.partitions(topic)]
     committed = RegistryOffsets(session, group).load(wanted)
     with OffsetLister(side.cluster, side.connect) as offsets:
-        found = [
-            Mirrored(
-                one,
-                offsets.earliest(one),
-                offsets.latest(one),
-                committed[one].offset if one in committed else None,
-            )
-            for one in wanted
-        ]
+        ends = {one: (offsets.earliest(one), offsets.latest(one)) for one in wanted}
+    mirrored = {one: position.offset for one, position in committed.items()}
+    found = [Mirrored(one, *ends[one], mirrored.get(one)) for one in wanted]
     return MirrorSample(time.monotonic(), found)
 
 

@@ -63,10 +63,7 @@ def consumer_config(env: Environment, group: str) -> ConsumerConfig:
 
 
 def run(
-    env: Environment,
-    source_env: Environment,
-    target_env: Environment,
-    choice: RunChoice,
+    env: Environment, source_env: Environment, target_env: Environment, choice: RunChoice
 ) -> ExitStatus:
     """Mirror until a signal asks to stop, then complete the requests in flight.
 

@@ -43,15 +43,9 @@ def open_spark(
 
     log_path = default_log_path()
     env.trace(1, f"Spark's log until the end: {log_path}")
-    settings = SessionSettings(
-        master=choice.master or DEFAULT_MASTER,
-        conf={
-            **(conf or {}),
-            **({} if target is None else session_conf(target.table_format)),
-            **parse_conf(choice.spark_conf or ()),
-        },
-        log_path=log_path,
-    )
+    of_target = {} if target is None else session_conf(target.table_format)
+    conf = {**(conf or {}), **of_target, **parse_conf(choice.spark_conf or ())}
+    settings = SessionSettings(choice.master or DEFAULT_MASTER, conf=conf, log_path=log_path)
     with ExitStack() as stack:
         removal = stack.enter_context(ExitStack())  # once the session has ended
         removal.callback(log_path.unlink, missing_ok=True)

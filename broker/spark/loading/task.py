@@ -25,16 +25,10 @@ from broker.spark.reading.ranges import ByteRange, ReadTask
 from broker.spark.reading.report import Cause, Omission, OmissionReport, bounded
 from broker.spark.reading.task_reader import TaskSettings, decode, read_chunks, read_task
 
-_ROWS = pa.schema(
-    [
-        ("partition", pa.string()),
-        ("offset", pa.int64()),
-        ("next_offset", pa.int64()),
-        ("inner_index", pa.int32()),
-        ("crc", pa.int64()),
-        ("value", pa.binary()),
-    ]
-)
+_ROWS = pa.schema({
+    "partition": pa.string(), "offset": pa.int64(), "next_offset": pa.int64(),
+    "inner_index": pa.int32(), "crc": pa.int64(), "value": pa.binary(),
+})  # fmt: skip
 
 # of a buffer: `pa.scalar` imports pandas, where that is installed
 _ONE = pa.Array.from_buffers(pa.int32(), 1, [None, pa.py_buffer(array("i", [1]))])[0]
