@@ -29,9 +29,8 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.requests import RequestType
 from broker.protocol.responses import BrokerAddress
-from broker.server import broker as server_broker
 from broker.server.broker import Broker
-from broker.server.requests.admin import supported_versions
+from broker.server.requests import admin
 from broker.server.requests.fetch import FilteredRead
 from broker.topic import TopicPartition
 from broker.zk.session import Session
@@ -381,8 +380,8 @@ def stored_offset(session: Session) -> int:
 def filtering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers that filter what is read, and brokers that cannot."""
     if request.param == "here":
-        versions = supported_versions() | {int(RequestType.READ): (0, 0)}
-        monkeypatch.setattr(server_broker, "supported_versions", lambda: versions)
+        versions = admin.supported_versions() | {int(RequestType.READ): (0, 0)}
+        monkeypatch.setattr(admin, "supported_versions", lambda: versions)
 
 
 def test_group_when_messages_are_filtered_then_commits_behind_those_left_out(

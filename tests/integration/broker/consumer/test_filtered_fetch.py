@@ -34,9 +34,8 @@ from broker.protocol.responses import (
     encode_filtered_part_header,
     encode_run,
 )
-from broker.server import broker as server_broker
 from broker.server.broker import Broker
-from broker.server.requests.admin import supported_versions
+from broker.server.requests import admin
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import (
     BrokerFactory,
@@ -63,8 +62,8 @@ def broker(
 ) -> Broker:
     """A broker behind `place`."""
     if request.param == "does not filter":
-        versions = supported_versions() | {int(RequestType.READ): (0, 0)}
-        monkeypatch.setattr(server_broker, "supported_versions", lambda: versions)
+        versions = admin.supported_versions() | {int(RequestType.READ): (0, 0)}
+        monkeypatch.setattr(admin, "supported_versions", lambda: versions)
     return start_broker(num_partitions=2)
 
 
