@@ -204,10 +204,7 @@ def check_health(side: Side, registry: Registry | None = None) -> Health:
     suspected = {id for one in told.known.values() for id in one.get("taken_for_dead", ())}
     checks = [
         *health_checks(metadata, suspected),
-        storage_check(told),
-        retention_check(told),
-        access_check(told),
-        lost,
+        *(storage_check(told), retention_check(told), access_check(told), lost),
     ]
     brokers = tuple(
         replace(one, is_live=False) if one.id in silent else one for one in broker_infos(metadata)
@@ -233,15 +230,9 @@ def broker_infos(metadata: ClusterMetadataResponse) -> list[BrokerInfo]:
                 offline.setdefault(id, []).append(str(one.partition))
     return [
         BrokerInfo(
-            id,
-            addresses.get(id),
-            metadata.racks.get(id, ""),
-            id in addresses,
+            *(id, addresses.get(id), metadata.racks.get(id, ""), id in addresses),
             id == metadata.controller_id,
-            leads[id],
-            preferred[id],
-            replicas[id],
-            in_sync[id],
+            *(leads[id], preferred[id], replicas[id], in_sync[id]),
             tuple(offline.get(id, ())),
         )
         for id in sorted(addresses.keys() | replicas.keys())

@@ -11,14 +11,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from broker import deadlines, errors
+from broker.admin import groups
 from broker.admin.group_plans import Change, plan_removal
-from broker.admin.groups import (
-    GroupSnapshot,
-    list_groups,
-    read_members,
-    require_group,
-    validate_group_name,
-)
 from broker.admin.lag import GroupObserver
 from broker.topic import TopicPartition
 from broker.units import counted
@@ -46,7 +40,7 @@ class OffsetChange(NamedTuple):
 def change_offsets(
     observer: GroupObserver,
     group: str,
-    plan_of: Callable[[GroupSnapshot], Sequence[Change]],
+    plan_of: Callable[[groups.GroupSnapshot], Sequence[Change]],
     *,
     is_plan: bool,
     force: bool,
@@ -56,7 +50,7 @@ def change_offsets(
 
     Waits `wait_s` for a group with members. `PartialError` if some of the changes fail.
     """
-    validate_group_name(group)
+    groups.validate_group_name(group)
     session = observer.session
     if wait_s is not None:
         await_inactive(session, group, wait_s)
@@ -88,11 +82,11 @@ def remove_group(
     observer: GroupObserver, group: str, *, missing_ok: bool = False, plan: bool = False
 ) -> list[OffsetChange]:
     """Delete a group, and return the offsets that it had."""
-    validate_group_name(group)
+    groups.validate_group_name(group)
     session = observer.session
-    if missing_ok and group not in list_groups(session):
+    if missing_ok and group not in groups.list_groups(session):
         return []
-    require_group(session, group)
+    groups.require_group(session, group)
     check_inactive(session, group, advice="stop them first")
     changes = plan_removal(observer.snapshot(group))
     if not plan:
@@ -107,14 +101,16 @@ def _value_of(change: Change) -> OffsetChange:
 
 def check_inactive(session: Session, group: str, *, advice: str) -> None:
     """Raise GroupActiveError if a group has members; `advice` ends the error's sentence."""
-    if members := read_members(session, group):
+    if members := groups.read_members(session, group):
         raise _group_active(group, [one.consumer_id for one in members], "has {}; " + advice)
 
 
 def await_inactive(session: Session, group: str, wait_s: float) -> None:
     """Wait until a group has no members; raise GroupActiveError if it still has after `wait_s`."""
     give_up_s = time.monotonic() + wait_s
-    if members := deadlines.remaining(lambda: read_members(session, group), give_up_s, _POLL_S):
+    if members := deadlines.remaining(
+        lambda: groups.read_members(session, group), give_up_s, _POLL_S
+    ):
         names = [one.consumer_id for one in members]
         raise _group_active(group, names, f"still has {{}} after {wait_s:g}s")
 
@@ -147,11 +143,11 @@ def apply_changes(
             done |= _replace(session, left, force=True, all_changes=True)
         done |= _remove(session, needed, force=force)
     except errors.RegistryUnreachableError as error:
-        groups = list(dict.fromkeys(one.group for one in needed.values()))
+        changed = list(dict.fromkeys(one.group for one in needed.values()))
         raise errors.RegistryUnreachableError(
             f"{error}; some of the {len(needed)} offsets may be changed, others not",
-            hints=[f"look again: pylogctl group describe {groups[0]}", "then repeat the command"],
-            details={"groups": groups},
+            hints=[f"look again: pylogctl group describe {changed[0]}", "then repeat the command"],
+            details={"groups": changed},
         ) from error
     return [one for path, one in needed.items() if path not in done]
 

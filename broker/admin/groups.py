@@ -33,10 +33,10 @@ class StoredOffset(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Return why there is no offset, for messages."""
+        """Return why there is no offset, for messages; empty if there is one."""
         if self.is_void:
             return f"is void, as it was stored before the topic was created again: {self.text}"
-        return f"is no number: {self.text!r}"
+        return f"is no number: {self.text!r}" if self.offset is None else ""
 
 
 class Owner(NamedTuple):

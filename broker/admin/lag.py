@@ -516,11 +516,7 @@ def info_of(snapshot: GroupSnapshot) -> GroupInfo:
         tuple(snapshot.topics),
         owners,
         {
-            partition: CommittedOffset(
-                stored.offset,
-                _moment(stored.commit_ms),
-                stored.problem if stored.offset is None else "",
-            )
+            partition: CommittedOffset(stored.offset, _moment(stored.commit_ms), stored.problem)
             for partition, stored in snapshot.offsets.items()
         },
     )

@@ -47,11 +47,9 @@ def replicas_of(side: Side, topics: Sequence[str]) -> dict[TopicPartition, Parti
         if not topics or any(one.partition.topic == topic.topic for one in found.values()):
             continue
         if topic.partitions:
+            hint = f"give it replicas: pylogctl topic alter {topic.topic} --replication-factor N"
             raise errors.NotReplicatedError(
-                f"topic '{topic.topic}' was created without replicas",
-                hints=[
-                    f"give it replicas: pylogctl topic alter {topic.topic} --replication-factor N"
-                ],
+                f"topic '{topic.topic}' was created without replicas", hints=[hint]
             )
         raise errors.TopicNotFoundError(
             f"topic '{topic.topic}' not found",

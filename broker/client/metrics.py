@@ -193,11 +193,9 @@ def register(registry: MetricsRegistry, counts: ClientCounts, labels: dict[str, 
             registry.register(collector)
             _collectors[registry] = collector
         if key in collector.clients:
+            hint = 'give each a label of its own: register_metrics(registry, client="billing")'
             raise ArgumentError(
-                "a client with these labels is in this registry already",
-                hints=[
-                    'give each a label of its own: register_metrics(registry, client="billing")'
-                ],
+                "a client with these labels is in this registry already", hints=[hint]
             )
         collector.clients[key] = counts
 
