@@ -14,15 +14,9 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from pylogctl.cli import environment
 from pylogctl.cli.context import listens
-from pylogctl.cli.environment import (
-    DEFAULT_BROKER,
-    TRACE_VERBOSITY,
-    CliError,
-    Environment,
-    ExitStatus,
-    UsageError,
-)
+from pylogctl.cli.environment import DEFAULT_BROKER, CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import Silence, announced_wait
 from pylogctl.cli.security import security_of, speaks_tls
 
@@ -290,7 +284,7 @@ def connector(
     def connect(address: BrokerAddress) -> Connection:
         from pylogctl.cli.tracing import AnnouncedConnection, TracedConnection
 
-        is_traced = env.settings.verbosity >= TRACE_VERBOSITY
+        is_traced = env.settings.verbosity >= environment.TRACE_VERBOSITY
         kind = TracedConnection if is_traced else AnnouncedConnection
         return kind(env, address, silence, **options)
 

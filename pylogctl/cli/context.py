@@ -18,19 +18,8 @@ from typing import Any, NamedTuple, get_type_hints
 from broker.errors import ArgumentError, did_you_mean
 from broker.files import write_atomically
 from broker.units import parse_duration_s
-from pylogctl.cli.environment import (
-    ADDRESS_PROPERTIES,
-    COLORS,
-    DEFAULT_BROKER,
-    DEFAULT_ZOOKEEPER,
-    CliError,
-    Context,
-    Environment,
-    ExitStatus,
-    SharedOptions,
-    UsageError,
-    xdg_dir,
-)
+from pylogctl.cli import environment
+from pylogctl.cli.environment import CliError, Context, Environment, ExitStatus, UsageError
 
 PROJECT_FILE = ".pylogctl.toml"
 SYSTEM_FILE = Path("/etc/pylogctl/config.toml")
@@ -69,11 +58,11 @@ class Contexts(NamedTuple):
 
 def user_file(environ: Mapping[str, str]) -> Path:
     """Return the path of the user's file."""
-    return xdg_dir(environ, "XDG_CONFIG_HOME", ".config") / "config.toml"
+    return environment.xdg_dir(environ, "XDG_CONFIG_HOME", ".config") / "config.toml"
 
 
 def _state_file(environ: Mapping[str, str]) -> Path:
-    return xdg_dir(environ, "XDG_STATE_HOME", ".local/state") / "context"
+    return environment.xdg_dir(environ, "XDG_STATE_HOME", ".local/state") / "context"
 
 
 def config_files(environ: Mapping[str, str]) -> list[Path]:
@@ -154,8 +143,10 @@ def _context(
             known[key] = value
     if bool(known.get("zookeeper")) == bool(known.get("brokers")):
         raise _fault(file, line(""), f"context '{name}' needs either zookeeper or brokers")
-    if (color := known.get("color")) is not None and color not in COLORS:
-        raise _fault(file, line("color"), f"color is one of {', '.join(COLORS)}, not '{color}'")
+    if (color := known.get("color")) is not None and color not in environment.COLORS:
+        raise _fault(
+            file, line("color"), f"color is one of {', '.join(environment.COLORS)}, not '{color}'"
+        )
     if (timeout := known.get("timeout")) is not None:
         try:
             parse_duration_s(timeout)
@@ -226,7 +217,7 @@ def in_context(env: Environment, name: str | None, *, takes_brokers: bool) -> En
     settings = env.settings
     by_option = not (
         env.given.isdisjoint(("zookeeper", "brokers"))
-        and ADDRESS_PROPERTIES.isdisjoint(settings.properties)
+        and environment.ADDRESS_PROPERTIES.isdisjoint(settings.properties)
     )
     if "context" in env.given:
         if by_option:
@@ -279,7 +270,7 @@ def _check_use(context: Context, *, takes_brokers: bool) -> None:
         )
 
 
-def _filled(settings: SharedOptions, context: Context) -> SharedOptions:
+def _filled(settings: environment.SharedOptions, context: Context) -> environment.SharedOptions:
     timeout_s = settings.timeout_s
     if timeout_s is None and context.timeout is not None:
         timeout_s = parse_duration_s(context.timeout)
@@ -370,12 +361,12 @@ def with_found_broker(env: Environment) -> Environment:
     stays as it is.
     """
     settings = env.settings
-    by_property = not ADDRESS_PROPERTIES.isdisjoint(settings.properties)
+    by_property = not environment.ADDRESS_PROPERTIES.isdisjoint(settings.properties)
     if settings.brokers or settings.zookeeper is not None or by_property:
         return env
-    if listens(DEFAULT_ZOOKEEPER) or not listens(DEFAULT_BROKER):
+    if listens(environment.DEFAULT_ZOOKEEPER) or not listens(environment.DEFAULT_BROKER):
         return env
-    return env.changed(settings=settings._replace(brokers=(DEFAULT_BROKER,)))
+    return env.changed(settings=settings._replace(brokers=(environment.DEFAULT_BROKER,)))
 
 
 def listens(address: str) -> bool:

@@ -13,40 +13,26 @@
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    dataclass_transform,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin
 
 import typer
 
+from broker import units
 from broker.errors import ArgumentError
 from broker.partition_patterns import PartitionList, parse_partition_list
-from broker.units import (
-    ListenAddress,
-    parse_duration_ms,
-    parse_duration_s,
-    parse_listen_address,
-    parse_size,
-)
 from pylogctl.cli.environment import UsageError
 
 _PARSERS: Mapping[tuple[str, object], Callable[[str], Any]] = {  # by value name and type
-    ("DUR", float): parse_duration_s,
-    ("DUR", int): parse_duration_ms,
-    ("SIZE", int): parse_size,
+    ("DUR", float): units.parse_duration_s,
+    ("DUR", int): units.parse_duration_ms,
+    ("SIZE", int): units.parse_size,
     ("LIST", PartitionList): parse_partition_list,
-    ("[HOST:]PORT", ListenAddress): parse_listen_address,
+    ("[HOST:]PORT", units.ListenAddress): units.parse_listen_address,
 }
 
 
@@ -58,7 +44,7 @@ class Declaration(NamedTuple):
     name: str = ""  # the long one of an option
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True)
 class Choice:
     """The values of some options of a command; a field declares an option, or is such a value.
 

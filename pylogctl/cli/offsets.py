@@ -6,15 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from broker import errors
 from broker.client.selection import Selected, causes_of_absence, partitions_away, unreadable_text
 from broker.client.side import Side
 from broker.consumer.boundaries import BoundaryFinder
-from broker.errors import (
-    BrokerError,
-    BrokerUnreachableError,
-    PartitionsAwayError,
-    RequestTimeoutError,
-)
 from broker.partition_patterns import PartitionPattern, parse_partition
 from broker.positions import Absolute, Mark, OffsetRange, OffsetSpec, parse_offset_spec, resolve
 from broker.topic import ReadRange, TopicPartition
@@ -141,7 +136,7 @@ def resolve_ranges(
             "partitions; -p names one, -o -10 reads the last ten messages"
         )
     ranges = {}
-    lost: dict[int, tuple[BrokerError, list[TopicPartition]]] = {}  # by broker
+    lost: dict[int, tuple[errors.BrokerError, list[TopicPartition]]] = {}  # by broker
     with BoundaryFinder(side.cluster, side.connect, leader_wait_s=leader_wait_s) as positions:
         for partition in partitions:
             wanted = span.range_for(partition)
@@ -152,7 +147,7 @@ def resolve_ranges(
                 continue
             try:
                 found = resolve(wanted, partition, positions, strict=strict, warn=env.warn)
-            except (BrokerUnreachableError, RequestTimeoutError) as error:
+            except (errors.BrokerUnreachableError, errors.RequestTimeoutError) as error:
                 if not error.is_retriable:
                     raise
                 lost[leader] = error, [partition]
@@ -167,7 +162,7 @@ def resolve_ranges(
         for cause in causes:
             on_missing(cause)
     elif causes:
-        raise PartitionsAwayError("\n".join(causes))
+        raise errors.PartitionsAwayError("\n".join(causes))
     return ranges
 
 

@@ -24,6 +24,7 @@ import typer
 from broker.partition_patterns import PartitionList
 from broker.units import ListenAddress
 from pylogctl import __version__
+from pylogctl.cli import environment
 from pylogctl.cli.confirmation import confirm_context
 from pylogctl.cli.context import at_cluster, in_context, with_found_broker
 from pylogctl.cli.declarations import (
@@ -42,17 +43,7 @@ from pylogctl.cli.declarations import (
     security,
     selection,
 )
-from pylogctl.cli.environment import (
-    ASKS_FOR_PROPERTIES,
-    Environment,
-    ExitStatus,
-    LogFormat,
-    OutputFormat,
-    SharedOptions,
-    Streams,
-    When,
-    parse_properties,
-)
+from pylogctl.cli.environment import Environment, ExitStatus, OutputFormat, SharedOptions, Streams
 from pylogctl.cli.selection import TopicPatterns, split_patterns
 
 _CommandFunction = Callable[..., int | None]
@@ -106,10 +97,10 @@ class _General(Choice):
         count=True,
         envvar="PYLOGCTL_VERBOSE",
     )
-    log_format: LogFormat = general.option(
+    log_format: environment.LogFormat = general.option(
         "--log-format", "Format of notes, warnings and errors on stderr.", default="text"
     )
-    color: When = general.option(
+    color: environment.When = general.option(
         "--color",
         "Colour and bold text. Auto: on terminals only.",
         default="auto",
@@ -206,7 +197,7 @@ class _Others(Choice):
         "Limit of the whole request. Default: 10s for requests, none for streams.",
         envvar="PYLOGCTL_TIMEOUT",
     )
-    progress: When = general.option(
+    progress: environment.When = general.option(
         "--progress",
         "Progress on stderr. Auto: on terminals only.",
         default="auto",
@@ -449,12 +440,14 @@ class App:
         if asks or (changes and not names.isdisjoint(_ADDRESSES)):
             exits = (*exits, ExitStatus.DECLINED)
 
+        own = ("dump",) if dumps_properties else ()
+
         def add(function: _CommandFunction) -> AcceptingCommand:
             made = AcceptingCommand(
                 function,
                 options,
                 Facts(exits, (), tuple(first.split()), optional=optional or {}, changes=changes),
-                asks=ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES,
+                asks=environment.ASKS_FOR_PROPERTIES.difference(own),
                 reports_failures=reports_failures,
             )
             self.commands[name or function.__name__.strip("_").replace("_", "-")] = made
@@ -565,5 +558,5 @@ def settings_of(values: Mapping[str, Any]) -> SharedOptions:
     """Return the shared options as one value; a command has the values of some of them only."""
     named = {name: value for name, value in values.items() if value is not None}
     if "properties" in values:  # a command may also get those of the environment
-        named["properties"] = parse_properties(values["properties"])
+        named["properties"] = environment.parse_properties(values["properties"])
     return SharedOptions(**named)

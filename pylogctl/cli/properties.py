@@ -13,14 +13,9 @@ import typer
 
 from broker.errors import ConfigError
 from broker.properties import BaseConfig, Property
+from pylogctl.cli import environment
 from pylogctl.cli.columns import Document, Fit, Rank, Row, Text
-from pylogctl.cli.environment import (
-    ASKS_FOR_PROPERTIES,
-    DEFAULT_ZOOKEEPER,
-    Environment,
-    UsageError,
-    parse_properties,
-)
+from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.security import security_layers, zookeeper_properties
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -148,9 +143,9 @@ def given_layers(env: Environment, kind: type[BaseConfig] | None = None) -> list
     given = {
         name: text
         for name, text in env.settings.properties.items()
-        if name not in ASKS_FOR_PROPERTIES
+        if name not in environment.ASKS_FOR_PROPERTIES
     }
-    below = parse_properties(None)
+    below = environment.parse_properties(None)
     above = {name: text for name, text in given.items() if below.get(name) != text}
     if kind is not None:
         below = {name: text for name, text in below.items() if not _is_of_others(name, kind)}
@@ -204,7 +199,7 @@ def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]
     name_in_07 = kind_of(use.scope).name_in_07
     named = {name_in_07(name) for layer in given for name in layer.properties}
     if not settings.brokers and "broker.list" not in named:
-        defaults["zk.connect"] = DEFAULT_ZOOKEEPER
+        defaults["zk.connect"] = environment.DEFAULT_ZOOKEEPER
     on_top = {name: text for name, text in (shared | dict(options)).items() if text is not None}
     context, options_of_security = security_layers(env)
     return [

@@ -20,14 +20,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from broker.errors import did_you_mean
-from pylogctl.cli import help_page
-from pylogctl.cli.environment import (
-    ASKS_FOR_PROPERTIES,
-    CliError,
-    MissingCommandError,
-    Streams,
-    UsageError,
-)
+from pylogctl.cli import environment, help_page
+from pylogctl.cli.environment import ASKS_FOR_PROPERTIES, CliError, Streams, UsageError
 from pylogctl.cli.foreign import hints_for_command, hints_for_option
 from pylogctl.cli.help_page import HELP_ALL, HELP_FLAGS, ArgumentNode, CommandNode, OptionNode
 from pylogctl.cli.options import AcceptingCommand, Facts, fill_optional, takes_value
@@ -203,7 +197,7 @@ class Group(TyperGroup):
             return super().parse_args(ctx, own)
         rest = self.expand_alias(rest) if rest else self.command_of_options(moved)
         if not rest:
-            raise MissingCommandError(ctx.command_path, self.get_help(ctx, stderr=True))
+            raise environment.MissingCommandError(ctx.command_path, self.get_help(ctx, stderr=True))
         return super().parse_args(ctx, [rest[0], *moved, *rest[1:]])
 
     def command_of_options(self, moved: list[str]) -> list[str]:

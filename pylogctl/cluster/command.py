@@ -7,15 +7,10 @@ from pathlib import Path
 import typer
 
 from broker import deadlines
+from pylogctl.cli import connections
 from pylogctl.cli import options as shared
 from pylogctl.cli.confirmation import confirm
-from pylogctl.cli.connections import (
-    REQUEST_TIMEOUT_S,
-    Absence,
-    open_for_requests,
-    open_registry,
-    registry_side,
-)
+from pylogctl.cli.connections import Absence, open_for_requests, open_registry, registry_side
 from pylogctl.cli.declarations import argument, flag, safety, selection
 from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.render import render
@@ -61,7 +56,7 @@ def health(env: Environment) -> None:
     from broker.client.registry_cluster import RegistryCluster
     from pylogctl.cluster.document import HEALTH
 
-    limit = deadlines.Limit(env.timeout_s(REQUEST_TIMEOUT_S))
+    limit = deadlines.Limit(env.timeout_s(connections.REQUEST_TIMEOUT_S))
     with limit, open_for_requests(env, absence=Absence.WARN) as side:
         cluster = side.cluster
         registry = cluster.registry if isinstance(cluster, RegistryCluster) else None

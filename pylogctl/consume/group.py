@@ -189,7 +189,7 @@ def run_in_group(
     The first SIGINT or SIGTERM ends the reading: written messages are committed, and this member
     leaves the group.
     """
-    env, given = request.env, request.membership
+    env, given = request.env, request.options.membership
     group, commits_ahead = given.group or "", given.commit == "before"
     patience_s = request.config.zk_connection_timeout_ms / 1000
     config = replace(request.config, zookeeper=env.zookeeper)
@@ -207,7 +207,7 @@ def run_in_group(
         if request.span.exit_at_end:
             away = [one for topic in topics for one in partitions_of(cluster, topic).away]
             for cause in causes_of_absence(cluster, away):
-                (env.warn if request.reading.allow_missing else env.leave_out)(cause)
+                (env.warn if request.options.reading.allow_missing else env.leave_out)(cause)
             ends = {one: offsets.latest(one) for one in cluster.partitions_of(topics)}
         counts = ClientCounts()
         if given.metrics_port is not None:
@@ -273,13 +273,13 @@ def _note_stored(
 
 
 def _group_config(request: Request) -> ConsumerConfig:
-    given, config = request.membership, request.config
+    given, config = request.options.membership, request.config
     interval_ms = _NEVER_MS if given.commit == "exit" else config.auto_commit_interval_ms
     return replace(
         config,
         group=given.group or "",
         auto_commit=given.commit != "none",
         auto_commit_interval_ms=interval_ms,
-        out_of_range_reset="fail" if request.reading.strict_offset else "smallest",
+        out_of_range_reset="fail" if request.options.reading.strict_offset else "smallest",
         consumer_timeout_ms=_POLL_MS,
     )

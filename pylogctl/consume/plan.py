@@ -18,15 +18,7 @@ from pylogctl.cli.environment import Environment, UsageError
 from pylogctl.cli.offsets import Span, make_span, validate_order
 from pylogctl.cli.properties import CONSUME, client_settings
 from pylogctl.cli.selection import group_pattern
-from pylogctl.consume.options import (
-    FOR_EVER,
-    NO_COMMAND,
-    Chosen,
-    Form,
-    MembershipOptions,
-    Options,
-    Reading,
-)
+from pylogctl.consume.options import FOR_EVER, NO_COMMAND, Chosen, Form, Options
 from pylogctl.format.envelope import write_envelope
 from pylogctl.format.filters import Filter, SampleFilter, grep, parse_sample, parse_where
 from pylogctl.format.framing import Framing, Shape, choose_framing, write_message
@@ -100,9 +92,7 @@ def make_request(env: Environment, topics: Sequence[str], options: Options) -> R
         _validate_exec(options.form)
     plan = _make_plan(env, options)
     wait_s = _wait_s(reading.wait_for_topic)
-    return Request(
-        env, topics, reading, options.membership, span, plan, config, pattern, wait_s, executing
-    )
+    return Request(env, topics, options, span, plan, config, pattern, wait_s, executing)
 
 
 def _wait_s(text: str | None) -> float | None:
@@ -256,8 +246,7 @@ class Request(NamedTuple):
 
     env: Environment  # with the addresses of `-X`
     topics: Sequence[str]
-    reading: Reading
-    membership: MembershipOptions
+    options: Options
     span: Span
     plan: Plan
     config: ConsumerConfig

@@ -52,7 +52,7 @@ def run(request: Request) -> ExitStatus:
 
 
 def _run(request: Request, connect: Connect, consumption: Consumption) -> ExitStatus:
-    env, patterns, wait_s = request.env, request.reading.patterns, request.wait_s
+    env, patterns, wait_s = request.env, request.options.reading.patterns, request.wait_s
     include = compile_patterns(patterns.include, "--include")
     exclude = compile_patterns(patterns.exclude, "--exclude")
     waits = wait_s is not None
@@ -67,7 +67,7 @@ def _run(request: Request, connect: Connect, consumption: Consumption) -> ExitSt
             choose = partial(
                 select_topics, shared, request.topics, include=include, exclude=exclude
             )
-            selected = find_partitions(shared, choose(), request.reading.partition)
+            selected = find_partitions(shared, choose(), request.options.reading.partition)
             return _run_alone(request, Side(shared, connect), selected, choose, consumption)
         find_partitions(cluster, request.topics)
     from pylogctl.consume.group import run_in_group  # late: the registry's client
@@ -82,7 +82,7 @@ def _run_alone(
     choose: Callable[[], Sequence[str]],
     consumption: Consumption,
 ) -> ExitStatus:
-    env, config, reading = request.env, request.config, request.reading
+    env, config, reading = request.env, request.config, request.options.reading
     every = [*selected.led, *selected.away]
     follows = any(request.span.range_for(one).end is None for one in every)
     report = env.warn if reading.allow_missing else env.leave_out
@@ -131,7 +131,7 @@ def _arrivals(
     choose: Callable[[], Sequence[str]],
 ) -> Arrivals:
     """Return what gives partitions that come later; `choose` returns the topics of the moment."""
-    env, reading = request.env, request.reading
+    env, reading = request.env, request.options.reading
 
     def find() -> list[TopicPartition]:
         there = [one for topic in choose() for one in side.cluster.partitions(topic)]

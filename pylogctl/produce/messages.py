@@ -64,14 +64,14 @@ class MessageSplitter:
             self._steps.append(self._open_envelope)
         if plan.key_delimiter is not None:
             self._steps.append(_split_key(plan.key_delimiter, plan.framing))
-        if plan.input.template:
+        if plan.options.input.template:
             self._steps.append(self._expand_template)
 
     def split(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
         """See `Splitter`."""
         plan, limit = self.plan, self.plan.limits.message_bytes
-        if plan.input.csv_column is not None:
-            column = plan.input.csv_column
+        if plan.options.input.csv_column is not None:
+            column = plan.options.input.csv_column
             return read_column(stream, column, max_message_bytes=limit, refuse=refuse)
         # a key is cut off a message before its size is validated
         if plan.key_delimiter is not None:
@@ -86,7 +86,7 @@ class MessageSplitter:
         for step in self._steps:
             outgoing = step(outgoing, framed.number, number)
         payload, limit = outgoing.payload, self.plan.limits.message_bytes
-        if not payload and self.plan.input.skip_empty:
+        if not payload and self.plan.options.input.skip_empty:
             return None
         if len(payload) > limit:
             raise framing_reader.too_large(framed.number, framed.position, len(payload), limit)
@@ -94,7 +94,7 @@ class MessageSplitter:
 
     def _partition_of(self, outgoing: Outgoing, line_number: int) -> TopicPartition:
         pattern, topic = outgoing.partition, self.plan.topic
-        if pattern is None or not self.plan.target.keep_partition:
+        if pattern is None or not self.plan.options.target.keep_partition:
             return self.producer.choose_partition(topic, outgoing.key)
         if pattern not in self._partitions:
             home = "" if pattern.home is None else f"{pattern.home}-"
@@ -109,9 +109,9 @@ class MessageSplitter:
     def _open_envelope(self, outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
         from pylogctl.format.envelope import read_envelope
 
-        is_strict = self.plan.input.strict
+        is_strict = self.plan.options.input.strict
         payload, partition = read_envelope(outgoing.payload, line_number, strict=is_strict)
-        if self.plan.target.keep_partition and partition is None:
+        if self.plan.options.target.keep_partition and partition is None:
             raise UsageError(f"line {line_number}: no partition, which --keep-partition needs")
         return Outgoing(payload, None, partition)
 

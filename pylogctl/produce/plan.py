@@ -17,13 +17,7 @@ from pylogctl.format.framing import Framing, Shape, choose_framing, unescape
 from pylogctl.produce.batcher import ANY_COUNT, Limits
 from pylogctl.produce.broker_loss import LossRule, parse_loss_rule
 from pylogctl.produce.input_reader import STDIN
-from pylogctl.produce.options import (
-    InputOptions,
-    Options,
-    RecordOptions,
-    SendingOptions,
-    TargetOptions,
-)
+from pylogctl.produce.options import Options
 
 if TYPE_CHECKING:
     from pylogctl.produce.audit import AuditPlan
@@ -39,10 +33,7 @@ class Plan(NamedTuple):
     topic: str
     files: tuple[str, ...]
     uses_terminal: bool  # messages are typed at a terminal
-    input: InputOptions
-    target: TargetOptions
-    sending: SendingOptions
-    records: RecordOptions
+    options: Options
     config: ProducerConfig  # the `-X` properties, overridden by options
     framing: Framing
     partition: PartitionPattern | None
@@ -55,26 +46,25 @@ class Plan(NamedTuple):
     @property
     def partitioner(self) -> str:
         """Return the name of the partitioner."""
-        has_key = self.target.key is not None or self.key_delimiter is not None
-        return self.target.partitioner or ("hash" if has_key else "sticky")
+        target = self.options.target
+        has_key = target.key is not None or self.key_delimiter is not None
+        return target.partitioner or ("hash" if has_key else "sticky")
 
     @property
     def has_fixed_partition(self) -> bool:
         """Return whether all messages go to one partition."""
-        if self.target.keep_partition or self.key_delimiter is not None:
+        target = self.options.target
+        if target.keep_partition or self.key_delimiter is not None:
             return False
-        return (
-            self.partition is not None
-            or self.target.key is not None
-            or self.partitioner == "sticky"
-        )
+        has_choice = self.partition is not None or target.key is not None
+        return has_choice or self.partitioner == "sticky"
 
     @property
     def is_plain(self) -> bool:
         """Return whether blocks of text may become sets, without handling each message."""
-        given = self.input
+        given, records = self.options.input, self.options.records
         needs_look = given.csv_column is not None or given.skip_empty or given.template
-        has_receipt = self.records.receipt is not None or self.records.resume is not None
+        has_receipt = records.receipt is not None or records.resume is not None
         return (
             self.framing.shape is Shape.DELIMITED
             and self.has_fixed_partition
@@ -88,7 +78,7 @@ def make_plan(env: Environment, topic: str, files: Sequence[str], options: Optio
     target, sending = options.target, options.sending
     config = _config(env, options)
     validate_topic_name(topic)
-    choice_of_partition = _check_target(target, options.input)
+    choice_of_partition = _check_target(options)
     _check_records(env, options)
     uses_terminal = STDIN in (files or (STDIN,)) and env.streams.stdin_is_tty
     rate = None if sending.rate is None else parse_rate(sending.rate)
@@ -96,28 +86,26 @@ def make_plan(env: Environment, topic: str, files: Sequence[str], options: Optio
         topic=topic,
         files=tuple(files) or (STDIN,),
         uses_terminal=uses_terminal,
-        input=options.input,
-        target=target,
-        sending=sending,
-        records=options.records,
+        options=options,
         config=config,
-        framing=_framing(options.input),
+        framing=_framing(options),
         partition=None if target.partition is None else parse_partition(target.partition),
         key_delimiter=None if target.key_delimiter is None else unescape(target.key_delimiter),
-        limits=_limits(sending, config.max_message_bytes, rate, uses_terminal=uses_terminal),
+        limits=_limits(options, config.max_message_bytes, rate, uses_terminal=uses_terminal),
         rate=rate,
         loss_rule=parse_loss_rule(
             sending.on_broker_loss,
             choice_of_partition=choice_of_partition,
             wait_s=config.delivery_timeout_ms / 1000,
         ),
-        audit=_audit(options.records, topic),
+        audit=_audit(options, topic),
     )
 
 
 def _limits(
-    sending: SendingOptions, message_bytes: int, rate: Rate | None, *, uses_terminal: bool
+    options: Options, message_bytes: int, rate: Rate | None, *, uses_terminal: bool
 ) -> Limits:
+    sending = options.sending
     messages = 1 if sending.sync else sending.batch_messages or ANY_COUNT
     size, linger_s = DEFAULT_BATCH_BYTES, 0.0 if uses_terminal else DEFAULT_LINGER_S
     if sending.batch_bytes is not None:
@@ -131,7 +119,8 @@ def _limits(
     return Limits(message_bytes, messages, size, linger_s)
 
 
-def _audit(records: RecordOptions, topic: str) -> AuditPlan | None:
+def _audit(options: Options, topic: str) -> AuditPlan | None:
+    records = options.records
     if records.audit is None:
         if records.time_field is not None:
             raise UsageError("--time-field says how --audit counts, which is not given")
@@ -141,8 +130,9 @@ def _audit(records: RecordOptions, topic: str) -> AuditPlan | None:
     return make_audit_plan(records.audit, records.time_field, topic)
 
 
-def _check_target(target: TargetOptions, given: InputOptions) -> str:
+def _check_target(options: Options) -> str:
     """Return the option that chooses the partition; empty if none is given."""
+    target = options.target
     chosen = {
         "--partition": target.partition is not None,
         "--key": target.key is not None,
@@ -161,9 +151,9 @@ def _check_target(target: TargetOptions, given: InputOptions) -> str:
             )
     if target.key_delimiter == "":
         raise UsageError("--key-delimiter is empty")
-    of_jsonl = {"--keep-partition": target.keep_partition, "--strict": given.strict}
+    of_jsonl = {"--keep-partition": target.keep_partition, "--strict": options.input.strict}
     for option, is_given in of_jsonl.items():
-        if is_given and not given.jsonl:
+        if is_given and not options.input.jsonl:
             raise UsageError(f"{option} needs --jsonl")
     return names[0] if names else ""
 
@@ -180,7 +170,8 @@ def _check_records(env: Environment, options: Options) -> None:
         )
 
 
-def _framing(given: InputOptions) -> Framing:
+def _framing(options: Options) -> Framing:
+    given = options.input
     framing = choose_framing(given.framing, jsonl=given.jsonl, whole=given.whole)
     is_other = given.framing.names or framing != Framing(Shape.DELIMITED)
     if given.csv_column is not None and is_other:

@@ -78,7 +78,7 @@ def run(env: Environment, plan: Plan) -> ExitStatus:
 
     The summary is written as a document to stdout if one was asked for, else as a note.
     """
-    if not plan.input.skips_errors:
+    if not plan.options.input.skips_errors:
         input_reader.check_files(plan.files)
     receipt = _load_receipt(plan)
     with ExitStack() as stack:
@@ -115,7 +115,7 @@ class _Run:
         self._audit = _confirmed_counts(env, plan, self.peers)
         self._seconds = 0.0
         self._is_verified = False
-        self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
+        self._refusals = Refusals(skips=plan.options.input.skips_errors, tell=env.error)
         # of the message that ends the run, of its batch the first
         self._refused_number = sys.maxsize
         self._sender = self._make_sender()
@@ -128,9 +128,9 @@ class _Run:
             if fixed is not None and plan.is_plain
             else MessageSplitter(plan, producer, fixed, env.clock),
             limits=plan.limits,
-            max_messages=plan.input.max_messages,
+            max_messages=plan.options.input.max_messages,
             refusals=self._refusals,
-            accepted=env.write if plan.records.tee else None,
+            accepted=env.write if plan.options.records.tee else None,
             is_confirmed=None if self.receipt is None else self.receipt.is_confirmed,
         )
 
@@ -145,7 +145,7 @@ class _Run:
             observers.append(self._audit.note)
         sender = Sender(
             None if self.env.settings.dry_run else self.peers.producer,
-            sync=plan.sending.sync,
+            sync=plan.options.sending.sync,
             pacer=None if plan.rate is None else Pacer(plan.rate, self.env.clock, self._wait),
             before_send=None if self._audit is None else self._audit.on_idle,
             observers=observers,
@@ -172,7 +172,7 @@ class _Run:
     def _refused(self, batch: Batch, error: BrokerError) -> None:
         failure = failure_of(error)
         assert failure is not None
-        if not self.plan.input.skips_errors:
+        if not self.plan.options.input.skips_errors:
             self._refused_number = batch.numbers[0]
         text = f"{numbers_text(batch.numbers)} refused: {failure.message}"
         self._refusals.refuse(CliError(failure.status, text), count=len(batch.numbers))
@@ -211,7 +211,7 @@ class _Run:
         """Wait for batches sent before an error; only the first error is reported."""
         with suppress(CliError, BrokerError):
             self._sender.flush()
-            if not self.plan.sending.no_barrier:
+            if not self.plan.options.sending.no_barrier:
                 self._sender.wait_until_readable()
 
     def _read_inputs(self, meter: Progress) -> None:
@@ -230,7 +230,7 @@ class _Run:
 
     def _read_input(self, name: str, meter: Progress) -> int:
         """Send the messages of one input; return how many bytes were read."""
-        before_wait = self.env.flush if self.plan.records.tee else (lambda: None)
+        before_wait = self.env.flush if self.plan.options.records.tee else (lambda: None)
         with self.sources.open(name, meter.advance, before_wait, self._audit) as reader:
             if reader is None:
                 return 0
@@ -247,7 +247,7 @@ class _Run:
 
     def _finish(self) -> bool:
         """Wait until all messages can be read, and compare them; return whether that was done."""
-        if self.env.settings.dry_run or self.plan.sending.no_barrier:
+        if self.env.settings.dry_run or self.plan.options.sending.no_barrier:
             return False
         with announced_wait(self.env, "the brokers to make all of it readable"):
             try:
@@ -301,18 +301,18 @@ class _Run:
 
 def _fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
     """Return the partition of all messages; None if each message has its own."""
+    target = plan.options.target
     if plan.partition is not None:
-        return partition_for(producer, plan.topic, plan.target.partition or "", plan.partition)
-    key = plan.target.key
+        return partition_for(producer, plan.topic, target.partition or "", plan.partition)
     if plan.has_fixed_partition:
-        encoded = None if key is None else key.encode("utf-8", "surrogateescape")
+        encoded = None if target.key is None else target.key.encode("utf-8", "surrogateescape")
         return producer.choose_partition(plan.topic, encoded)
     producer.partitions(plan.topic)
     return None
 
 
 def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
-    if not plan.records.verify or env.settings.dry_run:
+    if not plan.options.records.verify or env.settings.dry_run:
         return None
     from pylogctl.produce.readback import SentSets
 
@@ -381,10 +381,10 @@ def _load_receipt(plan: Plan) -> Receipt | None:
 
     With --receipt on the same file it may be missing: then this is the script's first run.
     """
-    path = plan.records.resume
+    path = plan.options.records.resume
     if path is None:
         return None
-    if path == plan.records.receipt and not path.exists():
+    if path == plan.options.records.receipt and not path.exists():
         return Receipt()
     return Receipt.load(path, plan.topic)
 
@@ -394,11 +394,11 @@ def _receipt_file(
     env: Environment, plan: Plan, receipt: Receipt | None
 ) -> Iterator[BinaryIO | None]:
     """Open the file of --receipt; a resumed one is continued after its last whole line."""
-    path = plan.records.receipt
+    path = plan.options.records.receipt
     if path is None or env.settings.dry_run:
         yield None
         return
-    goes_on = receipt is not None and path == plan.records.resume
+    goes_on = receipt is not None and path == plan.options.records.resume
     with path.open("ab" if goes_on else "wb") as stream:
         if goes_on and receipt is not None:
             stream.truncate(receipt.valid_bytes)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pylogctl.cli.columns import (
+from broker.records import (
     HIDDEN,
     ByteRate,
     Bytes,
-    Document,
     Fit,
     Integer,
     Millis,
     Number,
     Rank,
     Rate,
-    Row,
     Seconds,
-    Text,
 )
+from pylogctl.cli.columns import Document, Row
 from pylogctl.group.document import PACE, LagRow, Sums
 
 _Time = Annotated[Millis, "when the look ended", HIDDEN]
@@ -30,7 +28,7 @@ class BrokerRow(Row):
 
     time: _Time
     broker: Annotated[Integer, "id of the broker"]
-    address: Annotated[Text, "address for clients"] = None
+    address: Annotated[str | None, "address for clients"] = None
     state: Annotated[
         str, "running, ctl (running as the controller), starting, stopping or DOWN", Fit.STATE
     ] = "DOWN"
@@ -49,7 +47,7 @@ class BrokerRow(Row):
     disk: Annotated[Number, "share of its fullest disk that is used", Rank(1)] = None
     uptime: Annotated[Seconds, "since its start", Rank(3)] = None
     age: _Age = None
-    error: Annotated[Text, "why it does not answer", Fit.WRAP, HIDDEN] = None
+    error: Annotated[str | None, "why it does not answer", Fit.WRAP, HIDDEN] = None
 
 
 class TopicRow(Row):
@@ -167,7 +165,7 @@ class FactRow(Row):
     time: _Time
     broker: Annotated[Integer, "id of the broker", HIDDEN]
     name: Annotated[str, "what it is about", Fit.WHOLE]
-    value: Annotated[Text, "as text"]
+    value: Annotated[str | None, "as text"]
 
 
 BROKERS = Document("top.brokers/1", BrokerRow, empty="no brokers")

@@ -16,18 +16,10 @@ from broker.units import counted, format_count, format_size
 from pylogctl.cli import layout
 from pylogctl.cli.columns import UNKNOWN, Column, ColumnKind
 from pylogctl.cli.escapes import printable
+from pylogctl.top import views
 from pylogctl.top.keys import HELP, KEYS_LINE, Choices
 from pylogctl.top.state import State, clock_text, sum_of_known, times_of
-from pylogctl.top.views import (
-    VIEWS,
-    Line,
-    Moment,
-    Place,
-    bytes_to_copy,
-    lines_of,
-    request_rate,
-    selected_index,
-)
+from pylogctl.top.views import VIEWS, Line, Moment, Place
 
 _HEADINGS = {
     "under_replicated": "urp",
@@ -97,7 +89,7 @@ def screen(
     head = [_title(state, choices, size.width, now, name), state_line, rates_line]
     if choices.shows_help:
         return _filled(head, HELP, [KEYS_LINE], size, style)
-    lines = lines_of(state, place, now)
+    lines = views.lines_of(state, place, now)
     foot = list(_foot(state, place, size, style))
     room = max(_LEAST_ROWS, size.height - len(head) - len(foot) - 3)
     table = _table(state, lines, place, size, style, room)
@@ -199,7 +191,7 @@ def _rate_parts(state: State) -> Iterator[str]:
     messages = _rate_text(state.total_rate(topics, "MessagesIn"))
     yield f"in {messages} msg/s {_bytes_text(state.total_rate(topics, 'BytesIn'))}/s"
     yield f"out {_bytes_text(state.total_rate(topics, 'BytesOut'))}/s"
-    requests = sum_of_known(map(request_rate, state.brokers.values()))
+    requests = sum_of_known(map(views.request_rate, state.brokers.values()))
     yield f"{_rate_text(requests)} requests/s"
     times = times_of(state.brokers.values(), "produce", "total")
     if times is not None and (p99_s := times.quantile_s(0.99)) is not None:
@@ -224,7 +216,7 @@ def _foot(state: State, place: Place, size: Size, style: Style) -> Iterator[str]
         counts = [f"{name} {_or_dash(state.total(*value))}" for name, *value in _COUNTS]
         moved = state.total_rate("ReplicaFetcherManager", "ReassignmentBytesFetched")
         yield "   ".join(counts)
-        left = _bytes_text(bytes_to_copy(state))
+        left = _bytes_text(views.bytes_to_copy(state))
         yield f"left to copy until in sync {left}   copied by reassignments {_bytes_text(moved)}/s"
     elif place.view == "replicas":
         for one, changes in state.changes.items():
@@ -249,7 +241,7 @@ def _last_line(choices: Choices, lines: Sequence[Line], room: int) -> str:
 
 
 def _window_start(lines: Sequence[Line], place: Place, room: int) -> int:
-    index = selected_index([one.name for one in lines], place)
+    index = views.selected_index([one.name for one in lines], place)
     return max(0, min(index - room // 2, len(lines) - room))
 
 
@@ -279,7 +271,7 @@ def _table(
     first = _window_start(lines, place, room)
     shown = rows[first : first + room]
     heading, _, *drawn = table.lines(shown, header=True)
-    selected = selected_index([one.name for one in lines], place) - first
+    selected = views.selected_index([one.name for one in lines], place) - first
     return [
         f" {heading}",
         *(

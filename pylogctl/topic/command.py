@@ -8,17 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from broker.topic import MAX_PARTITIONS, validate_topic_name
+from pylogctl.cli import declarations
 from pylogctl.cli import options as shared
 from pylogctl.cli.connections import Absence, open_for_requests
-from pylogctl.cli.declarations import (
-    argument,
-    connection,
-    flag,
-    limits,
-    option,
-    replication,
-    selection,
-)
+from pylogctl.cli.declarations import argument, flag, option, replication, selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
 from pylogctl.cli.selection import TopicPatterns, topic_filter
 
@@ -106,7 +99,7 @@ def create(
     topic: str = argument("TOPIC", "Name of the topic."),
     partitions: _Total = None,
     per_broker: _PerBroker = None,
-    targets: list[str] | None = connection.option(
+    targets: list[str] | None = declarations.connection.option(
         "-b, --broker ID|HOST:PORT",
         "Broker to create it on (repeatable), by id. Default: all live ones. Addresses are "
         "brokers to use instead of those registered in ZooKeeper.",
@@ -371,7 +364,7 @@ def offsets(
 def sample(
     env: Environment,
     topics: _Topics,
-    max_messages: int = limits.option(
+    max_messages: int = declarations.limits.option(
         "-n, --max-messages N", "Messages of each partition.", min=1, default=5
     ),
     offset: _Offset = None,
