@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pylogctl.audit.options import AuditTopicArgument, Comparison
+from pylogctl.audit.options import Comparison, CountOptions
 from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import selection
 from pylogctl.cli.environment import Environment, ExitStatus, UsageError
-from pylogctl.cli.selection import TopicPatterns
 
 app = shared.App()
 
 _READS = (ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 
-_Offset = Annotated[
-    list[str] | None,
-    shared.offset_option("Counts to read, START or START:END. Default: start:end."),
-]
-_Patterns = Annotated[TopicPatterns, shared.TOPIC_PATTERNS]
-_Tiers = Annotated[
-    list[str] | None, selection.option("--tier NAME", "Only this tier (repeatable).")
-]
-
 
 @app.command(shared.OUTPUT + shared.CONNECTION + shared.PROGRESS, exits=_READS)
-def show(
-    env: Environment,
-    audit_topic: AuditTopicArgument,
-    offset: _Offset = None,
-    patterns: _Patterns = shared.ALL_TOPICS,
-    tier: _Tiers = None,
-) -> None:
+def show(env: Environment, options: CountOptions) -> None:
     """Show how many messages each tier has counted, by topic and time window.
 
     $ pylogctl audit show audit
     $ pylogctl audit show audit -o @-1d --include orders --tier producer --output csv
     """
     from pylogctl.audit.run import show_counts
-    from pylogctl.cli.selection import topic_filter
 
-    show_counts(env, audit_topic, offset or [], topic_filter(patterns), tier or [])
+    show_counts(env, options)
 
 
 @app.command(
@@ -48,11 +29,8 @@ def show(
 )
 def check(
     env: Environment,
-    audit_topic: AuditTopicArgument,
     *,
-    offset: _Offset = None,
-    patterns: _Patterns = shared.ALL_TOPICS,
-    tier: _Tiers = None,
+    options: CountOptions,
     count: bool = selection.flag(
         "--count", "Count the messages on the brokers, by reading them, as tier 'log'."
     ),
@@ -73,17 +51,7 @@ def check(
     $ pylogctl audit check audit --count --time-field .ts -o @-1d
     """
     from pylogctl.audit.run import check_counts
-    from pylogctl.cli.selection import topic_filter
 
     if time_field is not None and not count:
         raise UsageError("--time-field says how --count finds windows, which is not given")
-    check_counts(
-        env,
-        audit_topic,
-        offset or [],
-        topic_filter(patterns),
-        tier or [],
-        comparison,
-        counts_log=count,
-        time_field=time_field,
-    )
+    check_counts(env, options, comparison, counts_log=count, time_field=time_field)

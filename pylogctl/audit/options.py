@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import Choice, argument, limits, outputs, selection
+from pylogctl.cli.selection import TopicPatterns
 
 AuditTopicArgument = Annotated[str, argument("AUDIT-TOPIC", "Topic that counts are published to.")]
+
+
+class CountOptions(Choice):
+    """The counts to read: those of an audit topic, of some topics and tiers."""
+
+    audit_topic: AuditTopicArgument
+    offset: list[str] | None = shared.offset_option(
+        "Counts to read, START or START:END. Default: start:end."
+    )
+    patterns: Annotated[TopicPatterns, shared.TOPIC_PATTERNS] = shared.ALL_TOPICS
+    tiers: list[str] | None = selection.option("--tier NAME", "Only this tier (repeatable).")
 
 
 class Comparison(Choice):

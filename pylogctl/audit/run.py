@@ -14,13 +14,14 @@ from broker.errors import InvalidMessageError
 from broker.tools import audit
 from broker.topic import ReadRange, TopicPartition
 from broker.units import count_text
-from pylogctl.audit.options import Comparison
+from pylogctl.audit.options import Comparison, CountOptions
 from pylogctl.cli.columns import HIDDEN, Bytes, Document, Fit, Integer, Millis, Rank, Row
 from pylogctl.cli.connections import open_side
 from pylogctl.cli.environment import CliError, Environment, ExitStatus
 from pylogctl.cli.offsets import make_span, resolve_ranges, total_bytes
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
+from pylogctl.cli.selection import topic_filter
 from pylogctl.comparison import read_chunks
 
 
@@ -94,24 +95,15 @@ _Ranges = Mapping[TopicPartition, ReadRange]
 _Advance = Callable[[int], None]
 
 
-def show_counts(
-    env: Environment,
-    audit_topic: str,
-    offset: Sequence[str],
-    selects: Callable[[str], bool],
-    tiers: Collection[str],
-) -> None:
-    """Render the counts of topics that `selects` accepts; of all tiers if `tiers` is empty."""
-    with _open_counts(env, audit_topic, offset, selects) as (_, tallied):
-        render(env, SHOW, show_rows(tallied, tiers))
+def show_counts(env: Environment, options: CountOptions) -> None:
+    """Render the counts of the chosen topics and tiers."""
+    with _open_counts(env, options) as (_, tallied):
+        render(env, SHOW, show_rows(tallied, options.tiers or ()))
 
 
 def check_counts(
     env: Environment,
-    audit_topic: str,
-    offset: Sequence[str],
-    selects: Callable[[str], bool],
-    tiers: Collection[str],
+    options: CountOptions,
     comparison: Comparison,
     *,
     counts_log: bool,
@@ -119,7 +111,8 @@ def check_counts(
 ) -> None:
     """Compare the counts of tiers with those that are expected, and render the verdicts."""
     reference, fail_above = comparison.reference, comparison.fail_above
-    with _open_counts(env, audit_topic, offset, selects) as (side, tallied):
+    audit_topic = options.audit_topic
+    with _open_counts(env, options) as (side, tallied):
         if not any(reference in counts for counts in tallied.values()):
             raise no_tier(audit_topic, reference, tallied)
         if counts_log:
@@ -127,7 +120,7 @@ def check_counts(
                 tallied = audit.merged(tallied)
             _add_log(env, side, tallied, time_field)
         found = {name for counts in tallied.values() for name in counts} - {reference}
-        compared = sorted(tiers or found)
+        compared = sorted(options.tiers or found)
         if not compared:
             raise CliError(
                 ExitStatus.NOT_FOUND,
@@ -157,13 +150,14 @@ def check_counts(
 
 @contextmanager
 def _open_counts(
-    env: Environment, audit_topic: str, offset: Sequence[str], selects: Callable[[str], bool]
+    env: Environment, options: CountOptions
 ) -> Iterator[tuple[Side, dict[audit.AuditWindow, dict[str, audit.Count]]]]:
     """Read the counts of an audit topic; the cluster stays open for the block.
 
     Messages that are not audit events are left out, and raise `CliError` after the block.
     """
-    span = make_span(env, offset, from_beginning=False, exit_at_end=True)
+    audit_topic, selects = options.audit_topic, topic_filter(options.patterns)
+    span = make_span(env, options.offset or (), from_beginning=False, exit_at_end=True)
     events: list[audit.AuditEvent] = []
     problems: list[str] = []
     with open_side(env) as side:

@@ -379,6 +379,10 @@ _EXITS = {  # statuses by the shared options of commands that may end with them
     "timeout_s": (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE),
     "user": (ExitStatus.LOGIN, ExitStatus.NOT_ALLOWED),
 }
+MESSAGE_EXITS = (  # of commands that read or write messages until something ends them
+    *(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
+    *(ExitStatus.CORRUPT, ExitStatus.UNSUPPORTED, ExitStatus.SIGPIPE),
+)
 EVERY_GROUP = (
     *GENERAL, *OUTPUT, *CONNECTION, *CONTEXT, *PROPERTIES, *PROGRESS, *CONFIRM, *DRY_RUN, *PAGER,
 )  # fmt: skip

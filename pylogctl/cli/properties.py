@@ -79,21 +79,15 @@ CONSUME = Use(
     },
     _CLIENT_DEFAULTS,
 )
+_OF_GROUPS = (
+    *("groupid", "consumerid", "autocommit.enable", "autocommit.interval.ms", "autooffset.reset"),
+    *("autooffset.outofrange.reset", "queuedchunks.max", "fetcher.backoff.ms"),
+    *("rebalance.retries.max", "rebalance.backoff.ms"),
+)
 PERF_CONSUME = Use(
     "consumer",
-    {
-        "groupid": _NO_GROUP,
-        "consumerid": _NO_GROUP,
-        "autocommit.enable": _NO_GROUP,
-        "autocommit.interval.ms": _NO_GROUP,
-        "autooffset.reset": _NO_GROUP,
-        "autooffset.outofrange.reset": _NO_GROUP,
-        "queuedchunks.max": _NO_GROUP,
-        "num.consumer.fetchers": "--threads says how many threads read",
-        "fetcher.backoff.ms": _NO_GROUP,
-        "rebalance.retries.max": _NO_GROUP,
-        "rebalance.backoff.ms": _NO_GROUP,
-    },
+    dict.fromkeys(_OF_GROUPS, _NO_GROUP)
+    | {"num.consumer.fetchers": "--threads says how many threads read"},
     _CLIENT_DEFAULTS,
 )
 MIRROR = Use(

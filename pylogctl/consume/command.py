@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument
-from pylogctl.cli.environment import Environment, ExitStatus
-from pylogctl.cli.options import CONNECTION, PROGRESS, PROPERTIES, App
+from pylogctl.cli.environment import Environment
 from pylogctl.consume.options import WAIT, Options
 
-app = App()
+app = shared.App()
 
 
 @app.command(
-    CONNECTION + PROPERTIES + PROGRESS,
-    exits=(
-        ExitStatus.FAILED,
-        ExitStatus.NOT_FOUND,
-        ExitStatus.PARTIAL,
-        ExitStatus.CORRUPT,
-        ExitStatus.UNSUPPORTED,
-        ExitStatus.SIGPIPE,
-    ),
+    shared.CONNECTION + shared.PROPERTIES + shared.PROGRESS,
+    exits=shared.MESSAGE_EXITS,
     first="-o --from-beginning -n -e -g -p --grep --jsonl -F --exec",
     optional={"--wait-for-topic": WAIT},
     dumps_properties=True,

@@ -136,12 +136,10 @@ DOCUMENT = Document("retry.list/1", RetryRow, empty="no messages")
 def _rows(entries: Iterable[RetryEntry]) -> Iterator[RetryRow]:
     for entry in entries:
         message = entry.message
-        yield RetryRow(
+        yield RetryRow.of(
+            message,
             topic=message.partition.topic,
             partition=message.partition.name,
-            offset=message.offset,
-            next_offset=message.next_offset,
-            inner=message.inner,
             size=len(message.payload),
             attempts=entry.attempts,
             state="dead" if entry.is_dead else "scheduled",

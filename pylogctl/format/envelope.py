@@ -40,16 +40,8 @@ class MessageFacts(NamedTuple):
 
 def facts_of(partition: TopicPartition, message: Message) -> MessageFacts:
     """Return the facts of a message of a partition."""
-    return MessageFacts(
-        partition,
-        message.offset,
-        message.next_offset,
-        message.inner,
-        message.crc,
-        message.codec.name.lower(),
-        message.magic,
-        message.payload,
-    )
+    codec = message.codec.name.lower()
+    return MessageFacts(partition, *message[:3], message.crc, codec, message.magic, message.payload)
 
 
 class InputMessage(NamedTuple):

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol, Self
+from typing import Protocol
 
 from broker.client.connection import Connection
 from broker.client.side import Side
+from broker.closing import SelfClosing
 from broker.consumer.chunk import Chunk
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.config import ConsumerConfig
@@ -76,17 +77,15 @@ def open_readings(
 
 
 @dataclass(slots=True)
-class _SimpleReading:
+class _SimpleReading(SelfClosing):
     """Reads one partition with one fetch request at a time; closes its connection."""
 
     connection: Connection
     reader: PartitionReader
     fetch_bytes: int  # per request; at least the size of the largest message
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
+    def close(self) -> None:
+        """Close the connection."""
         self.connection.close()
 
     def polls(self) -> Iterator[list[PartitionReader]]:

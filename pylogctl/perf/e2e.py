@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from broker.client.cluster import Connect
 from broker.client.list_offsets import OffsetLister
+from broker.closing import SelfClosing
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
@@ -24,7 +25,7 @@ _POLL_S = 0.1
 _PROGRAM = "from pylogctl.perf.open_loop import main; main()"
 
 
-class Sender:
+class Sender(SelfClosing):
     """The sending process; killed at the end of the block."""
 
     def __init__(self, order: LoopPlan) -> None:
@@ -41,10 +42,8 @@ class Sender:
             )
         self._pipe.send(order)
 
-    def __enter__(self) -> Sender:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
+    def close(self) -> None:
+        """Kill the process, if it has not ended."""
         self._process.kill()
         self._process.wait()
         self._pipe.close()

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from pylogctl.cli import options as shared
 from pylogctl.cli.declarations import argument
-from pylogctl.cli.environment import Environment, ExitStatus
-from pylogctl.cli.options import CONNECTION, DRY_RUN, PROGRESS, PROPERTIES, SUMMARY, App
+from pylogctl.cli.environment import Environment
 from pylogctl.produce.options import Options
 
-app = App()
+app = shared.App()
 
 
 @app.command(
-    SUMMARY + CONNECTION + PROPERTIES + PROGRESS + DRY_RUN,
-    exits=(
-        ExitStatus.FAILED,
-        ExitStatus.NOT_FOUND,
-        ExitStatus.PARTIAL,
-        ExitStatus.CORRUPT,
-        ExitStatus.UNSUPPORTED,
-        ExitStatus.SIGPIPE,
-    ),
+    shared.SUMMARY + shared.CONNECTION + shared.PROPERTIES + shared.PROGRESS + shared.DRY_RUN,
+    exits=shared.MESSAGE_EXITS,
     first="-p -K -z -n --jsonl -L --whole --rate --verify --receipt",
     dumps_properties=True,
 )

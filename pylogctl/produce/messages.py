@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -150,20 +150,21 @@ def read_column(
 
     limit = 2 * max_message_bytes + _MORE_COLUMNS_BYTES
     csv.field_size_limit(limit)
-    lines = _Lines(stream, limit, refuse)
-    rows = csv.reader(lines, strict=True)
+    taken: list[Framed] = []  # the lines of a record
+    lines = framing_reader.read_delimited(stream, b"\n", limit, refuse)
+    rows = csv.reader(_recorded(lines, taken), strict=True)
     header = next(rows, None)
     if header is None:
         return
     place = _place_of(column, header)
     number = 0
     while True:
-        lines.taken.clear()
+        taken.clear()
         try:
             row = next(rows, None)
         except csv.Error as error:
             number += 1
-            refuse(number, UsageError(f"line {lines.taken[0].number}: {error}"))
+            refuse(number, UsageError(f"line {taken[0].number}: {error}"))
             continue
         if row is None:
             return
@@ -171,28 +172,19 @@ def read_column(
             continue
         number += 1
         if place >= len(row):
-            text = f"line {lines.taken[0].number}: {len(row)} fields, none for column '{column}'"
+            text = f"line {taken[0].number}: {len(row)} fields, none for column '{column}'"
             refuse(number, UsageError(text))
             continue
-        raw = b"".join([line.raw for line in lines.taken])
+        raw = b"".join([line.raw for line in taken])
         payload = row[place].encode("utf-8", "surrogateescape")
-        yield Framed(number, lines.taken[0].position, raw, payload)
+        yield Framed(number, taken[0].position, raw, payload)
 
 
-class _Lines:
-    """Lines for the csv module, which are recorded in `taken`."""
-
-    def __init__(self, stream: ChunkReader, limit: int, refuse: Refuse) -> None:
-        self._lines = framing_reader.read_delimited(stream, b"\n", limit, refuse)
-        self.taken: list[Framed] = []
-
-    def __iter__(self) -> _Lines:
-        return self
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.taken.append(line)
-        return line.raw.decode("utf-8", "surrogateescape")
+def _recorded(lines: Iterable[Framed], taken: list[Framed]) -> Iterator[str]:
+    """Yield lines for the csv module, which are added to `taken`."""
+    for line in lines:
+        taken.append(line)
+        yield line.raw.decode("utf-8", "surrogateescape")
 
 
 def _place_of(column: str, header: list[str]) -> int:

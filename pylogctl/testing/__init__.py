@@ -5,6 +5,7 @@ With pytest the fixtures of `pylogctl.pytest_plugin` need no import; see there.
     brokers.py    brokers in the process of a test, alone or as a cluster
     clock.py      a clock that a test sets forward
     faults.py     a broker behind a proxy that delays, breaks and cuts what passes
+    loopback.py   a server on loopback, which serves each connection in a thread of its own
     zookeeper.py  a ZooKeeper in the process of a test: groups and replicas without Java
 """
 

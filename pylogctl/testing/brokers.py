@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pylogctl
 from broker.clock import Clock
+from broker.closing import SelfClosing
 from broker.config import BrokerConfig
 from broker.server.broker import Broker as Server
 from broker.zk.embedded import EmbeddedZooKeeper
@@ -25,7 +26,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 _LEAST_MEMORY_BYTES = 1 << 30  # containers often have 64 MiB there, which a test can fill
 
 
-class Broker:
+class Broker(SelfClosing):
     """A broker in this process, on loopback and a free port; a context manager.
 
     It is ready when the constructor returns. The port stays its own until `close`.
@@ -67,12 +68,6 @@ class Broker:
     def address(self) -> str:
         """Where it listens, for `pylogctl.connect` and for programs under test."""
         return f"{_HOST}:{self.port}"
-
-    def __enter__(self) -> Broker:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
 
     def connect(self, *, timeout: float | None = 30.0) -> pylogctl.Client:
         """Return a client of this broker."""

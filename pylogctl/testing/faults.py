@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 
 import pylogctl
 from broker.threads import start_once
 from pylogctl.testing.brokers import Broker
+from pylogctl.testing.loopback import LoopbackServer, shut_down
 
 _CHUNK_BYTES = 1 << 16
 
 
-class Faults:
+class Faults(LoopbackServer):
     """A broker of its own, and a proxy before it that all clients use; a context manager.
 
     `address` is the proxy's, and the broker tells it to its clients as its own. Without a fault the
@@ -27,37 +27,20 @@ class Faults:
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__("faults")
         self._delay_s = 0.0
         self._bytes_left: int | None = None  # of responses, until the connection is cut
-        self._lock = threading.Lock()  # guards the two attributes below
-        self._sockets: set[socket.socket] = set()
-        self._threads: list[threading.Thread] = []
-        with ExitStack() as closing:
-            self._listener = closing.enter_context(socket.create_server(("127.0.0.1", 0)))
-            self.port: int = self._listener.getsockname()[1]
-            self.address: str = f"127.0.0.1:{self.port}"
-            advertised = {"advertised.port": str(self.port)}
-            self.broker: Broker = closing.enter_context(Broker({**(settings or {}), **advertised}))
-            closing.callback(self._stop)
-            self._start(self._accept)
-            self._closing = closing.pop_all()
-
-    def __enter__(self) -> Faults:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
+        self.address: str = f"127.0.0.1:{self.port}"
+        try:
+            self.broker = Broker({**(settings or {}), "advertised.port": str(self.port)})
+        except BaseException:
+            self._listener.close()
+            raise
+        self._start(self._accept)
 
     def connect(self, *, timeout: float | None = 30.0) -> pylogctl.Client:
         """Return a client that reaches the broker through the proxy."""
         return pylogctl.connect(self.address, timeout=timeout)
-
-    def drop(self) -> None:
-        """Break all connections now; new ones are passed on."""
-        with self._lock:
-            dropped = list(self._sockets)
-        for one in dropped:
-            _shut_down(one)
 
     def delay(self, seconds: float) -> None:
         """Hold back each chunk of a response for so long, from now on; 0 ends it."""
@@ -73,41 +56,20 @@ class Faults:
 
     def close(self) -> None:
         """Break all connections, and stop the broker."""
-        self._closing.close()
+        super().close()
+        self.broker.close()
 
-    def _stop(self) -> None:
-        _shut_down(self._listener)
-        self._threads[0].join()  # it starts no other any more
-        self.drop()
-        for thread in self._threads:
-            thread.join()
-
-    def _start(self, run: Callable[..., None], *arguments: object) -> None:
-        self._threads.append(start_once(partial(run, *arguments), name="faults"))
-
-    def _accept(self) -> None:
-        with suppress(OSError):  # the listener was shut down
-            while True:
-                client, _ = self._listener.accept()
-                try:
-                    server = socket.create_connection(("127.0.0.1", self.broker.port))
-                except OSError:  # the test has stopped the broker
-                    client.close()
-                    continue
-                for one in (client, server):
-                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                with self._lock:
-                    self._sockets |= {client, server}
-                self._start(self._serve, client, server)
-
-    def _serve(self, client: socket.socket, server: socket.socket) -> None:
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            server = socket.create_connection(("127.0.0.1", self.broker.port))
+        except OSError:  # the test has stopped the broker
+            self._forget(client)
+            return
+        self._keep(server)
         requests = start_once(partial(self._pass_requests, client, server), name="faults")
         self._pass_responses(server, client)
         requests.join()
-        with self._lock:
-            self._sockets -= {client, server}
-        client.close()
-        server.close()
+        self._forget(client, server)
 
     def _pass_requests(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
@@ -124,8 +86,8 @@ class Faults:
                 client.sendall(data[:passed])
                 if passed < len(data):
                     break
-        _shut_down(client)
-        _shut_down(server)
+        shut_down(client)
+        shut_down(server)
 
     def _cut(self, data: bytes) -> int:
         """Return how much of a chunk may pass; all of it where the connection is not to be cut."""
@@ -135,8 +97,3 @@ class Faults:
             passed = min(self._bytes_left, len(data))
             self._bytes_left = None if passed < len(data) else self._bytes_left - passed
             return passed
-
-
-def _shut_down(one: socket.socket) -> None:
-    with suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)

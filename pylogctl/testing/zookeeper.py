@@ -17,9 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import partial
 
-from broker.threads import start_once
+from pylogctl.testing.loopback import LoopbackServer, shut_down
 
 _INT = struct.Struct(">i")
 _CONNECT = struct.Struct(">iqiq")
@@ -35,70 +34,41 @@ _CLOSE = -11
 _WATCH_XID, _PING_XID = -1, -2
 
 
-class MemoryZooKeeper:
+class MemoryZooKeeper(LoopbackServer):
     """A server for any number of clients; a context manager, which `connect` leads to."""
 
     def __init__(self) -> None:
+        super().__init__("zookeeper")  # its lock is also for the order of what is sent
         self._tree = NodeTree()
-        self._lock = threading.RLock()  # for all state, and the order of what is sent
         self._sessions: dict[int, _Session] = {}
         self._ids = itertools.count(1)
         self._watches: dict[bool, defaultdict[str, set[_Session]]] = {
             is_of_children: defaultdict(set) for is_of_children in (False, True)
         }
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.connect: str = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.connect: str = f"127.0.0.1:{self.port}"
         self._stopped = threading.Event()
-        self._sockets: set[socket.socket] = set()
-        self._threads: list[threading.Thread] = []
         self._start(self._accept)
         self._start(self._expire)
 
-    def __enter__(self) -> MemoryZooKeeper:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.stop()
-
-    def stop(self) -> None:
+    def close(self) -> None:
         """Break all connections, and forget everything."""
         self._stopped.set()
-        _shut_down(self._listener)
-        self._threads[0].join()  # accepts nobody any more
-        with self._lock:
-            for sock in self._sockets:
-                _shut_down(sock)
-        for thread in self._threads:
-            thread.join()
-        self._listener.close()
+        super().close()
 
-    def _start(self, run: Callable[..., None], *arguments: object) -> None:
-        self._threads.append(start_once(partial(run, *arguments), name="zookeeper"))
-
-    def _accept(self) -> None:
-        with suppress(OSError):  # the listener was shut down
-            while True:
-                sock, _ = self._listener.accept()
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                with self._lock:
-                    self._sockets.add(sock)
-                self._start(self._serve, sock)
-
-    def _serve(self, sock: socket.socket) -> None:
+    def _serve(self, client: socket.socket) -> None:
         session = None
-        with suppress(OSError, struct.error), sock.makefile("rb") as file:
+        with suppress(OSError, struct.error), client.makefile("rb") as file:
             while (head := file.read(4)) and len(head) == 4:
                 request = _Reader(file.read(*_INT.unpack(head)))
                 with self._lock:
                     if session is None:
-                        session = self._open(sock, request)
-                    elif session.sock is sock:  # else the client has another connection
+                        session = self._open(client, request)
+                    elif session.sock is client:  # else the client has another connection
                         self._handle(session, request)
         with self._lock:
-            self._sockets.discard(sock)
-            if session is not None and session.sock is sock:
+            if session is not None and session.sock is client:
                 session.sock = None
-        sock.close()
+        self._forget(client)
 
     def _open(self, sock: socket.socket, request: _Reader) -> _Session | None:
         """Begin a session, or continue that of the request; None if it has expired."""
@@ -113,7 +83,7 @@ class MemoryZooKeeper:
         body = struct.pack(">iiq", 0, *granted) + _buffer(_PASSWORD) + b"\0"
         sock.sendall(_buffer(body))
         if session is None:
-            _shut_down(sock)
+            shut_down(sock)
         return session
 
     def _expire(self) -> None:
@@ -130,7 +100,7 @@ class MemoryZooKeeper:
             self._tree.delete(path)
         self._commit()
         if session.sock is not None:
-            _shut_down(session.sock)
+            shut_down(session.sock)
             session.sock = None  # requests that have arrived are not of a session any more
 
     def _handle(self, session: _Session, request: _Reader) -> None:
@@ -276,11 +246,6 @@ class _Reader:
 
 def _buffer(content: bytes) -> bytes:
     return _INT.pack(len(content)) + content
-
-
-def _shut_down(sock: socket.socket) -> None:
-    with suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
 
 
 _STAT = struct.Struct(">qqqqiiiqiiq")

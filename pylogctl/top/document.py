@@ -19,14 +19,16 @@ from broker.records import (
 from pylogctl.cli.columns import Document, Row
 from pylogctl.group.document import PACE, LagRow, Sums
 
-_Time = Annotated[Millis, "when the look ended", HIDDEN]
 _Age = Annotated[Seconds, "how old the values are, of a broker that does not answer"]
 
 
-class BrokerRow(Row):
+class _Look(Row):
+    time: Annotated[Millis, "when the look ended", HIDDEN]
+
+
+class BrokerRow(_Look):
     """A broker."""
 
-    time: _Time
     broker: Annotated[Integer, "id of the broker"]
     address: Annotated[str | None, "address for clients"] = None
     state: Annotated[
@@ -50,10 +52,9 @@ class BrokerRow(Row):
     error: Annotated[str | None, "why it does not answer", Fit.WRAP, HIDDEN] = None
 
 
-class TopicRow(Row):
+class TopicRow(_Look):
     """A topic."""
 
-    time: _Time
     topic: Annotated[str, "name"]
     partitions: Annotated[Integer, "number of partitions", Rank(2)] = None
     replication_factor: Annotated[Integer, "replicas of each partition", Rank(2)] = None
@@ -67,10 +68,9 @@ class TopicRow(Row):
     age: _Age = None
 
 
-class PartitionRow(Row):
+class PartitionRow(_Look):
     """A partition of a topic."""
 
-    time: _Time
     topic: Annotated[str, "name", HIDDEN]
     partition: Annotated[str, "home broker and index", Fit.WHOLE]
     state: Annotated[
@@ -91,10 +91,9 @@ class PartitionRow(Row):
     age: _Age = None
 
 
-class ReplicaRow(Row):
+class ReplicaRow(_Look):
     """A replica of a partition."""
 
-    time: _Time
     topic: Annotated[str, "name", HIDDEN]
     partition: Annotated[str, "home broker and index", HIDDEN]
     broker: Annotated[Integer, "it is on"]
@@ -110,27 +109,24 @@ class ReplicaRow(Row):
     age: _Age = None
 
 
-class GroupRow(Row):
+class GroupRow(_Look):
     """A group."""
 
-    time: _Time
     group: Annotated[str, "name"]
     members: Annotated[Integer, "number of members", Rank(1)]
     bytes_in: Annotated[ByteRate, "what its topics grow per second", Rank(1)]
     sums: Sums
 
 
-class GroupPartitionRow(Row):
+class GroupPartitionRow(_Look):
     """A partition that a group reads."""
 
-    time: _Time
     lag: LagRow
 
 
-class FollowerRow(Row):
+class FollowerRow(_Look):
     """The partitions that a broker follows and another one leads."""
 
-    time: _Time
     follower: Annotated[Integer, "broker that copies"]
     leader: Annotated[Integer, "broker that it copies from"]
     state: Annotated[str, "ok, behind (not in sync), failing, or DOWN", Fit.STATE]
@@ -142,10 +138,9 @@ class FollowerRow(Row):
     age: _Age = None
 
 
-class RequestRow(Row):
+class RequestRow(_Look):
     """Requests of a group: how many, how long they took, and the share of each part of that."""
 
-    time: _Time
     request: Annotated[str, "group of types", Fit.WHOLE]
     broker: Annotated[Integer, "one broker; none: all", HIDDEN] = None
     rate: Annotated[Rate, "requests per second that were answered"] = None
@@ -159,10 +154,9 @@ class RequestRow(Row):
     waiting: Annotated[Integer, "that wait now for replicas or messages", Rank(1)] = None
 
 
-class FactRow(Row):
+class FactRow(_Look):
     """A fact of a broker."""
 
-    time: _Time
     broker: Annotated[Integer, "id of the broker", HIDDEN]
     name: Annotated[str, "what it is about", Fit.WHOLE]
     value: Annotated[str | None, "as text"]

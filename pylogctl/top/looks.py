@@ -18,6 +18,7 @@ from typing import NamedTuple
 from broker import errors
 from broker.admin.groups import list_groups, read_group
 from broker.client.connection import Connection
+from broker.closing import SelfClosing
 from broker.protocol.client_requests import ClusterMetadataRequest
 from broker.protocol.extension_requests import StatusParts, StatusRequest
 from broker.protocol.layouts import DATA
@@ -60,7 +61,7 @@ class _Source:
 
 
 @dataclass(eq=False)
-class Looks:
+class Looks(SelfClosing):
     """Asks in threads; a context manager. `fileno` can be read when there are answers.
 
     Attributes:
@@ -85,10 +86,8 @@ class Looks:
             self._groups = _Source("top-groups", partial(_read_groups, registry))
         self.follow(brokers)
 
-    def __enter__(self) -> Looks:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
+    def close(self) -> None:
+        """Take no more answers."""
         for source in self._sources():
             source.stop()
         # the pipe stays until the process ends: a thread that still waits for a broker writes to it

@@ -383,13 +383,8 @@ def sample(
     """
     from pylogctl.topic import reads
 
-    reads.sample(
-        env,
-        topics,
-        reads.Wanted(_span(env, offset), partition, allow_missing=allow_missing),
-        message_count=max_messages,
-        payload_format=payload,
-    )
+    wanted = reads.Wanted(_span(env, offset), partition, allow_missing=allow_missing)
+    reads.sample(env, topics, wanted, max_messages, payload)
 
 
 @app.command(_READ_OPTIONS + shared.PROGRESS, exits=_READS)

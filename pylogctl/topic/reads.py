@@ -147,17 +147,12 @@ def list_offsets(env: Environment, topics: Iterable[str], wanted: Wanted) -> Non
 
 
 def sample(
-    env: Environment,
-    topics: Iterable[str],
-    wanted: Wanted,
-    *,
-    message_count: int,
-    payload_format: PayloadForm,
+    env: Environment, topics: Iterable[str], wanted: Wanted, message_count: int, form: PayloadForm
 ) -> None:
-    """Render some messages of each partition."""
+    """Render some messages of each partition, with payloads in this form."""
     from broker.admin.sampling import Sampler  # late: other commands read no messages
 
-    show_payload = PAYLOAD_TEXTS[payload_format]
+    show_payload = PAYLOAD_TEXTS[form]
     with open_side(env) as side, BoundaryFinder(side.cluster, side.connect) as positions:
 
         def sample_one(topic: str) -> list[document.SampleRow]:
