@@ -233,8 +233,8 @@ def _serve(
                 )
                 env.note(f"metrics at {closing.enter_context(serving)}")
             freeze_garbage()
-            targets = service.ReadyTargets(process.ready_file, process.ready_fd)
-            service.announce_ready(env, READY, _ready_row(broker), targets)
+            row = _ready_row(broker)
+            service.announce_ready(env, READY, row, process.ready_file, process.ready_fd)
             if process.daemon:
                 service.leave_terminal(process.log_file)
             while not stop.wait(_LOOK_S):

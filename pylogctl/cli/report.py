@@ -14,25 +14,12 @@ import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple
 
 from broker import errors as library
 from broker.topic import TopicPartition
 from pylogctl.cli import environment
 from pylogctl.cli.environment import CliError, ExitStatus, MissingCommandError
 from pylogctl.cli.escapes import printable
-
-
-class Failure(NamedTuple):
-    """The printed parts of a failure."""
-
-    status: ExitStatus
-    code: str
-    message: str
-    hints: tuple[str, ...] = ()
-    details: Mapping[str, object] = MappingProxyType({})
-
 
 _VERIFY_HINT = "try: pylogctl log verify on the broker's segment files"
 
@@ -112,37 +99,36 @@ _SYSTEM: dict[int, ExitStatus] = {
 _OUTPUT_ERRORS = {errno.ENOSPC, errno.EBADF, errno.EIO, errno.EFBIG, errno.EDQUOT}
 
 
-def failure_of(error: BaseException) -> Failure | None:
+def failure_of(error: BaseException) -> CliError | None:
     """Return the failure for an exception that ended the command, or None if that is a bug."""
     if isinstance(error, CliError):
-        return Failure(error.status, error.code, error.message, error.hints[:3], error.details)
+        return error
     if isinstance(error, library.BrokerError):
         status, code = next(_RULES[kind] for kind in type(error).__mro__ if kind in _RULES)
         hints = error.hints[:3] or ((_HINTS[code],) if code in _HINTS else ())
-        failure = Failure(status, code, str(error), hints, error.details)
+        details = error.details
         if isinstance(error, library.ConflictError):
-            return failure._replace(code=error.reason)
-        if isinstance(error, library.InvalidMessageError) and isinstance(
+            code = error.reason
+        elif isinstance(error, library.InvalidMessageError) and isinstance(
             error.partition, TopicPartition
         ):
-            where = {"topic": error.partition.topic, "partition": error.partition.name}
-            return failure._replace(hints=(_VERIFY_HINT,), details=where)
-        return failure
+            hints = (_VERIFY_HINT,)
+            details = {"topic": error.partition.topic, "partition": error.partition.name}
+        return CliError(status, str(error), *hints, code=code, details=details)
     if isinstance(error, OSError):
         return _failure_of_system(error)
     return None
 
 
-def _failure_of_system(error: OSError) -> Failure:
+def _failure_of_system(error: OSError) -> CliError:
     number = error.errno or 0
     reason = (error.strerror or os.strerror(number)).lower() if number else str(error)
     code = errno.errorcode.get(number, "FAILED")
     if error.filename is None and number in _OUTPUT_ERRORS:
-        return Failure(ExitStatus.FAILED, code, f"cannot write output: {reason}")
+        return CliError(ExitStatus.FAILED, f"cannot write output: {reason}", code=code)
     status = _SYSTEM.get(number, ExitStatus.FAILED)
-    if error.filename is None:
-        return Failure(status, code, reason)
-    return Failure(status, code, f"'{os.fspath(error.filename)}': {reason}")
+    where = "" if error.filename is None else f"'{os.fspath(error.filename)}': "
+    return CliError(status, f"{where}{reason}", code=code)
 
 
 def report(error: Exception, args: list[str]) -> int:
@@ -161,7 +147,7 @@ def report(error: Exception, args: list[str]) -> int:
     return failure.status
 
 
-def as_text(failure: Failure) -> str:
+def as_text(failure: CliError) -> str:
     """Return a failure as `error:` and a sentence, then its hints, indented.
 
     On a terminal both are folded at blanks; other lines of the message are text with positions.
@@ -171,19 +157,19 @@ def as_text(failure: Failure) -> str:
     width = environment.terminal_width(os.environ) if is_tty else sys.maxsize
     lines = environment.folded(f"error: {printable(first)}", width, indent="  ")
     lines += [printable(line, keep="\t") for line in rest]
-    for hint in failure.hints:
+    for hint in failure.hints[:3]:
         lines += environment.folded(printable(hint), width, first="  ", indent="    ")
     return "\n".join(lines)
 
 
-def as_object(failure: Failure) -> str:
+def as_object(failure: CliError) -> str:
     """Return a failure as one line of JSON."""
     body = {
         "code": failure.code,
         "exit": int(failure.status),
         "message": failure.message,
-        "hint": "\n".join(failure.hints),
-        "details": dict(failure.details),
+        "hint": "\n".join(failure.hints[:3]),
+        "details": failure.details,
     }
     return json.dumps({"error": body}, default=str)
 
@@ -201,15 +187,14 @@ def _value_of(args: list[str], flag: str, variable: str) -> str:
     return value
 
 
-def _bug(error: Exception, args: list[str]) -> Failure:
+def _bug(error: Exception, args: list[str]) -> CliError:
     """Write the traceback of an unexpected exception to a crash file, and return its failure."""
     text = "".join(traceback.format_exception(error))
     path = _write_crash_file(text, args, os.environ)
     what = str(error) or type(error).__name__
     where = f"the traceback is in {path}" if path else "run again with --debug for the traceback"
-    return Failure(
-        ExitStatus.BUG, "BUG", f"unexpected failure, a bug in pylogctl: '{what}'", (where,)
-    )
+    message = f"unexpected failure, a bug in pylogctl: '{what}'"
+    return CliError(ExitStatus.BUG, message, where)
 
 
 def _write_crash_file(text: str, args: list[str], environ: Mapping[str, str]) -> Path | None:

@@ -12,7 +12,6 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +20,26 @@ from pylogctl.cli.environment import Environment
 from pylogctl.cli.render import render
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyTargets:
-    """Where the READY line is written besides standard output."""
-
-    file: Path | None = None
-    fd: int | None = None
-
-
 def announce_ready(
-    env: Environment, document: Document, row: Row, targets: ReadyTargets = ReadyTargets()
+    env: Environment,
+    document: Document,
+    row: Row,
+    file: Path | None = None,
+    descriptor: int | None = None,
 ) -> None:
-    """Write the READY line to the targets, then to standard output in the format of `--output`.
+    """Write the READY line to standard output, in the format of `--output`.
 
-    systemd is told too, if it runs this service with `Type=notify`.
+    A file and an open descriptor get it first, if they are given. systemd is told too, if it runs
+    this service with `Type=notify`.
     """
     line = _ready_line(env, row.by_column())
-    if targets.file is not None:
-        temporary = targets.file.with_name(f"{targets.file.name}.{os.getpid()}")
+    if file is not None:
+        temporary = file.with_name(f"{file.name}.{os.getpid()}")
         temporary.write_text(line + "\n", encoding="utf-8")
-        temporary.replace(targets.file)
-    if targets.fd is not None:
-        os.write(targets.fd, f"{line}\n".encode())
-        os.close(targets.fd)
+        temporary.replace(file)
+    if descriptor is not None:
+        os.write(descriptor, f"{line}\n".encode())
+        os.close(descriptor)
     if env.settings.output in (None, "json", "jsonl"):
         env.write_line(line)
     else:

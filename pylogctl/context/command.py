@@ -8,7 +8,6 @@ from typing import Annotated
 from pylogctl.cli import context as contexts
 from pylogctl.cli.columns import Document, Fit, Rank, Row, Text
 from pylogctl.cli.connections import open_cluster
-from pylogctl.cli.context import Contexts
 from pylogctl.cli.declarations import argument, flag, option
 from pylogctl.cli.environment import CliError, Context, Environment, ExitStatus, UsageError
 from pylogctl.cli.options import OUTPUT, SECURITY, TIMEOUT, App
@@ -190,7 +189,7 @@ def remove(env: Environment, name: str = argument("CONTEXT", "Name.")) -> None:
     env.note(f"context '{name}' removed from {found.file}")
 
 
-def _read(env: Environment) -> Contexts:
+def _read(env: Environment) -> contexts.Contexts:
     found = contexts.read_contexts(env.environ)
     for warning in found.warnings:
         env.warn(warning)

@@ -10,7 +10,6 @@ from itertools import count
 from typing import NamedTuple, cast
 
 from broker.admin import groups as admin
-from broker.admin.groups import GroupSnapshot
 from broker.admin.lag import GroupLag, GroupObserver, LagStatus, total
 from broker.admin.rebalance import problems_of
 from broker.client.selection import topic_not_found
@@ -90,7 +89,7 @@ def _check_brokers(env: Environment, lags: Sequence[GroupLag]) -> None:
     )
 
 
-def warn_of_offsets(env: Environment, group: GroupSnapshot) -> None:
+def warn_of_offsets(env: Environment, group: admin.GroupSnapshot) -> None:
     """Warn of stored offsets that cannot be used, and of nodes not named after a partition."""
     for partition, stored in group.offsets.items():
         if stored.offset is None:

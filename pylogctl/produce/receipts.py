@@ -19,28 +19,22 @@ from pylogctl.produce.sender import Confirmed
 _LINE = '{"seq":%d,"topic":"%s","partition":"%s","offset":%d,"size":%d,"crc":"%08x"}\n'
 
 
-class ReceiptWriter:
-    """Writes a line for each acknowledged message to a stream, which the caller closes."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def write(self, confirmed: Confirmed) -> None:
-        """Write and flush the lines of a batch; refuse one of a broker that returns no offsets."""
-        batch = confirmed.batch
-        if confirmed.base_offset < 0:
-            raise CliError(
-                ExitStatus.UNSUPPORTED,
-                f"broker {batch.partition.home} does not tell offsets, so there is no receipt",
-            )
-        topic, name = batch.partition.topic, batch.partition.name
-        messages = iter_messages(confirmed.message_set, confirmed.base_offset)
-        lines = [
-            _LINE % (number, topic, name, one.offset, len(one.payload), one.crc)
-            for number, one in zip(batch.numbers, messages, strict=True)
-        ]
-        self._stream.write("".join(lines).encode())
-        self._stream.flush()
+def write_receipt(stream: BinaryIO, confirmed: Confirmed) -> None:
+    """Write and flush the lines of a batch; refuse one of a broker that returns no offsets."""
+    batch = confirmed.batch
+    if confirmed.base_offset < 0:
+        raise CliError(
+            ExitStatus.UNSUPPORTED,
+            f"broker {batch.partition.home} does not tell offsets, so there is no receipt",
+        )
+    topic, name = batch.partition.topic, batch.partition.name
+    messages = iter_messages(confirmed.message_set, confirmed.base_offset)
+    lines = [
+        _LINE % (number, topic, name, one.offset, len(one.payload), one.crc)
+        for number, one in zip(batch.numbers, messages, strict=True)
+    ]
+    stream.write("".join(lines).encode())
+    stream.flush()
 
 
 class Receipt:

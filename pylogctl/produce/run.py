@@ -34,7 +34,7 @@ from pylogctl.produce.broker_loss import BrokerWaits
 from pylogctl.produce.input_reader import STDIN, InputError, InputStopped, Sources
 from pylogctl.produce.messages import MessageSplitter, partition_for
 from pylogctl.produce.plan import Plan
-from pylogctl.produce.receipts import Receipt, ReceiptWriter
+from pylogctl.produce.receipts import Receipt, write_receipt
 from pylogctl.produce.sender import Batch, Confirmed, Sender, numbers_text, pace_text
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class _Run:
         plan = self.plan
         observers: list[Callable[[Confirmed], None]] = []
         if self.receipts is not None:
-            observers.append(ReceiptWriter(self.receipts).write)
+            observers.append(partial(write_receipt, self.receipts))
         if self._sent_sets is not None:
             observers.append(self._sent_sets.note)
         if self._audit is not None:

@@ -85,4 +85,4 @@ def problem_error(error: BaseException) -> ProblemError | None:
     if failure is None:
         return None
     status = _STATUSES.get(failure.status, _OF_BROKERS)
-    return ProblemError(status, failure.message, code=failure.code, hints=failure.hints)
+    return ProblemError(status, failure.message, code=failure.code, hints=failure.hints[:3])

@@ -16,8 +16,8 @@ import pytest
 
 from pylogctl.cli import tree
 from pylogctl.cli.app import root
-from pylogctl.cli.environment import Streams
-from pylogctl.cli.report import Failure, as_text, failure_of
+from pylogctl.cli.environment import CliError, Streams
+from pylogctl.cli.report import as_text, failure_of
 from tests.support.json_schemas import check_output
 
 REPOSITORY = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ class Result(NamedTuple):
     status: int
     stdout: bytes
     stderr: str
-    failure: Failure | None = None
+    failure: CliError | None = None
 
     @property
     def text(self) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from broker import errors
 from pylogctl.cli.environment import CliError, ExitStatus, UsageError
-from pylogctl.cli.report import Failure, as_object, as_text, failure_of
+from pylogctl.cli.report import as_object, as_text, failure_of
 
 LIBRARY_ERRORS = [
     kind
@@ -87,8 +87,10 @@ def test_any_other_error_is_a_bug(error: Exception) -> None:
 
 def test_cli_error_is_told_as_it_is_with_three_hints_at_most() -> None:
     error = CliError(ExitStatus.CONFLICT, "m", *"abcd", code="WORD", details={"n": 1})
-    assert failure_of(error) == Failure(ExitStatus.CONFLICT, "WORD", "m", ("a", "b", "c"), {"n": 1})
-    assert failure_of(UsageError("m")) == Failure(ExitStatus.USAGE, "USAGE", "m")
+    assert failure_of(error) is error
+    assert as_text(error) == "error: m\n  a\n  b\n  c"
+    assert '"hint": "a\\nb\\nc"' in as_object(error)
+    assert UsageError("m").code == "USAGE"
 
 
 def test_every_status_has_a_meaning() -> None:
@@ -96,12 +98,13 @@ def test_every_status_has_a_meaning() -> None:
 
 
 def test_text_of_a_failure_has_one_first_line_and_indented_hints() -> None:
-    failure = Failure(ExitStatus.USAGE, "USAGE", "bad \x1b name", ("try: this",))
+    failure = UsageError("bad \x1b name", "try: this")
     assert as_text(failure) == "error: bad \\x1b name\n  try: this"
 
 
 def test_object_of_a_failure_has_fixed_keys() -> None:
-    failure = Failure(ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND", "m", ("h",), {"topic": "t"})
+    code, details = "TOPIC_NOT_FOUND", {"topic": "t"}
+    failure = CliError(ExitStatus.NOT_FOUND, "m", "h", code=code, details=details)
     assert as_object(failure) == (
         '{"error": {"code": "TOPIC_NOT_FOUND", "exit": 3, "message": "m", "hint": "h", '
         '"details": {"topic": "t"}}}'
