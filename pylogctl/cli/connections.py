@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pylogctl.cli import environment
 from pylogctl.cli.context import listens
-from pylogctl.cli.environment import DEFAULT_BROKER, CliError, Environment, ExitStatus, UsageError
+from pylogctl.cli.environment import CliError, Environment, ExitStatus, UsageError
 from pylogctl.cli.progress import Silence, announced_wait
 from pylogctl.cli.security import security_of, speaks_tls
 
@@ -89,7 +89,8 @@ def _started(
             f"try: -Z {found}" if found else "try: pylogctl doctor, for what it needs to have one"
         )
         raise RegistryUnreachableError(
-            f"no ZooKeeper at {env.zookeeper}; the broker at {DEFAULT_BROKER} {text}", hints=[hint]
+            f"no ZooKeeper at {env.zookeeper}; the broker at {environment.DEFAULT_BROKER} {text}",
+            hints=[hint],
         ) from error
     try:
         if not may_be_new:
@@ -108,9 +109,9 @@ def _zookeeper_of_local_broker(env: Environment) -> str | None:
     from broker.client.connection import parse_broker_list
     from broker.protocol.extension_requests import StatusParts
 
-    if not listens(DEFAULT_BROKER):
+    if not listens(environment.DEFAULT_BROKER):
         return None
-    (address,) = parse_broker_list(DEFAULT_BROKER)
+    (address,) = parse_broker_list(environment.DEFAULT_BROKER)
     document = request_status(connector(env), address, StatusParts(0)).document
     return None if document is None else document["zookeeper"] or ""
 

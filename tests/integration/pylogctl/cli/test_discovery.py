@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from pylogctl import testing
-from pylogctl.cli import connections, context, environment
+from pylogctl.cli import environment
 from pylogctl.cli.environment import ExitStatus
 from tests.support.command_line import Invoke
 
@@ -22,10 +22,8 @@ def free_address() -> str:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, pylog_broker: testing.Broker, free_address: str) -> None:
     """The broker of the session at the default port, and no ZooKeeper."""
-    for module in (connections, context):
-        monkeypatch.setattr(module, "DEFAULT_BROKER", pylog_broker.address)
-    for module in (context, environment):
-        monkeypatch.setattr(module, "DEFAULT_ZOOKEEPER", free_address)
+    monkeypatch.setattr(environment, "DEFAULT_BROKER", pylog_broker.address)
+    monkeypatch.setattr(environment, "DEFAULT_ZOOKEEPER", free_address)
 
 
 @pytest.mark.usefixtures("here")
